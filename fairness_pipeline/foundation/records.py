@@ -23,7 +23,8 @@ def read_records(
         skipped: Counts rows with too many or too few cells, which are then left out. Without it they are an error.
 
     Raises:
-        FairnessError: the file is missing, broken, of another form, or a row has too many or too few cells.
+        FairnessError: the file is missing, broken, of another form, names a column twice, or a row has too many or too
+            few cells.
     """
     suffix = Path(path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".zip")).suffix
     if suffix == ".jsonl":
@@ -72,6 +73,8 @@ def _table(
     for number, cells in split if separator else read_csv_rows(path, encoding):
         if names is None:
             names = cells
+            if doubled := next((name for name, count in Counter(names).items() if name and count > 1), None):
+                raise FairnessError(f"{path}, line {number}: the column '{doubled}' stands twice; keep one")
         elif len(cells) != len(names):
             if skipped is not None:
                 skipped["with too many or too few cells"] += 1
@@ -85,6 +88,8 @@ def _table(
             )
         else:
             yield f"{path}, line {number}", dict(zip(names, cells, strict=True))
+    if names is None:
+        raise FairnessError(f"{path}: expected a header that names the columns, found an empty file")
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -129,7 +129,8 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("import-responses", 2, "the following arguments are required: file, --model"),
     ("import-responses nowhere.csv --model bot", 1, "nowhere.csv: cannot be read: No such file"),
     ("import-responses notes.txt --model bot", 1, "notes.txt: expected a file that ends in .csv or .jsonl"),
-    ("import-responses empty.csv --model bot", 1, "expected a header with pair_id, side and response"),
+    ("import-responses empty.csv --model bot", 1, "expected a header that names the columns, found an empty file"),
+    ("import-responses doubled.csv --model bot", 1, "doubled.csv, line 1: the column 'response' stands twice"),
     ("import-responses other.csv --model bot", 1, "other.csv, line 2: expected 'pair_id', found ['a', 'b']"),
     ("import-responses other.csv --model Bot", 1, "--model: expected lower-case letters"),
     ("import-responses other.csv --model seq2seq", 1, "has a model 'seq2seq' already"),
@@ -163,6 +164,7 @@ def desk(tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (tmp_path / "folder").mkdir()
     for name, content in {
         "notes.txt": "notes", "empty.csv": "", "other.csv": "a,b\n1,2\n", "header.csv": "dimension,pair_id,side,response\n", "semicolons.csv": "pair_id;side\n", "rows.csv": "pair_id,side,response\n0,a,x\n",
+        "doubled.csv": "pair_id,side,response,response\n0,a,x,y\n",
         "ragged.csv": "pair_id,side,response\n0,a\n", "broken.jsonl": "{\n",
     }.items():  # fmt: skip
         (tmp_path / name).write_text(content)

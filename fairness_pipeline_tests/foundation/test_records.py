@@ -23,6 +23,16 @@ def test_nesting_without_end_is_named(tmp_path: Path, name: str) -> None:
         list(read_records(path))
 
 
+@pytest.mark.parametrize("mark", [",", "\t"])
+def test_a_column_that_stands_twice_is_no_choice(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / ("texts.csv" if mark == "," else "texts.tsv")
+    path.write_text(mark.join(["text", "response", "response"]) + "\n" + mark.join("abc") + "\n")
+    with pytest.raises(FairnessError, match="line 1: the column 'response' stands twice; keep one"):
+        list(read_records(path))
+    path.write_text(mark.join(["text", "", ""]) + "\n" + mark.join(["a", "", ""]) + "\n")  # as spreadsheets end rows
+    assert [row["text"] for _, row in read_records(path)] == ["a"]
+
+
 def packed(path: Path, content: bytes, name: str = "texts.csv") -> Path:
     """`content` in a compressed file of the kind that the ending names."""
     if path.suffix == ".zip":

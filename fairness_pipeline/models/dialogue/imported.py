@@ -12,7 +12,7 @@ from fairness_pipeline.foundation.csv_cells import escaped, write_rows
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lines
+from fairness_pipeline.foundation.records import read_records
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, Reply
@@ -162,27 +162,11 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     form = path.with_suffix("").suffix if path.suffix in (".gz", ".zst") else path.suffix
     if form not in FORMS:
         raise FairnessError(f"{path}: expected a file that ends in {' or '.join(FORMS)} (.gz or .zst after it)")
-    rows = read_json_lines(path) if form == ".jsonl" else _csv_rows(path)
-    for where, row in rows:
+    for where, row in read_records(path):
         for name in ("pair_id", "side", "response"):
             if name not in row:
                 raise FairnessError(f"{where}: expected '{name}', found {list(row)[:8]}")
         yield where, row
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    names: list[str] = []
-    for line, cells in read_csv_rows(path):
-        if not names:
-            names = cells
-            continue
-        if len(cells) != len(names):
-            raise FairnessError(
-                f"{path}, line {line}: expected {len(names)} columns ({', '.join(names)}), found {len(cells)}"
-            )
-        yield f"{path}, line {line}", dict(zip(names, cells, strict=True))
-    if not names:
-        raise FairnessError(f"{path}: expected a header with pair_id, side and response, found an empty file")
 
 
 def _pair(where: str, row: dict[str, Any]) -> int:
