@@ -54,6 +54,8 @@ def _check(arguments: argparse.Namespace) -> int:
         f"{number_of(len(made), 'partition')} read in {time.monotonic() - begun:.1f} s "
         f"({size / 1e6:,.0f} MB in the workspace), {len(found)} not as written"
     )
+    if unsealed := sum(lake.unsealed(name, key) for name, key in made):
+        print(f"{number_of(unsealed, 'partition')} made by an earlier version, without a seal: read as written")
     if strange := _strange(lake, made):
         print(
             f"{number_of(len(strange), 'file')} in tables/ that this profile does not make (any more) "

@@ -70,6 +70,7 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
         for step in plan.stale:
             reason = step.reason or ""
             print(visible(f"{step.label}: {reason if len(reason) <= _REASON else reason[: _REASON - 3] + '...'}"))
+        tell_format(plan)
         requests = _requests(plan) or "no request to an endpoint"
         print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {requests}")
         for study in project.studies:
@@ -77,6 +78,7 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
                 for line in study.power_forecast(project.parts[study.name], plan.lake, chosen.dimension):
                     print(visible(line))
         return 0
+    tell_format(plan)
     tell_requests(plan)
     return bring_up_to_date(project, chosen, plan, arguments)
 
@@ -108,6 +110,18 @@ def with_new_epochs(plan: "Plan", only: list[str] | None, arguments: argparse.Na
             flush=True,
         )
     return True
+
+
+def tell_format(plan: "Plan") -> None:
+    """Prints what a workspace of an older format holds: what is read as it is, and what is made again."""
+    unsealed = [step for step in plan.steps if plan.lake.unsealed(step.name, step.key)]
+    if not unsealed:
+        return
+    again = list(dict.fromkeys(step.name for step in unsealed if step.reason))
+    kept = sum(step.reason is None for step in unsealed)
+    told = f"; {number_of(len(unsealed) - kept, 'partition')} to be made again: {some(again)}" if again else ""
+    print(f"{plan.lake.root}: made by an earlier version, without seals: {number_of(kept, 'partition')} read as "
+          f"{'it is' if kept == 1 else 'they are'}{told}", flush=True)  # fmt: skip
 
 
 def tell_requests(plan: "Plan") -> None:

@@ -28,10 +28,16 @@ Row = dict[str, Any]
 """A row of a table, by column."""
 
 _METADATA = b"fairness_pipeline"
+_FORMAT_FILE = "format.json"
+FORMAT, UNSEALED = 2, 1
+"""How this version writes partitions; and how those before 26 November 2026 did, without seals."""
 _BLOCK = 1 << 22
 _NO_SEAL = "0" * 64
 _PARQUETS_ITEM = re.compile("(list<|child 0, )element: ")
 """What a list holds is called `element` in a file, and `item` in the schema that was written."""
+
+_as_written: dict[tuple[Path, int, int, int], bool] = {}
+"""Whether files of the format before seals are what was written: they are read whole for it, once in a process."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,8 @@ class Card:
     `fingerprint` is their hash. `content` is the hash of the result, including the figures; the lake fills it in. Two
     runs with the same fingerprint can have different contents (an endpoint may answer differently). `figures` were
     found while the partition was made. `files` are the sizes of a checkpoint's or document's files, in bytes. `seal` is
-    the hash of all other fields (in a table, of the file's whole footer); a card without one vouches for nothing.
+    the hash of all other fields (in a table, of the file's whole footer); a card without one vouches for nothing, but
+    in a workspace of the format before seals, as far as its fingerprint and content are what they should be.
     """
 
     fingerprint: str
@@ -80,11 +87,53 @@ class Lake:
 
     Args:
         root: The workspace's folder.
+
+    Raises:
+        FairnessError: its format is of a later version.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._format = self._noted_format()
         self._held: dict[str, Held] = {}
+
+    # The format
+
+    @property
+    def format(self) -> int:
+        """The oldest format in which a partition may be written here."""
+        if self._format is None:
+            return UNSEALED if any(any((self.root / part).glob("*")) for part in ("tables", "cards")) else FORMAT
+        return self._format
+
+    def _noted_format(self) -> int | None:
+        path = self.root / _FORMAT_FILE
+        try:
+            noted = int(parse_json(path.read_bytes())["format"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):
+            raise FairnessError(f"{path}: damaged; restore it from a copy, or delete it") from None
+        if not UNSEALED <= noted <= FORMAT:
+            raise FairnessError(
+                f"{path}: this workspace has format {noted}, and this version knows {UNSEALED} to {FORMAT}; use the "
+                "version that has made it, or another FAIRNESS_HOME"
+            )
+        return noted
+
+    def _note_format(self) -> None:
+        """Called before anything is written, so that who begins at the same time finds nothing either."""
+        if self._format is None:
+            number, path = self.format, self.root / _FORMAT_FILE
+            if not path.exists():
+                with replacing(path) as temporary:
+                    temporary.write_text(json.dumps({"format": number}), encoding="utf-8")
+            self._format = self._noted_format()
+
+    def unsealed(self, asset: str, key: Key) -> bool:
+        """Whether a partition is of the format before seals, and as it was written."""
+        card = self.card(asset, key)
+        return card is not None and not card.seal
 
     # Tables
 
@@ -126,6 +175,7 @@ class Lake:
         """
         if data.schema.names != schema.names:
             raise FairnessError(f"{table}: expected columns {schema.names}, found {data.schema.names}")
+        self._note_format()
         with replacing(self.table_path(table, key), self.still_ours(table, key)) as temporary:
             written = without_texts(schema)
             with temporary.open("wb") as stream:
@@ -165,6 +215,7 @@ class Lake:
         folder, files = self._files(asset, key, card.fingerprint)
         sizes = {str(path.relative_to(self.root)): path.stat().st_size for path in files}
         whole = replace(card, content=_content_of_files(card, folder, files), files=sizes)
+        self._note_format()
         with replacing(self._card_path(asset, key), self.still_ours(asset, key)) as temporary:
             temporary.write_text(json.dumps(asdict(whole.sealed()), indent=1, sort_keys=True), encoding="utf-8")
 
@@ -181,10 +232,29 @@ class Lake:
         """The card of a partition; None if the card, or a file that it lists, is missing or damaged."""
         try:
             path = self.table_path(asset, key)
-            card = _card_of_table(path) if path.exists() else self._card_of_files(asset, key)
+            card = self._card_of_table(path) if path.exists() else self._card_of_files(asset, key)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             return None
         return card if card and card.is_about(asset, key) else None  # an old card does not name its content
+
+    def _card_of_table(self, path: Path) -> Card | None:
+        card = Card(**parse_json(pq.read_metadata(path).metadata[_METADATA]))
+        if not card.seal:
+            return card if self._is_as_written(path, card, lambda: _content_of_table(path, card)) else None
+        with path.open("rb") as stream:
+            _, footer = _footer(stream)
+        unsealed = footer.replace(card.seal.encode(), _NO_SEAL.encode())
+        return card if card.seal == sha256(unsealed).hexdigest() else None
+
+    def _is_as_written(self, path: Path, card: Card, content: Callable[[], str]) -> bool:
+        """Whether a card without a seal is one of the format before seals, and its data are those that it names."""
+        if self.format != UNSEALED or card.fingerprint != fingerprint(card.inputs):
+            return False
+        status = path.stat()
+        state = path, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+        if state not in _as_written:
+            _as_written[state] = content() == card.content
+        return _as_written[state]
 
     def _card_of_files(self, asset: str, key: Key) -> Card | None:
         path = self._card_path(asset, key)
@@ -192,7 +262,12 @@ class Lake:
             return None
         card = Card(**parse_json(path.read_bytes()))
         listed = [(self.root / name, size) for name, size in card.files.items()]
-        if card.seal != card.sealed().seal or not listed or not all(self._is_inside(file) for file, _ in listed):
+        if not listed or not all(self._is_inside(file) for file, _ in listed):
+            return None
+        if not card.seal:
+            as_written = self._is_as_written(path, card, lambda: self._content_now(asset, key, card))
+            return card if as_written and all(file.stat().st_size == size for file, size in listed) else None
+        if card.seal != card.sealed().seal:
             return None
         found = [(file.stat(), size) for file, size in listed]
         if any(file.st_size != size for file, size in found):
@@ -320,16 +395,6 @@ def _seal(path: Path) -> None:
         name = b'"seal": "'
         stream.seek(begin + footer.index(name + _NO_SEAL.encode()) + len(name))
         stream.write(sha256(footer).hexdigest().encode())
-
-
-def _card_of_table(path: Path) -> Card | None:
-    card = Card(**parse_json(pq.read_metadata(path).metadata[_METADATA]))
-    if not card.seal:  # made before there were seals, or somebody has taken it off
-        return None
-    with path.open("rb") as stream:
-        _, footer = _footer(stream)
-    unsealed = footer.replace(card.seal.encode(), _NO_SEAL.encode())
-    return card if card.seal == sha256(unsealed).hexdigest() else None
 
 
 def _content_of_table(path: Path, card: Card) -> str:
