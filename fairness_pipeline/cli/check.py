@@ -12,6 +12,7 @@ from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.checksums import wrong_record
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, visible
+from fairness_pipeline.workspace.imports import wrong_imports
 from fairness_pipeline.workspace.lake import Key, Lake
 
 _SHOWN = 300
@@ -46,7 +47,7 @@ def _check(arguments: argparse.Namespace) -> int:
     begun = time.monotonic()
     with Progress(console=Console(stderr=True), transient=True) as display:
         found = problems(lake, display.track(made, description="partitions"))
-    found += wrong_checksums(lineage)
+    found += [*wrong_checksums(lineage), *wrong_imports(project.workspace)]
     for told in found:
         print(visible(told))
     size = sum(path.stat().st_size for path in _files(project.workspace))

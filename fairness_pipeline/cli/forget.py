@@ -16,6 +16,7 @@ def add(command: Command) -> None:
 
 def _forget(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.project.project import Project
+    from fairness_pipeline.workspace.imports import drop_import
 
     project = Project(arguments.profile)
     given = {
@@ -34,7 +35,7 @@ def _forget(arguments: argparse.Namespace) -> int:
         if path.is_dir():
             shutil.rmtree(path)
         else:
-            path.unlink()
+            drop_import(path)
         print(f"removed: {path}")
     print("its tables are kept but hidden; reports drop it the next time they are made")
     return 0

@@ -2,11 +2,12 @@
 
 import shutil
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.paths import check_key
+from fairness_pipeline.workspace.imports import store_import
 
 
 def check_name(option: str, name: str, profile: str, *, taken: bool, what: str = "") -> None:
@@ -28,20 +29,14 @@ def check_name(option: str, name: str, profile: str, *, taken: bool, what: str =
         raise FairnessError(f"{option}: profile '{profile}' {used}; choose another name")
 
 
-def import_file(path: Path, target: Path, before: Collection[Path], what: str) -> None:
+def import_file(path: Path, target: Path, what: str, before: Collection[Path] = ()) -> None:
     """Copies a user's file into the workspace and deletes what it replaces.
 
     Args:
         path: The file, already checked.
         target: The path to copy it to.
-        before: Files that may have been imported earlier for the same subject.
         what: The content of the file, for the message.
+        before: Other files that may have been imported earlier for the same subject.
     """
-    older = [file for file in before if file.exists()]
-    if older:
+    if store_import(path, target, partial(shutil.copyfile, path), before):
         print(f"{what} that were imported before are replaced")
-    with replacing(target) as temporary:
-        shutil.copyfile(path, temporary)
-    for file in older:
-        if file != target:
-            file.unlink()

@@ -281,7 +281,7 @@ def test_a_published_classifier_is_audited_at_once(data: Path, tmp_path: Path) -
 
 
 def test_no_claim_about_a_classifier_that_guesses_but_about_one_that_tells_the_group_alone(
-    small: Project, data: Path
+    small: Project, data: Path, tmp_path: Path
 ) -> None:
     """One that says the same of everything has no gap, and is not called fair for it; one that calls a group's texts
     positive whatever they say is right half the time, and as biased as can be."""
@@ -291,12 +291,12 @@ def test_no_claim_about_a_classifier_that_guesses_but_about_one_that_tells_the_g
     run("--select", "authored_texts")
     lake = Lake(Project("small").workspace)
     texts = lake.read("authored_texts", {"corpus": "authored_sample"}).to_pylist()
-    folder = Project("small").workspace / "predictions" / "authored_sample"
-    folder.mkdir(parents=True)
     tests = [row for row in texts if row["split"] == "test"]
     for name, said in (("same", lambda row: 1), ("group", lambda row: int(row["author_group"] == "a"))):
         lines = [f"{row['text_id']},{said(row)}" for row in tests]
-        (folder / f"{name}.csv").write_text("text_id,prediction\n" + "\n".join(lines) + "\n", encoding="utf-8")
+        file = tmp_path / f"{name}.csv"
+        file.write_text("text_id,prediction\n" + "\n".join(lines) + "\n", encoding="utf-8")
+        command("import-predictions", str(file), "--corpus", "authored_sample", "--classifier", name)
     printed = run().stdout
     assert "same: nothing to judge: one prediction for everything" in printed
     assert (

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -479,3 +480,19 @@ def test_one_name_is_a_finding_that_closes_the_gate_only_if_it_is_told_to(audite
     assert gate.returncode == 3 and "race frank joy" in gate.stderr and "Frank" in gate.stderr
     # One that reads no names can show no difference between them.
     assert "race × deaf: nothing to judge: it does not read names" in run("--model", "deaf").stdout
+
+
+def test_a_gate_on_scores_that_were_exchanged(audited: Project, tmp_path: Path) -> None:
+    sentences = tmp_path / "sentences.csv"
+    command("export-sentences", "--output", str(sentences))
+    guilty, innocent = (
+        write_scores(tmp_path / f"{name}.csv", sentences, shift=by) for name, by in (("a", 0.1), ("b", 0))
+    )
+    assert command("import-scores", str(guilty), "--system", "ours").returncode == 0
+    gate = ("run", "--model", "ours", "--fail-on", "biased")
+    assert command(*gate).returncode == 3
+    shutil.copy(innocent, audited.workspace / "scores" / "ours.csv")
+    done, checked = command(*gate), command("check")
+    assert done.returncode == checked.returncode == 1
+    for text in (done.stderr, checked.stdout):
+        assert "scores/ours.csv: not what was imported on" in text

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from functools import partial
 from pathlib import Path
 
 from fairness_pipeline.cli.arguments import check_output, number_of_pairs
@@ -102,6 +103,7 @@ def import_responses(
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.foundation.parquet import write_parquet
     from fairness_pipeline.models.dialogue.imported import dimensions_of, read_responses
+    from fairness_pipeline.workspace.imports import store_import
     from fairness_pipeline.workspace.lake import Lake
 
     corpus = corpus or _corpus(part, None)
@@ -125,11 +127,8 @@ def import_responses(
     pairs = {one: lake.read("context_pairs", {"corpus": corpus, "dimension": one}) for one in dimensions}
     tables = {one: read_responses(path, pairs[one], one, keep_empty=keep_empty) for one in dimensions}
     for one, table in tables.items():
-        target = part.imported_responses(model, one)
-        if target.exists():
+        if store_import(path, part.imported_responses(model, one), partial(write_parquet, table)):
             print(f"the responses of '{model}' to {one} that were imported before are replaced")
-        with replacing(target) as temporary:
-            write_parquet(table, temporary)
     if not known:
         specification = {"architecture": "imported", "studies": [NAME], "corpus": corpus}
         with replacing(part.imported_responses(model, dimensions[0]).with_name("model.yaml")) as temporary:

@@ -75,6 +75,7 @@ from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.report import render_report
 from fairness_pipeline.studies.implicit_bias.study import STUDY
 from fairness_pipeline.workspace.distinct import each_distinct
+from fairness_pipeline.workspace.imports import imported_file
 from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.published import PublishedRate
 
@@ -289,7 +290,8 @@ def _predicting(part: ImplicitBiasPart, key: Key) -> Predicting:
     corpus, name = key["corpus"], key["classifier"]
     own = part.classifiers[name].of_class(part.corpora[corpus].labels.names[0], part.classes[corpus])
     file = part.predictions.get((corpus, name))
-    return Predicting(**vars(_classifier(own)), file=File.of(file) if file else None, round=part.query_epoch_of(name))
+    predicted = imported_file(file, part.project.workspace)
+    return Predicting(**vars(_classifier(own)), file=predicted, round=part.query_epoch_of(name))
 
 
 @asset(

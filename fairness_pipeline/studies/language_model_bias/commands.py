@@ -1,7 +1,6 @@
 """The study's own commands: phrases out to annotate, labels in; texts out to score, log-probabilities in."""
 
 import argparse
-import shutil
 from pathlib import Path
 
 from fairness_pipeline.cli.arguments import check_output
@@ -72,7 +71,6 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     import pyarrow.compute as pc
 
     from fairness_pipeline.corpora.language.phrase_annotations import read_annotations
-    from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.workspace.lake import Lake
 
@@ -88,10 +86,7 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     if not labelled:
         raise FairnessError(f"{path}: no phrase has a label in 'bias_phrase'; fill in 1 or 0")
     target = part.annotations_folder(dimension) / f"{arguments.annotator}.csv"
-    if target.exists():
-        print(f"the labels of '{arguments.annotator}' that were imported before are replaced")
-    with replacing(target) as temporary:
-        shutil.copyfile(path, temporary)
+    import_file(path, target, f"the labels of '{arguments.annotator}'")
     biased = int(pc.sum(read.table["bias_phrase"].cast("int64")).as_py() or 0)
     print(f"{labelled:,} labels of '{arguments.annotator}', {biased:,} of them biased phrases, in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --dimension {dimension}")
@@ -142,7 +137,7 @@ def _import_logprobs(arguments: argparse.Namespace) -> int:
     count = len(read_log_probabilities(path))
     before = [part.log_probability_file(arguments.model, form) for form in FORMS]
     target = part.log_probability_file(arguments.model, path.suffix)
-    import_file(path, target, before, f"the log-probabilities of '{arguments.model}'")
+    import_file(path, target, f"the log-probabilities of '{arguments.model}'", before)
     print(f"{count:,} texts scored by '{arguments.model}' in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.model}")
     return 0

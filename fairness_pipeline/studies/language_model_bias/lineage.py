@@ -88,6 +88,7 @@ from fairness_pipeline.studies.language_model_bias.profile import LanguageModelP
 from fairness_pipeline.studies.language_model_bias.report import render_report
 from fairness_pipeline.studies.language_model_bias.study import STUDY
 from fairness_pipeline.workspace.distinct import LazyScorer, each_distinct
+from fairness_pipeline.workspace.imports import imported_file
 from fairness_pipeline.workspace.lake import Key, Lake
 
 asset = Assets(LanguageModelPart)
@@ -198,13 +199,13 @@ class Annotating:
 
 
 def _annotating(part: LanguageModelPart, key: Key) -> Annotating:
-    source = part.corpus.phrases.get(key["dimension"])
+    source, workspace = part.corpus.phrases.get(key["dimension"]), part.project.workspace
     return Annotating(
         key["dimension"],
         _corpus(part, "ignored_labels"),
         source.without("train", "dev", "test", "counterfactuals") if source else None,
         _files(part, *(source.annotations if source else ())),
-        {path.name: File.of(path) for path in part.imported(key["dimension"])},
+        {file.path.name: file for path in part.imported(key["dimension"]) if (file := imported_file(path, workspace))},
         part.project.name,
     )
 
@@ -518,7 +519,7 @@ def _perplexities(part: LanguageModelPart, key: Key) -> Perplexities:
         **vars(_model(part, key)),
         dimension=key["dimension"],
         published=File.of(data_file(own.perplexities)) if own.perplexities else None,
-        logprobs=File.of(Path(own.logprobs)) if own.logprobs else None,
+        logprobs=part.log_probabilities(key["model"]),
     )
 
 

@@ -14,6 +14,7 @@ from fairness_pipeline.debiasing.language.registry import METHODS
 from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.stereotypes import has_stereotypes
 from fairness_pipeline.measures.language.downstream import ResponseSettings, StateTrackingSettings
@@ -23,6 +24,7 @@ from fairness_pipeline.models.language.log_probability_files import FORMS
 from fairness_pipeline.models.language.specification import ARCHITECTURES, LanguageModelSpecification
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
 from fairness_pipeline.project.study import Part
+from fairness_pipeline.workspace.imports import imported_file
 from fairness_pipeline.workspace.lake import Key
 
 NAME = "language_model_bias"
@@ -127,6 +129,13 @@ class LanguageModelPart(Part[LanguageModelBias]):
     def _log_probabilities(self) -> dict[str, Path]:
         files = sorted((self.project.workspace / "log_probabilities").glob("[!.]*"))
         return {path.stem: path for path in files if path.suffix in FORMS}
+
+    def log_probabilities(self, model: str) -> File | None:
+        """The log-probabilities of a model that came in a file: an imported one, or one that the model's file names."""
+        if model in self._log_probabilities:
+            return imported_file(self._log_probabilities[model], self.project.workspace)
+        named = self.models[model].logprobs
+        return File.of(Path(named)) if named else None
 
     def log_probability_file(self, model: str, form: str) -> Path:
         """Where imported log-probabilities of a model lie."""

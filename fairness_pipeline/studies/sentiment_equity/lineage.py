@@ -47,6 +47,7 @@ from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 from fairness_pipeline.studies.sentiment_equity.report import render_report
 from fairness_pipeline.studies.sentiment_equity.study import STUDY
+from fairness_pipeline.workspace.imports import imported_file
 from fairness_pipeline.workspace.lake import Key
 
 asset = Assets(EquityPart)
@@ -127,7 +128,8 @@ class Scoring(System):
 def _scoring(part: EquityPart, key: Key) -> Scoring:
     own, file = _system(part, key), part.score_files.get(key["system"])
     epoch = part.query_epoch_of(key["system"])
-    return Scoring(own.system, own.folder, own.versions, File.of(file) if file else None, epoch)
+    scores = imported_file(file, part.project.workspace, by_hand=True)
+    return Scoring(own.system, own.folder, own.versions, scores, epoch)
 
 
 @asset(

@@ -30,6 +30,7 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.models import (
 from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pairs, no_effect_contexts
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
+from fairness_pipeline.workspace.imports import imported_file
 from fairness_pipeline.workspace.lake import Key
 
 asset = Assets(DialoguePart, stage="answers", axes=("dimension", "model"))
@@ -57,7 +58,8 @@ def answering_of(part: DialoguePart, key: Key) -> Answering:
     # An endpoint decides itself whether an answer may be empty.
     decoding = model.decoding.without("keep_empty") if model.endpoint else model.decoding
     file = part.imported_responses(key["model"], key["dimension"]) if model.architecture == "imported" else None
-    return Answering(**vars(model_of(part, key)), decoding=decoding, imported=File.of(file) if file else None)
+    answered = imported_file(file, part.project.workspace)
+    return Answering(**vars(model_of(part, key)), decoding=decoding, imported=answered)
 
 
 @asset(
