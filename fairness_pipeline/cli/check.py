@@ -18,23 +18,43 @@ from fairness_pipeline.workspace.lake import Key, Lake
 _SHOWN = 300
 
 if TYPE_CHECKING:
+    from fairness_pipeline.cli.rule import Requirement
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan
     from fairness_pipeline.project.project import Project
+    from fairness_pipeline.reporting.summary import Gate
 
 
 def add(command: Command) -> None:
     """Adds the command."""
     check = command("check", _check, "Read all tables, models and reports again; name what is not as it was written.")
-    check.add_argument("--signed", metavar="FILE", help="instead: whether this summary, signed by run --sign, is sound")
+    check.add_argument(
+        "--signed",
+        metavar="FILE",
+        help="instead: whether this is sound: a summary of run --sign, or the manifest.json of an evidence pack",
+    )
     check.add_argument("--key", metavar="FILE", help="the signer's public key (PEM or OpenSSH); with --signed")
+    check.add_argument(
+        "--require",
+        metavar="RULE",
+        type=_requirement,
+        help="with --signed: exit with status 3 unless a gate with this rule, such as 'fail-on=biased', was passed",
+    )
+
+
+def _requirement(text: str) -> "Requirement":
+    from fairness_pipeline.cli.rule import requirement
+
+    return requirement(text)
 
 
 def _check(arguments: argparse.Namespace) -> int:
     if bool(arguments.signed) != bool(arguments.key):
         raise FairnessError("--signed and --key belong together: a summary, and the public key of who signed it")
+    if arguments.require and not arguments.signed:
+        raise FairnessError("--require says which gate a signed summary must have passed; add --signed and --key")
     if arguments.signed:
-        return _check_signed(Path(arguments.signed), Path(arguments.key))
+        return _check_signed(Path(arguments.signed), Path(arguments.key), arguments.require)
     from rich.console import Console
     from rich.progress import Progress
 
@@ -70,31 +90,79 @@ def _check(arguments: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def _check_signed(file: Path, key: Path) -> int:
-    """Checks the signature, then that the profile's workspace, if there is one here, holds what was signed."""
+def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
+    """Checks the signature, then the gate, then that the profile's workspace, if it is here, holds what was signed."""
+    from fairness_pipeline.cli.rule import REFUSED
     from fairness_pipeline.foundation.paths import workspace_folder
+    from fairness_pipeline.reporting.evidence.manifest import NAME as MANIFEST
     from fairness_pipeline.reporting.summary import Summary, differences
     from fairness_pipeline.workspace.signatures import check_signature
 
+    content = check_signature(file, key)
+    if file.name == MANIFEST:
+        return _check_pack(file, key, content, required)
     try:
-        summary = Summary.model_validate_json(check_signature(file, key))
+        summary = Summary.model_validate_json(content)
     except ValueError as error:
         wrong = visible(str(error).replace("\n", " ")[:_SHOWN])
         raise FairnessError(f"{file}: signed with the key of {key}, but it is no summary of a run: {wrong}") from None
     counts = Counter(str(row.get("verdict")) for row in summary.verdicts)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     print(f"{file}: signed with the key of {key}")
-    status = f"exit status {summary.gate.get('status')}"
-    print(visible(f"made {summary.made.isoformat()} with profile '{summary.profile}' ({told}); {status}"))
+    print(visible(f"made {summary.made.isoformat()} with profile '{summary.profile}' ({told})"))
+    for audited in summary.audited:
+        hashes = ", ".join(f"{name} {sha256[:16]}" for name, sha256 in audited.sha256.items())
+        print(visible(f"{audited.name}: {hashes}"))
+    passed = _tell_gate(summary.gate, required)
     workspace = workspace_folder(summary.profile)
     if not workspace.is_dir():
         print(f"{workspace}: nothing is made here, so only the signature was checked")
-        return 0
+        return 0 if passed else REFUSED
     found = differences(summary, Lake(workspace))
     for line in found:
         print(visible(line))
     print(f"{workspace}: {number_of(len(summary.partitions), 'partition')} signed, {len(found)} not as they were then")
-    return 1 if found else 0
+    return 1 if found else 0 if passed else REFUSED
+
+
+def _check_pack(file: Path, key: Path, content: bytes, required: "Requirement | None") -> int:
+    """Checks that an evidence pack holds the files that its signed manifest lists, and no others."""
+    from fairness_pipeline.reporting.evidence.manifest import Manifest, wrong_files
+
+    if required:
+        raise FairnessError("--require is about a run: check signed/summary.json of the pack with it")
+    try:
+        manifest = Manifest.model_validate_json(content)
+    except ValueError as error:
+        raise FairnessError(f"{file}: signed with the key of {key}, but it is no list of files: {error}") from None
+    wrong = list(wrong_files(manifest, file.parent))
+    for line in wrong:
+        print(visible(line))
+    print(f"{file}: signed with the key of {key}; {number_of(len(manifest.files), 'file')} listed, {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+def _tell_gate(gate: "Gate", required: "Requirement | None") -> bool:
+    """Prints which gate was asked, and how it ended; whether it was passed, or none was asked nor required."""
+    from fairness_pipeline.cli.rule import Rule
+    from fairness_pipeline.reporting.results import OWN_MARGINS
+
+    if gate.refused:
+        rule = Rule(gate.refused, gate.measures, gate.tolerated, gate.strict)
+        own = "; ".join(f"{place} {threshold}" for place, threshold in gate.own_margins.items())
+        print(
+            visible(
+                f"gate: {'closed' if gate.status else 'passed'} (exit status {gate.status}) on "
+                f"{number_of(gate.verdicts, 'verdict')}; {rule.told}; "
+                + (f"{OWN_MARGINS}: {own}" if own else "margins and levels as shipped")
+            )
+        )
+    else:
+        print("no gate was asked: nothing says that these verdicts pass")
+    lacks = list(required.lacks(gate)) if required else []
+    for lack in lacks:
+        print(visible(f"--require: {lack}"))
+    return not lacks and not gate.status
 
 
 def check_as_written(project: "Project", plan: "Plan") -> None:

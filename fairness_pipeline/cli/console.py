@@ -36,6 +36,7 @@ from fairness_pipeline.reporting.results import (
     findings,
     said,
     severity,
+    warnings_of,
     worst_first,
 )
 from fairness_pipeline.statistics.verdicts import (
@@ -201,7 +202,7 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     )
     if told:
         shown.print(f"[dim]{'. '.join(filter(None, [told, study.legend, note]))}[/dim]")
-    for warning in study.warnings(part, Lake(project.workspace)):
+    for warning in warnings_of(study, part, Lake(project.workspace)):
         shown.print(f"[yellow]{escape(warning)}[/yellow]", soft_wrap=True)
     for audit in audits:
         if audit.degenerate:

@@ -14,6 +14,9 @@ def add(command: Command) -> None:
         _evidence,
         "Write what an audit hands to others: verdicts, rates, model cards, data sheets, hashes.",
     )
+    evidence.add_argument(
+        "--sign", metavar="KEYFILE", help="sign the list of its files with this private key (Ed25519)"
+    )
     evidence.add_argument("--output", metavar="FOLDER", help="where to (default: 'evidence' in the workspace)")
 
 
@@ -25,6 +28,7 @@ def _evidence(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.reporting.evidence.pack import write_pack
     from fairness_pipeline.reporting.summary import Summary, differences
     from fairness_pipeline.workspace.lake import Lake
+    from fairness_pipeline.workspace.signatures import private_key, sign
 
     project = Project(arguments.profile)
     lake = Lake(project.workspace)
@@ -34,7 +38,8 @@ def _evidence(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output) if arguments.output else project.workspace / "evidence"
     signed, summary = project.workspace / "signed", project.workspace / "signed" / "summary.json"
     changed = len(differences(Summary.model_validate_json(summary.read_bytes()), lake)) if summary.exists() else 0
-    files = write_pack(found, folder, signed if summary.exists() else None, changed)
+    key = private_key(Path(arguments.sign)) if arguments.sign else None
+    files = write_pack(found, folder, signed if summary.exists() else None, changed, signs=bool(key))
     for path in files[:2]:
         print(path)
     cards, sheets = (sum(path.parent.name == name for path in files) for name in ("model-cards", "data-sheets"))
@@ -48,4 +53,7 @@ def _evidence(arguments: argparse.Namespace) -> int:
         print(f"{number_of(changed, 'partition')} changed since the run was signed, and the pack says so")
     if not summary.exists():
         print("Not signed: fairness-pipeline run --sign KEYFILE signs a run, and the next pack holds the signature")
+    if key:
+        print(f"Signed: {files[-1]} and {sign(files[-1], key).name}; whoever has the public key checks all files with:")
+        print(f"fairness-pipeline check --signed {files[-1]} --key PUBLICKEY")
     return 0

@@ -5,7 +5,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fairness_pipeline.cli.gate import Entry, Examined, Rule, detectable, told_before
+from fairness_pipeline.cli.gate import Entry, Examined, detectable, told_before, told_rule
+from fairness_pipeline.cli.rule import Rule
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
@@ -128,7 +129,8 @@ def _summary(plan: Plan, rule: Rule, found: Examined, reasons: Sequence[str]) ->
         undecided = f"{stays}, as it lacks verdicts: {_plain(found.open)}."
         lines += [closes if found.closing else undecided if found.open else passes, ""]
     if rule.refused:
-        lines += [f"- {_plain(told)}" for told in (*told_before(found), *detectable(plan, found.looked_at))]
+        told = *told_rule(found, rule), *told_before(found), *detectable(plan, found.looked_at)
+        lines += [f"- {_plain(line)}" for line in told]
     lines += [f"- {_plain(told)}" for told in answer_ages(plan.lineage, plan.lake, found.fresh)]
     lines += ["", *_compared(found)] if found.baseline else [""]
     if reasons:

@@ -1,56 +1,36 @@
 """The release gate: the exit status of `--fail-on`."""
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from fairness_pipeline.cli.rule import NAMES, REFUSED, WORSE, Rule, names_in
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.project.thresholds import not_as_shipped
 from fairness_pipeline.reporting.baselines import Earlier
 from fairness_pipeline.reporting.changes import Changed, changes_since, corrected
-from fairness_pipeline.reporting.results import NEVER_SEEN, NOT_MEASURED, Audit, audits_of, could_tell, said
+from fairness_pipeline.reporting.results import (
+    NEVER_SEEN,
+    NOT_MEASURED,
+    OWN_MARGINS,
+    Audit,
+    audits_of,
+    could_tell,
+    said,
+)
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING, FINDINGS
 from fairness_pipeline.workspace.lake import Key, Row
 
-REFUSED = 3
-"""The exit status if a verdict is refused. It is not 2, which means that the command was called wrongly."""
-NAMES, WORSE = "names", "worse"
-REFUSABLE = ("biased", "inconclusive", NAMES, WORSE)
-"""What may close a gate: verdicts, findings about single names, and what became worse than a baseline."""
 Baseline = Callable[[AnyStudy], Earlier]
 """Gives what an earlier run found of a study."""
 _NOT_SHOWN = ("inconclusive", FAIR_ON_AVERAGE)
 """Verdicts that do not show fairness, or not in every stratum. A row without a margin can never show it."""
-
-
-def refusals(text: str) -> tuple[str, ...]:
-    """Parses what closes the gate, for argparse: names separated by commas."""
-    found = tuple(name.strip() for name in text.split(","))
-    if unknown := [name for name in found if name not in REFUSABLE]:
-        raise argparse.ArgumentTypeError(f"invalid choice: '{unknown[0]}' (choose from {', '.join(REFUSABLE)})")
-    return found
-
-
-class Rule(NamedTuple):
-    """The conditions that close the gate.
-
-    Attributes:
-        refused: Names from `REFUSABLE`.
-        measures: The names of the rows that count, separated by commas; None means all rows.
-        tolerated: Biased rates do not close the gate if they differ by at most this many percentage points.
-        strict: Whether the gate stays closed if one of the rows that count could not have been biased.
-    """
-
-    refused: tuple[str, ...] = ("biased",)
-    measures: str | None = None
-    tolerated: float = 0.0
-    strict: bool = False
 
 
 class Entry(NamedTuple):
@@ -87,6 +67,7 @@ class Examined(NamedTuple):
         blind: The rows that count and could not have been biased.
         changes: The rows that count beside those of the baseline, if there is one.
         baseline: What it is called.
+        own_margins: The margins and levels by which they are judged, where these are not the shipped ones.
         open: Why the gate stays closed although no verdict closes it; empty if it does not.
     """
 
@@ -100,6 +81,7 @@ class Examined(NamedTuple):
     blind: list[Entry]
     changes: list[Changed]
     baseline: str
+    own_margins: dict[str, str]
     open: str
 
 
@@ -137,7 +119,13 @@ def examine(plan: Plan, rule: Rule, baseline: Baseline | None = None) -> Examine
     worse = {id(changed.row) for changed in changes if changed.worse and WORSE in rule.refused}
     closing += [entry for entry in looked_at if id(entry.row) in worse and entry not in closing]
     blind = [entry for entry in looked_at if not could_tell(entry.row)]
-    found = Examined(audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, "")
+    own = {
+        f"{study.name}.{place}": threshold
+        for study in project.studies
+        if any(other is study for other, _ in audits)
+        for place, threshold in not_as_shipped(project.parts[study.name].settings).items()
+    }
+    found = Examined(audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, own, "")
     return found._replace(open=_open(found, rule))
 
 
@@ -218,14 +206,14 @@ def gate(plan: Plan, rule: Rule, found: Examined) -> int:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
             verdict that counts could have been biased. A gate that saw nothing stays closed.
     """
-    looked_at, closing, alone, tolerated = found.looked_at, found.closing, found.alone, found.tolerated
+    closing, alone, tolerated = found.closing, found.alone, found.tolerated
     if alone:
         told = ", ".join(entry.told for entry in alone)
         print(f"biased within its own table, but not after correction over all verdicts: {told}", file=sys.stderr)
     if tolerated:
         told = ", ".join(entry.told for entry in tolerated)
         print(f"biased by at most {rule.tolerated:g} points, which --tolerate allows: {told}", file=sys.stderr)
-    told = _told(plan, looked_at, rule)
+    told = _told(plan, found, rule)
     if closing:  # whatever else is missing: this much was found
         print(told, file=sys.stderr)
         print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
@@ -288,8 +276,9 @@ def _after_correction(plan: Plan, rows: list[Entry]) -> set[int]:
     return kept
 
 
-def _told(plan: Plan, rows: list[Entry], rule: Rule) -> str:
-    """The gate's assumptions, and the smallest gap that it detects with 80% power."""
+def _told(plan: Plan, found: Examined, rule: Rule) -> str:
+    """The gate's rule and margins, its assumptions, and the smallest gap that it detects with 80% power."""
+    rows = found.looked_at
     audits, level = {entry.place for entry in rows}, _level(plan, rows)
     closings = {"biased": "biased or differs", WORSE: "what became worse than the baseline"}
     refused = [closings.get(name, name) for name in rule.refused]
@@ -303,7 +292,13 @@ def _told(plan: Plan, rows: list[Entry], rule: Rule) -> str:
     artefacts = sum(entry.row["verdict"] == ARTEFACT for entry in rows)
     if artefacts:
         told += f"; it passes over {number_of(artefacts, 'artefact')}, which a control explains"
-    return "\n".join([told, *detectable(plan, rows)])
+    return "\n".join([*told_rule(found, rule), told, *detectable(plan, rows)])
+
+
+def told_rule(found: Examined, rule: Rule) -> list[str]:
+    """The rule, and the margins where they are not the shipped ones."""
+    own = "; ".join(f"{place} {threshold}" for place, threshold in found.own_margins.items())
+    return [f"Rule: {rule.told}; {f'{OWN_MARGINS}: {own}' if own else 'margins and levels as shipped'}"]
 
 
 def _level(plan: Plan, rows: list[Entry]) -> float:
@@ -343,7 +338,7 @@ def _wanted(plan: Plan, measures: str | None) -> list[str]:
     """The names of the rows that count; empty if all count."""
     if measures is None:
         return []
-    wanted = [name.strip() for name in measures.split(",")]
+    wanted = [*names_in(measures)]
     asked = [study for study in plan.project.studies if plan.selection.study in (None, study.name)]
     parts = [plan.project.parts[study.name] for study in asked]
     known = list(dict.fromkeys(name for part in parts for name in part.measures()))

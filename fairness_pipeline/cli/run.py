@@ -19,7 +19,8 @@ from fairness_pipeline.foundation.plain_text import number_of, some, visible
 
 if TYPE_CHECKING:
     from fairness_pipeline.cli.console import RunDisplay
-    from fairness_pipeline.cli.gate import Examined, Rule
+    from fairness_pipeline.cli.gate import Examined
+    from fairness_pipeline.cli.rule import Rule
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.instance import Instance
     from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
@@ -140,7 +141,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.check import check_as_written
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.for_machines import write_for_machines
-    from fairness_pipeline.cli.gate import REFUSED, WORSE, Rule, check_measures, examine, gate, told_before
+    from fairness_pipeline.cli.gate import check_measures, examine, gate, told_before
+    from fairness_pipeline.cli.rule import REFUSED, WORSE, Rule
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.at_rest import is_told
     from fairness_pipeline.lineage.query_epochs import end_query_epochs
@@ -209,7 +211,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         if closed:
             history.note_refusal(project.workspace, study, closed.values())
     if arguments.sign and not bad:
-        _sign(plan, rule, status, Path(arguments.sign), arguments.write_baseline)
+        _sign(plan, rule, found, status, Path(arguments.sign), arguments.write_baseline)
     return status
 
 
@@ -286,13 +288,15 @@ def _log(plan: "Plan", experiment: str) -> None:
     print(f"MLflow: {number_of(len(log(plan, experiment)), 'run')} in the experiment '{experiment}'")
 
 
-def _sign(plan: "Plan", rule: "Rule", status: int, key: Path, baseline: str | None) -> None:
-    from fairness_pipeline.reporting.summary import write_summary
+def _sign(plan: "Plan", rule: "Rule", found: "Examined", status: int, key: Path, baseline: str | None) -> None:
+    from fairness_pipeline.reporting.summary import Gate, write_summary
     from fairness_pipeline.workspace.signatures import private_key, sign
 
-    summary = write_summary(plan, {**rule._asdict(), "status": status})
+    gate = Gate(**rule._asdict(), status=status, verdicts=len(found.looked_at), own_margins=found.own_margins)
+    summary = write_summary(plan, gate)
     print(f"Signed: {summary} and {sign(summary, private_key(key)).name}; whoever has the public key checks it with:")
-    print(f"fairness-pipeline check --signed {summary} --key PUBLICKEY")
+    require = f" --require '{rule.told}'" if rule.refused else ""
+    print(f"fairness-pipeline check --signed {summary} --key PUBLICKEY{require}")
     if baseline:
         print(
             f"Signed: {baseline} and {sign(Path(baseline), private_key(key)).name}; --baseline-key PUBLICKEY checks it"

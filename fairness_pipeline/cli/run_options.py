@@ -11,6 +11,8 @@ from fairness_pipeline.cli.arguments import count
 from fairness_pipeline.engines.settings import ADDRESS, ENGINE, ENGINES, checked_address
 from fairness_pipeline.foundation.checksums import REHASH
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import cache_folder, workspace_folder
+from fairness_pipeline.foundation.version_control import tracked_file
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +68,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _refusals(text: str) -> tuple[str, ...]:
-    from fairness_pipeline.cli.gate import refusals
+    from fairness_pipeline.cli.rule import refusals
 
     return refusals(text)
 
@@ -146,6 +148,8 @@ def check_run_options(arguments: argparse.Namespace) -> None:
             Path(path).unlink(missing_ok=True)
         if path and not Path(path).absolute().parent.is_dir():
             raise FairnessError(f"--{option.replace('_', '-')}: there is no folder {Path(path).absolute().parent}")
+    if arguments.fail_on or arguments.sign:
+        _check_home(arguments.profile)
     says = {
         "measures": "which verdicts --fail-on looks at",
         "tolerate": "what --fail-on lets pass",
@@ -161,6 +165,16 @@ def check_run_options(arguments: argparse.Namespace) -> None:
         raise FairnessError("--fail-on worse needs a baseline: add --baseline FILE, or --baseline previous")
     if arguments.baseline_key and not arguments.baseline:
         raise FairnessError("--baseline-key says who must have signed the baseline; add --baseline FILE")
+
+
+def _check_home(profile: str) -> None:
+    """Refuses, for a gate or a signature, a workspace that a checkout brings: a pull request could bring verdicts."""
+    for folder in (workspace_folder(profile), cache_folder()):
+        if tracked := tracked_file(folder):
+            raise FairnessError(
+                f"{folder}: {tracked} is under version control, so whoever proposes a change could bring answers and "
+                "verdicts; set FAIRNESS_HOME to a folder outside of the checkout"
+            )
 
 
 def asks_anew(arguments: argparse.Namespace) -> bool:

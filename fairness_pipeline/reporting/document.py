@@ -1,7 +1,7 @@
 """The report of a study as an asset: rendered from the lake, and kept in the history when it takes effect."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fairness_pipeline.foundation.inputs import DataFile
@@ -10,6 +10,7 @@ from fairness_pipeline.lineage.assets import Glance, Result
 from fairness_pipeline.lineage.shelf import Shelf
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, P, Study
+from fairness_pipeline.reporting.audited import audited_by
 from fairness_pipeline.reporting.page import publish
 from fairness_pipeline.reporting.results import Audit, audits_of
 from fairness_pipeline.workspace import published
@@ -65,7 +66,12 @@ def report_of(study: Study[P], shelf: Shelf, render: Callable[[P, Lake, list[Aud
         shelf: What the asset was given.
         render: Makes the page.
     """
-    audits = audits_of(study, shelf.part, shelf.lake, shelf.stale(study.table))
+    audits = [
+        replace(audit, sha256=audited_by(shelf.lineage, shelf.lake, study, audit.key).sha256)
+        if audit.measured
+        else audit
+        for audit in audits_of(study, shelf.part, shelf.lake, shelf.stale(study.table))
+    ]
     html = render(shelf.part, shelf.lake, audits)
     return Result(html, before_it_counts=lambda: publish(study, shelf.lineage, shelf.whole, audits, html))
 

@@ -23,6 +23,7 @@ from fairness_pipeline.reporting.results import (
     findings,
     flat,
     gravest,
+    warnings_of,
     worst_first,
 )
 from fairness_pipeline.workspace.lake import Lake, Row
@@ -87,7 +88,7 @@ def write_index(project: Project, lake: Lake) -> Path | None:
         description=project.profile.description,
         studies=made,
         lines=sorted(lines, key=lambda line: line.worst),
-        warnings=[told for study in made for told in study.warnings(project.parts[study.name], lake)],
+        warnings=[told for study in made for told in warnings_of(study, project.parts[study.name], lake)],
         since=since,
         steps=steps,
         told=_TOLD,

@@ -29,6 +29,7 @@ from fairness_pipeline.reporting.results import (
     said,
     severity,
     together,
+    warnings_of,
     worst_first,
 )
 from fairness_pipeline.statistics.verdicts import FINDINGS
@@ -94,7 +95,7 @@ def render(
         counts=counted(study, audits),
         ends=ends(study, ordered),
         steps=next_steps(study, part, ordered),
-        warnings=study.warnings(part, lake),
+        warnings=warnings_of(study, part, lake),
         findings=[
             (audit, study.finding(part, audit.key, row), study.doubts(part, audit.key, row))
             for audit, row in told

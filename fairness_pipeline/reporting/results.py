@@ -1,10 +1,11 @@
 """What the lake holds of a study's verdicts, put together for a reader; knows no study."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.project.thresholds import not_as_shipped
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.comparison import AT_THE_END
 from fairness_pipeline.statistics.units import UNITS
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     pass
 
 NOT_MEASURED = "not measured"
+OWN_MARGINS = "Judged by margins or levels of the profile, not by those shipped"
 CANNOT_TELL = "cannot tell"
 """The verdict of a measure at its floor or ceiling on both sides, or of too few words: its note has the bound."""
 NEVER_SEEN = "never seen"
@@ -40,7 +42,7 @@ class Audit:
     """One partition of a study's significance table: its rows, or none where it was not measured.
 
     `stale` says that the profile's settings, data or answers have changed since it was made. `degenerate` is the reason
-    why its verdicts mean nothing.
+    why its verdicts mean nothing. `sha256` are the hashes of what it is about, where a report shows them.
     """
 
     key: Key
@@ -48,6 +50,7 @@ class Audit:
     card: Card | None = None
     stale: bool = False
     degenerate: str | None = None
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def measured(self) -> bool:
@@ -160,6 +163,12 @@ def worst_first(study: AnyStudy, audits: Iterable[Audit]) -> list[Audit]:
 def beside_subject(study: AnyStudy, audit: Audit) -> str:
     """The audit's partition beside its subject: its dimension, its corpus; empty if there is nothing."""
     return " · ".join(value for axis, value in audit.key.items() if axis != study.subject)
+
+
+def warnings_of(study: AnyStudy, part: AnyPart, lake: Lake) -> list[str]:
+    """What to read before any verdict: that the margins are not those shipped, and what the study says."""
+    own = "; ".join(f"{place} {threshold}" for place, threshold in not_as_shipped(part.settings).items())
+    return [*([f"{OWN_MARGINS}: {own}"] if own else []), *study.warnings(part, lake)]
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:

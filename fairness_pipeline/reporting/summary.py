@@ -9,7 +9,8 @@ from pydantic import BaseModel, StringConstraints
 
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lineage.plan import Plan
-from fairness_pipeline.reporting.results import audits_of, flat
+from fairness_pipeline.reporting.audited import Audited, audited_by
+from fairness_pipeline.reporting.results import audits_of, flat, said
 from fairness_pipeline.workspace.lake import Lake
 
 _SHOWN = ("verdict", "value_a", "value_b", "difference", "p_holm")
@@ -27,18 +28,41 @@ class Signed(BaseModel):
     sha256: str | None
 
 
+class Gate(BaseModel):
+    """What was asked of the verdicts.
+
+    Attributes:
+        refused: What closes the gate; empty if none was asked.
+        measures: The names of the rows that count, separated by commas; None if all count.
+        tolerated: Points by which biased rates may differ.
+        strict: Whether it stays closed on a verdict that could not have been biased.
+        status: The exit status.
+        verdicts: How many verdicts it looked at.
+        own_margins: Margins and levels that are not those shipped, in words.
+    """
+
+    refused: tuple[str, ...]
+    measures: str | None
+    tolerated: float
+    strict: bool
+    status: int
+    verdicts: int = 0
+    own_margins: dict[str, str] = {}
+
+
 class Summary(BaseModel):
-    """What is signed."""
+    """What is signed. Its verdicts are those that count: the ones that `run` shows, and a gate looks at."""
 
     fairness_pipeline: str
     profile: _Name
     made: datetime
-    gate: dict[str, Any]
+    gate: Gate
+    audited: list[Audited] = []
     verdicts: list[dict[str, Any]]
     partitions: list[Signed]
 
 
-def write_summary(plan: Plan, gate: dict[str, Any]) -> Path:
+def write_summary(plan: Plan, gate: Gate) -> Path:
     """Writes `signed/summary.json` in the workspace, and returns its path.
 
     Args:
@@ -46,21 +70,24 @@ def write_summary(plan: Plan, gate: dict[str, Any]) -> Path:
         gate: What was asked of the verdicts, and the exit status.
     """
     project, lake = plan.project, plan.lake
-    verdicts = []
+    verdicts, audited = [], []
     for study in project.studies:
         audits = [
             audit
             for audit in audits_of(study, project.parts[study.name], lake)
             if plan.selection.covers(study, project, audit.key)
         ]
+        audited += [audited_by(plan.lineage, lake, study, audit.key) for audit in audits if audit.measured]
         names = dict.fromkeys((*study.identity, *_SHOWN))
-        for row in flat(study, audits):
-            verdicts.append({"study": study.name, **{name: row[name] for name in names if row.get(name) is not None}})
+        for row in filter(study.gated, flat(study, audits)):
+            shown = {name: row[name] for name in names if row.get(name) is not None}
+            verdicts.append({"study": study.name, **shown, "verdict": said(row)})
     summary = Summary(
         fairness_pipeline=version("fairness-pipeline"),
         profile=project.name,
         made=datetime.now(UTC).replace(microsecond=0),
         gate=gate,
+        audited=audited,
         verdicts=verdicts,
         partitions=[
             Signed(asset=step.name, key=step.key, sha256=lake.bytes_of(step.name, step.key)) for step in plan.steps

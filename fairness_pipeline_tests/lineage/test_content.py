@@ -9,7 +9,8 @@ import dagster as dg
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from fairness_pipeline.cli.gate import Rule, gate
+from fairness_pipeline.cli.gate import gate
+from fairness_pipeline.cli.rule import Rule
 from fairness_pipeline.defs.assets import Log
 from fairness_pipeline.defs.runs import Maker
 from fairness_pipeline.foundation import paths

@@ -10,8 +10,18 @@ from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.reporting.audited import Audited, audited_by
 from fairness_pipeline.reporting.html import in_words
-from fairness_pipeline.reporting.results import Audit, audits_of, beside_subject, said, severity, together, worst_first
+from fairness_pipeline.reporting.results import (
+    Audit,
+    audits_of,
+    beside_subject,
+    said,
+    severity,
+    together,
+    warnings_of,
+    worst_first,
+)
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FINDINGS, Doubt
 from fairness_pipeline.workspace.lake import Lake, Row
@@ -77,7 +87,8 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is known of a subject: the settings that it is declared with, in words, and its verdicts."""
+    """What is known of a subject: the settings that it is declared with, in words, its verdicts, and the hashes of what
+    they are about."""
 
     name: str
     study: str
@@ -85,6 +96,7 @@ class Subject:
     declared: dict[str, str]
     verdicts: list[Verdict]
     not_measured: list[str]
+    audited: list[Audited]
 
 
 @dataclass(frozen=True)
@@ -138,7 +150,10 @@ class Facts:
 
     def as_json(self) -> dict[str, Any]:
         """The same for machines."""
-        return {**asdict(self), "made": self.made.isoformat(), "about_rates": self.about_rates}
+        whole = {**asdict(self), "made": self.made.isoformat(), "about_rates": self.about_rates}
+        for subject, own in zip(whole["subjects"], self.subjects, strict=True):
+            subject["audited"] = [audited.model_dump() for audited in own.audited]
+        return whole
 
 
 def facts(lineage: Lineage, lake: Lake) -> Facts:
@@ -158,7 +173,7 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         version=__version__,
         libraries=library_versions(*_LIBRARIES),
         seed=project.profile.seed,
-        warnings=[told for study in project.studies for told in study.warnings(project.parts[study.name], lake)],
+        warnings=[told for study in project.studies for told in warnings_of(study, project.parts[study.name], lake)],
         subjects=subjects(lineage, lake, audits),
         corpora=list(corpora.values()),
         hashes=[
@@ -197,6 +212,7 @@ def _of_study(study: AnyStudy, part: AnyPart, found: list[Audit], state: State) 
             _declared(part.subjects[name].identity()),
             [verdict for audit in own if audit.measured for verdict in _verdicts(study, part, audit, state)],
             [audit.name for audit in own if not audit.measured],
+            [audited_by(state.lineage, state.lake, study, audit.key) for audit in own if audit.measured],
         )
 
 

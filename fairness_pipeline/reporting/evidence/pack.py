@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.reporting.evidence.facts import Facts, Subject
+from fairness_pipeline.reporting.evidence.manifest import write_manifest
 from fairness_pipeline.reporting.html import p_value, template, without_controls
 
 _HERE = Path(__file__).parent
@@ -27,14 +28,17 @@ _TASKS = {"model": "text-generation", "system": "text-classification", "classifi
 """Of subjects that are models, by their axis; a corpus of annotators has a data sheet alone."""
 
 
-def write_pack(facts: Facts, folder: Path, signed: Path | None = None, changed: int = 0) -> list[Path]:
-    """Writes the pack; returns its files, the documents first.
+def write_pack(
+    facts: Facts, folder: Path, signed: Path | None = None, changed: int = 0, *, signs: bool = False
+) -> list[Path]:
+    """Writes the pack; returns its files, the documents first, the list of all with their hashes last.
 
     Args:
         facts: What it says.
         folder: Where to; it is made. What an earlier pack has left there is replaced.
         signed: The folder with the signed summary of a run, if there is one.
         changed: How many partitions are not as they were signed.
+        signs: Whether the list of its files is signed next.
 
     Raises:
         FairnessError: the folder holds something else.
@@ -43,7 +47,7 @@ def write_pack(facts: Facts, folder: Path, signed: Path | None = None, changed: 
         raise FairnessError(f"--output: {folder} holds something else; name a new folder, or one of an earlier pack")
     for own in ("model-cards", "data-sheets", "signed"):
         shutil.rmtree(folder / own, ignore_errors=True)
-    body = template(_HERE, "evidence.html.j2").render(facts=facts, signed=_signature(signed, changed))
+    body = template(_HERE, "evidence.html.j2").render(facts=facts, signed=_signature(signed, changed), signs=signs)
     files = [folder / "evidence.html", folder / "evidence.pdf", folder / _JSON]
     _write(files[0], _page(body, facts.profile))
     with replacing(files[1]) as temporary:
@@ -55,7 +59,7 @@ def write_pack(facts: Facts, folder: Path, signed: Path | None = None, changed: 
     if signed:
         shutil.copytree(signed, folder / "signed", dirs_exist_ok=True)
         files += sorted((folder / "signed").iterdir())
-    return files
+    return [*files, write_manifest(folder, files, facts.profile)]
 
 
 def _signature(signed: Path | None, changed: int) -> str:

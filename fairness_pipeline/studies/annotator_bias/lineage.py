@@ -342,7 +342,7 @@ def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> 
         annotator_bias_estimates, truth_inference_scores,
     ),
     arrows=(group_positive_rates, annotator_anova, annotator_bias_estimates, truth_inference_scores),
-    code_version="2",
+    code_version="3",
     libraries=LIBRARIES,
     show=drawn(STUDY, _group_effects),
 )  # fmt: skip

@@ -739,7 +739,7 @@ def _t_values(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> Pictu
         *_TASKS,
     ),
     arrows=(language_model_bias, effects, *_TASKS),
-    code_version="2",
+    code_version="3",
     libraries=LIBRARIES,
     show=drawn(STUDY, _t_values),
 )  # fmt: skip

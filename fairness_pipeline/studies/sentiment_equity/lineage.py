@@ -225,7 +225,7 @@ def _compared(dimension: str, sentences: pa.Table, scored: pa.Table) -> tuple[li
     inputs=lambda part, key: described(part.project, part),
     reads=(equity_sentences, equity_scores, equity_pairs, equity_significance),
     arrows=(equity_significance,),
-    code_version="5",
+    code_version="6",
     libraries=LIBRARIES,
 )
 def equity_report(inputs: Described, shelf: Shelf) -> Result:

@@ -65,7 +65,7 @@ asset = Assets(DialoguePart)
         classifier_quality,
     ),
     arrows=(dialogue_significance, recipe_significance, response_quality, debiasing_effects, recipe_effects),
-    code_version="10",
+    code_version="11",
     libraries=LIBRARIES,
 )
 def dialogue_fairness_report(inputs: Described, shelf: Shelf) -> Result:

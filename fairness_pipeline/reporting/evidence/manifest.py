@@ -1,0 +1,51 @@
+"""The list of an evidence pack's files with their hashes; who signs it vouches for all of them."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from fairness_pipeline.foundation.checksums import checksum
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.workspace.signatures import signature_of
+
+NAME = "manifest.json"
+
+
+class Manifest(BaseModel):
+    """The files of a pack.
+
+    Attributes:
+        profile: Whose evidence it is.
+        made: When.
+        files: The SHA-256 of each, by its path in the pack.
+    """
+
+    profile: str
+    made: datetime
+    files: dict[str, str]
+
+
+def write_manifest(folder: Path, files: Iterable[Path], profile: str) -> Path:
+    """Writes the manifest of a pack, and returns its path. An earlier signature is deleted: it is of other files."""
+    path = folder / NAME
+    listed = {str(file.relative_to(folder)): checksum(file) for file in sorted(files)}
+    signature_of(path).unlink(missing_ok=True)
+    manifest = Manifest(profile=profile, made=datetime.now(UTC).replace(microsecond=0), files=listed)
+    with replacing(path) as temporary:
+        temporary.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def wrong_files(manifest: Manifest, folder: Path) -> Iterator[str]:
+    """What of a pack is not as its manifest says, a line each."""
+    for name, sha256 in manifest.files.items():
+        file = folder / name
+        if not file.resolve().is_relative_to(folder.resolve()) or not file.is_file():
+            yield f"{name}: is not here"
+        elif checksum(file) != sha256:
+            yield f"{name}: was changed since"
+    own = {NAME, signature_of(folder / NAME).name}
+    here = {str(file.relative_to(folder)) for file in folder.rglob("*") if not file.is_dir()} - own
+    yield from (f"{name}: is not in the manifest" for name in sorted(here - manifest.files.keys()))
