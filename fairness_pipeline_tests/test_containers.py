@@ -11,7 +11,6 @@ No test needs Docker or Kubernetes. What was checked once, by hand, when the fil
 The image was not built, and no container has run.
 """
 
-import io
 import os
 import re
 import shlex
@@ -22,7 +21,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -212,7 +211,7 @@ def test_images_have_versions() -> None:
     helm = yaml.safe_load(text_of(HELM))
     images = [service["image"] for service in services().values()]
     images += [f"{own['repository']}:{own['tag']}" for own in images_in(helm)]
-    images += [name for name in re.findall(r"^FROM (\S+)", text_of(DOCKERFILE), re.MULTILINE) if ":" in name]
+    images += re.findall(r"^ARG PYTHON_IMAGE=(\S+)", text_of(DOCKERFILE), re.MULTILINE)
     for image in images:
         name, _, tag = image.rpartition(":")
         assert name and re.match(r"\d", tag), image
@@ -236,15 +235,14 @@ def images_in(value: Any) -> Iterator[dict[str, str]]:
 
 
 def test_the_image_has_the_versions_of_the_tests() -> None:
-    """The Dockerfile's own pins are those of constraints.txt."""
-    pinned = dict(re.findall(r"\b([\w.-]+)==([\w.]+)", text_of(DOCKERFILE)))
-    # Dagster's libraries are published together, with one number for those that are not its core.
-    known = pins() | {"dagster-k8s": pins()["dagster-postgres"]}
-    assert pinned == {name: known[name] for name in ("torch", "dagster-k8s", "hatchling")}
+    """The Dockerfile's own pin is that of constraints.txt; all others come with hashes."""
+    assert set(re.findall(r"\b([\w.-]+)==([\w.]+)", text_of(DOCKERFILE))) == {("torch", pins()["torch"])}
+    installs = re.findall(r"pip install ([^;&\\\n]*)", text_of(DOCKERFILE))
+    assert [own for own in installs if "--require-hashes" not in own] == ["torch==2.13.0", "--no-deps /wheels/*.whl "]
 
 
-def test_the_image_is_built_from_what_there_is_and_asks_for_all_libraries() -> None:
-    """The Dockerfile copies what the wheel needs, and reads its libraries from pyproject.toml."""
+def test_the_image_is_built_from_what_there_is() -> None:
+    """The Dockerfile copies what the wheel needs."""
     wheel = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["wheel"]
     copied = {
         name
@@ -257,14 +255,6 @@ def test_the_image_is_built_from_what_there_is_and_asks_for_all_libraries() -> N
     assert {name.split("/")[0] for name in [*wheel["packages"], *wheel["force-include"]]} <= copied
     assert {"data/lake", ".venv", ".git", ".env"} <= ignored
     assert not set(wheel["force-include"]) & ignored
-    (program,) = re.findall(r'python -c "([^"]+)" > requirements', text_of(DOCKERFILE).replace("\\\n", ""))
-    told = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(told):
-        patch.chdir(ROOT)
-        exec(program, {})
-    asked = {re.split(r"[\[<>=;]", line)[0] for line in told.getvalue().splitlines()}
-    assert {"dagster", "torch", "ray", "dagster-postgres", "psycopg2-binary"} <= asked
-    assert "pytest" not in asked
 
 
 def test_modules_that_commands_name_can_be_found() -> None:

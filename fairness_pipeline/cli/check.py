@@ -111,8 +111,7 @@ def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
     print(f"{file}: signed with the key of {key}")
     print(visible(f"made {summary.made.isoformat()} with profile '{summary.profile}' ({told})"))
     for audited in summary.audited:
-        hashes = ", ".join(f"{name} {sha256[:16]}" for name, sha256 in audited.sha256.items())
-        print(visible(f"{audited.name}: {hashes}"))
+        print(visible(f"SHA-256 of {audited.line}"))
     passed = _tell_gate(summary.gate, required)
     workspace = workspace_folder(summary.profile)
     if not workspace.is_dir():

@@ -12,6 +12,7 @@ from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.answers import answer_ages
+from fairness_pipeline.reporting.audited import audited_by
 from fairness_pipeline.reporting.changes import worth_telling
 from fairness_pipeline.reporting.next_steps import next_steps
 from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, counted, findings, said, worst_first
@@ -181,6 +182,11 @@ def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit], fresh: set[str])
         yield f"- and {number_of(len(told) - _SENTENCES, 'more audit')} with a difference"
     if told:
         yield ""
+    yield "Audited, by the beginning of SHA-256:"
+    yield ""
+    for audit in [audit for audit in audits if audit.name in fresh][:_SENTENCES]:
+        yield f"- {_plain(audited_by(plan.lineage, plan.lake, study, audit.key).line)}"
+    yield ""
     yield "What to do now:"
     yield ""
     yield from (f"- {_plain(step.line)}" for step in next_steps(study, part, audits))

@@ -13,6 +13,8 @@ from fairness_pipeline.workspace.lake import Key, Lake, fingerprint
 _FILES = {"folder": "weights", "imported": "file", "file": "file", "logprobs": "file"}
 """Keys of what an asset is made from whose values are the SHA-256 of files, and what these are to a reader."""
 
+_BEGINNING = 16
+
 
 class Audited(BaseModel):
     """An audit, and the SHA-256 of each thing that its verdicts are about.
@@ -33,6 +35,11 @@ class Audited(BaseModel):
     def name(self) -> str:
         """The partition for a reader."""
         return " × ".join(self.key.values())
+
+    @property
+    def line(self) -> str:
+        """The beginning of each hash."""
+        return f"{self.name}: " + ", ".join(f"{what} {sha256[:_BEGINNING]}" for what, sha256 in self.sha256.items())
 
 
 def audited_by(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Audited:

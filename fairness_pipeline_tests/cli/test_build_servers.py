@@ -101,6 +101,20 @@ def test_the_step_of_github_audits_and_tells(quick: Project, tmp_path: Path) -> 
     assert Path(filled(baseline["with"]["path"], temporary)).is_file()
 
 
+def test_what_is_fetched_is_pinned() -> None:
+    """Actions by commit, libraries by hash; what cannot be is said to be so."""
+    page = (ROOT / "docs" / "audit-your-model.md").read_text(encoding="utf-8")
+    used = [step["uses"] for step in ACTION["runs"]["steps"] if "uses" in step]
+    used += [name for name in re.findall(r"uses: (\S+)", page) if not name.startswith("./")]
+    assert len(used) == 4
+    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", name) for name in used)
+    installs = re.findall(r"pip install (.*)", (ROOT / "templates" / "install.sh").read_text(encoding="utf-8"))
+    assert [line for line in installs if "--require-hashes" not in line] == ['--no-build-isolation "$clone"']
+    commands = [*JOB["before_script"], *(step.get("run", "") for step in ACTION["runs"]["steps"])]
+    assert sum("templates/install.sh" in line for line in commands) == 2
+    assert not any("pip install" in line for line in commands)
+
+
 def test_the_baseline_is_the_base_branchs_and_never_the_pull_requests(tmp_path: Path) -> None:
     """Runs of pushes to the base branch, the newest first, until one has left a baseline."""
     step = next(step for step in ACTION["runs"]["steps"] if step.get("id") == "baseline")

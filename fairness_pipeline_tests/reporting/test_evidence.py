@@ -2,6 +2,8 @@
 
 import html
 import json
+from collections import Counter
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -100,7 +102,7 @@ def test_names_of_others_are_text_in_it(made: Project, data: Path, tmp_path: Pat
 
 def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> None:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
     key = tmp_path / "key.pem"
     private = Ed25519PrivateKey.generate()
@@ -111,6 +113,37 @@ def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> 
     assert "Not signed" not in done.stdout
     assert {path.name for path in (folder / "signed").iterdir()} >= {"summary.json"}
     assert "signed/summary.json beside this file" in (folder / "evidence.html").read_text(encoding="utf-8")
+    assert "This pack is not signed" in (folder / "evidence.html").read_text(encoding="utf-8")
+    listed = json.loads((folder / "manifest.json").read_bytes())["files"]
+    assert listed == {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "manifest.json"
+    }
+    # A pack that is signed is checked whole.
+    public = tmp_path / "public.pem"
+    public.write_bytes(private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    checks = ("check", "--signed", str(folder / "manifest.json"), "--key", str(public))
+    assert command("evidence", "--output", str(folder), "--sign", str(key)).returncode == 0
+    assert command(*checks).returncode == 0
+    counts = json.loads((folder / "evidence.json").read_bytes())
+    in_pack = Counter(own["verdict"] for subject in counts["subjects"] for own in subject["verdicts"])
+    signed = json.loads((folder / "signed" / "summary.json").read_bytes())
+    assert in_pack == Counter(row["verdict"] for row in signed["verdicts"])
+    for name, damage in (
+        ("evidence.json", lambda path: path.write_text(path.read_text().replace("inconclusive", "fair"))),
+        ("data-sheets/tiny.md", Path.unlink),
+        ("more.html", lambda path: path.write_text("more")),
+    ):
+        before = (folder / name).read_bytes() if (folder / name).exists() else b""
+        damage(folder / name)
+        done = command(*checks)
+        assert done.returncode == 1
+        assert f"{name}: " in done.stdout
+        (folder / name).write_bytes(before)
+    (folder / "more.html").unlink()
+    assert command("evidence", "--output", str(folder)).returncode == 0
+    assert "manifest.json.sig: cannot be read" in command(*checks).stderr  # a signature of other files is gone
     (made.workspace / "tables" / "sentiment" / "dimension=gender" / "model=seq2seq" / "part-0.parquet").unlink()
     (folder / "model-cards" / "gone.md").write_text("of a model that was there")
     done = command("evidence", "--output", str(folder))

@@ -1,8 +1,10 @@
 """Signatures against OpenSSL and RFC 8032, and what they are to find out."""
 
 import json
+import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -122,15 +124,32 @@ def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, m
     assert refused.returncode == 3
     summary = tiny.workspace / "signed" / "summary.json"
     assert json.loads(summary.read_text())["gate"]["status"] == 3
-    done = run("--sign", str(private))
-    assert f"fairness-pipeline check --signed {summary} --key PUBLICKEY" in done.stdout
     words = ("check", "--signed", str(summary), "--key", str(public))
     checked = command(*words)
+    assert checked.returncode == 3
+    assert re.search(
+        r"(?m)^gate: closed \(exit status 3\) on \d+ verdicts; fail-on=biased,inconclusive; ", checked.stdout
+    )
+    done = run("--sign", str(private))
+    assert f"fairness-pipeline check --signed {summary} --key PUBLICKEY\n" in done.stdout
+    checked = command(*words)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "0 not as they were then" in checked.stdout and "exit status 0" in checked.stdout
+    assert "0 not as they were then" in checked.stdout
+    assert "no gate was asked: nothing says that these verdicts pass" in checked.stdout
+    assert command(*words, "--require", "fail-on=biased").returncode == 3
     told = json.loads(summary.read_text())
     assert {row["dimension"] for row in told["verdicts"]} == {"gender", "dialect"}
     assert all(own["sha256"] for own in told["partitions"])
+    shown = re.search(r"on all measures: (.*)", done.stdout)
+    assert shown and re.search(r"\((.*)\)\n", checked.stdout)
+    counts = Counter(row["verdict"] for row in told["verdicts"])
+    assert dict(counts) == {name: int(count) for count, name in re.findall(r"(\d+) ([a-z ]+)", shown[1])}
+    lake = Lake(tiny.workspace)
+    for audited in told["audited"]:
+        key = {"dimension": audited["key"]["dimension"], "model": "seq2seq"}
+        assert audited["sha256"]["answers"] == lake.content("responses", key)
+        assert set(audited["sha256"]) == {"model", "weights", "answers", "contexts", "margins"}
+        assert audited["sha256"]["answers"] in lake.document_path("dialogue_fairness_report").read_text()
 
     assert command("check", "--signed", str(summary)).returncode == 1
     report = Lake(tiny.workspace).document_path("dialogue_fairness_report")

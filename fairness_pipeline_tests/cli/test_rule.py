@@ -1,0 +1,98 @@
+"""What a gate was asked for, and what somebody demands of it."""
+
+import argparse
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fairness_pipeline.cli.rule import Rule, requirement
+from fairness_pipeline.foundation.version_control import tracked_file
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.reporting.summary import Gate
+from fairness_pipeline_tests.commands import change, command
+
+PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, status=0, verdicts=9)
+
+
+@pytest.mark.parametrize(
+    ("gate", "demanded", "lacks"),
+    [
+        ({}, "fail-on=biased", []),
+        ({"refused": ()}, "fail-on=biased", ["no gate was asked"]),
+        ({"status": 3}, "fail-on=biased", ["the gate was closed (exit status 3)"]),
+        ({}, "fail-on=biased,inconclusive", ["it did not close on inconclusive"]),
+        ({"refused": ("biased", "inconclusive")}, "fail-on=biased", []),
+        ({"measures": "offense_rate"}, "fail-on=biased", ["it looked at offense_rate only"]),
+        ({"measures": "offense_rate"}, "fail-on=biased; measures=offense_rate", []),
+        ({"measures": "offense_rate, length"}, "fail-on=biased; measures=length", []),
+        ({"measures": "offense_rate"}, "fail-on=biased; measures=length", ["it looked at offense_rate only"]),
+        ({}, "fail-on=biased; measures=length", []),
+        ({"tolerated": 100.0}, "fail-on=biased", ["it tolerated 100 points"]),
+        ({"tolerated": 2.0}, "fail-on=biased; tolerate=3", []),
+        ({}, "fail-on=biased; strict", ["it was not strict about verdicts that could not have been biased"]),
+        ({"strict": True}, "fail-on=biased; strict", []),
+        ({"own_margins": {"x.alpha": "0.9 (shipped 0.05)"}}, "fail-on=biased; margins=own", []),
+        (
+            {"own_margins": {"x.alpha": "0.9 (shipped 0.05)"}},
+            "fail-on=biased",
+            ["its margins or levels were not those shipped: x.alpha 0.9 (shipped 0.05)"],
+        ),
+    ],
+)
+def test_a_gate_is_held_to_the_rule_that_is_demanded(gate: dict, demanded: str, lacks: list[str]) -> None:
+    assert list(requirement(demanded).lacks(PASSED.model_copy(update=gate))) == lacks
+
+
+@pytest.mark.parametrize(
+    "rule", [Rule(), Rule(("biased", "names"), "a,b", 2.5, True), Rule(("worse",), None, 0.0, True)]
+)
+def test_a_rule_as_it_is_told_demands_itself(rule: Rule) -> None:
+    assert requirement(rule.told).rule == rule
+
+
+@pytest.mark.parametrize(
+    "demanded", ["", "biased", "fail-on=bised", "fail-on=biased; margin=own", "fail-on=biased; tolerate=x", "strict",
+                 "fail-on=biased; margins=any", "fail-on=biased; strict=no"]
+)  # fmt: skip
+def test_what_is_no_rule_is_refused(demanded: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        requirement(demanded)
+
+
+def test_margins_of_a_profile_are_told_wherever_verdicts_are(made: Project, data: Path) -> None:
+    """Wide enough, they turn every difference into `fair`."""
+    path = data / "profiles" / "tiny.yaml"
+    change(path, lambda profile: profile["dialogue_fairness"].setdefault("significance", {}).update(
+        margins={"rates": {"cohens_h": 3.0}}
+    ))  # fmt: skip
+    done = command("run", "--fail-on", "biased")
+    own = "significance.margins.rates cohens_h 3 (shipped cohens_h 0.05)"
+    text = " ".join((done.stdout + done.stderr).split())
+    assert f"Judged by margins or levels of the profile, not by those shipped: {own}" in text
+    assert re.search(rf"Rule: fail-on=biased; Judged by .*: dialogue_fairness\.{re.escape(own)}", text)
+    assert own in (made.workspace / "reports" / "dialogue_fairness_report.html").read_text()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no Git here")
+def test_a_gate_takes_no_verdicts_from_a_checkout(made: Project, tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", str(tmp_path / "home"), *words], check=True, capture_output=True)
+
+    git("init")
+    assert tracked_file(made.workspace) is None  # what a run has written there is not of the checkout
+    assert command("run", "--fail-on", "biased").returncode in (0, 3)
+    (made.workspace / "core").write_text("")
+    git("config", "core.fsmonitor", f"touch {tmp_path / 'run'}; false")
+    git("add", "-f", "tiny/tables")
+    refused = command("run", "--fail-on", "biased")
+    assert refused.returncode == 1
+    assert re.search(
+        r"tiny: tables/.* is under version control, .* set FAIRNESS_HOME to a folder outside", refused.stderr
+    )
+    assert command("run").returncode == 0
+    (tmp_path / "run").unlink(missing_ok=True)  # Git's own call above
+    tracked_file(made.workspace)
+    assert not (tmp_path / "run").exists()
