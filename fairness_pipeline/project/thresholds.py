@@ -21,8 +21,9 @@ def not_as_shipped(settings: Specification) -> dict[str, str]:
     """The levels and margins that are not those of a profile that says nothing of them, in words, by their place.
 
     Examples:
-        >>> from fairness_pipeline.studies.sentiment_equity.profile import SentimentEquity
-        >>> not_as_shipped(SentimentEquity(margin=Margin(absolute=0.5)))
+        >>> class Section(Specification):
+        ...     margin: Margin = Margin(absolute=0.01)
+        >>> not_as_shipped(Section(margin=Margin(absolute=0.5)))
         {'margin': '0.5 (shipped 0.01)'}
     """
     shipped = dict(_found(settings, "", shipped=True))

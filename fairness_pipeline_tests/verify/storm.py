@@ -3,6 +3,7 @@
 Each part says how often something was killed; the lake must come out byte for byte as that of an undisturbed run.
 """
 
+import json
 import os
 import random
 import shutil
@@ -26,10 +27,14 @@ from fairness_pipeline.workspace.postgres import POSTGRES
 from fairness_pipeline_tests.commands import content
 from fairness_pipeline_tests.models.language.tiny import specification, trained
 from fairness_pipeline_tests.postgres_server import started
+from fairness_pipeline_tests.verify import power
 from fairness_pipeline_tests.verify.kills import small_run
+from fairness_pipeline_tests.verify.power import power_cuts
 from fairness_pipeline_tests.verify.shared import SENTIMENT, STATE, Claim, Part, finished
 
-KILLS = 50
+KILLS, PAIRED = 50, 10
+MINUTES, MEMORY = 5, 600
+"""Of sending anything; MiB, of which the libraries take 200."""
 PAIRS = 300_000
 _WORKERS = ("--workers", "4")
 _STATUSES = """
@@ -44,7 +49,14 @@ _WORDS = "greedy loud tall busy early tired new and all these days phone bike ag
 
 def parts() -> dict[str, Part]:
     """What is run, by name."""
-    return {"storm-files": partial(_killed, False), "storm-postgres": partial(_killed, True), "storm-ray": _nodes}
+    return {
+        "storm-files": partial(_killed, False),
+        "storm-postgres": partial(_killed, True),
+        "storm-two": _two_at_once,
+        "storm-power": power_cuts,
+        "storm-ray": _nodes,
+        "storm-fuzz": _anything,
+    }
 
 
 def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
@@ -58,6 +70,18 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
              "and no run is left as started", held and own["kills"] == KILLS,
              f"{own['kills']} kills, {own['partial_files_left']} partial files, {own['unfinished']} runs unfinished")
         )  # fmt: skip
+    own = outcomes["storm-two"]
+    claims.append(
+        ("two runs at once on one Postgres, of which one is killed: the other makes all, byte for byte, and no run is left as "
+         "started", own["same"] and own["others_finished"] == own["kills"] == PAIRED and not own["unfinished"],
+         f"{own['kills']} kills, {own['others_finished']} others finished, {own['unfinished']} runs unfinished")
+    )  # fmt: skip
+    claims.append(power.judge(outcomes["storm-power"]))
+    own = outcomes["storm-fuzz"]
+    claims.append(
+        ("whatever a server sends is a reply or a clear error, in bounded memory, and without the key",
+         own["tried"] > 0 and own["peak_mib"] < MEMORY, f"{own['tried']:,} responses drawn, {own['peak_mib']} MiB at most")
+    )  # fmt: skip
     own = outcomes["storm-ray"]
     lost = own["scored"] - own["chunks"]
     claims.append(
@@ -88,16 +112,56 @@ def _killed(in_postgres: bool) -> dict[str, Any]:
             if not draw.randrange(4):  # so that there is something to make again
                 _lose_some(stormed / "small", draw)
         finished(small_run(stormed, SENTIMENT, *_WORKERS))
-        said = subprocess.run(
-            [sys.executable, "-c", _STATUSES], capture_output=True, text=True, check=True,
-            env={**os.environ, "FAIRNESS_HOME": str(stormed), "FAIRNESS_DATA": str(STATE / "data")},
-        ).stdout.split()  # fmt: skip
+        unfinished = _unfinished(stormed)
     return {
         "kills": kills,
         "same": content(stormed / "small") == undisturbed,
         "partial_files_left": len(list(stormed.rglob("*.part"))),
-        "unfinished": len(set(said) - {"SUCCESS", "FAILURE", "CANCELED"}),
+        "unfinished": unfinished,
     }
+
+
+def _unfinished(home: Path) -> int:
+    """In how many ways Dagster's runs have not ended."""
+    said = subprocess.run(
+        [sys.executable, "-c", _STATUSES], capture_output=True, text=True, check=True,
+        env={**os.environ, "FAIRNESS_HOME": str(home), "FAIRNESS_DATA": str(STATE / "data")},
+    ).stdout.split()  # fmt: skip
+    return len(set(said) - {"SUCCESS", "FAILURE", "CANCELED"})
+
+
+def _two_at_once() -> dict[str, Any]:
+    """Two runs of the same profile at once with one Postgres; one is killed, the other has to finish."""
+    whole, stormed = STATE / "whole" / "two", STATE / "stormed-two"
+    for home in (whole, stormed):
+        shutil.rmtree(home, ignore_errors=True)
+    finished(small_run(whole, SENTIMENT))
+    draw, kills, others = random.Random(2), 0, 0
+    with _records(True):
+        while kills < PAIRED:
+            killed, other = (small_run(stormed, SENTIMENT, "--workers", "2") for _ in range(2))
+            time.sleep(draw.uniform(2.0, 7.0))
+            if killed.poll() is None:
+                killed.kill()
+                kills += 1
+                others += "0 not made" in finished(other)
+            killed.wait()
+            other.wait()
+            shutil.rmtree(stormed / "small" / "tables", ignore_errors=True)
+        finished(small_run(stormed, SENTIMENT, *_WORKERS))
+        unfinished = _unfinished(stormed)
+    same = content(stormed / "small") == content(whole / "small")
+    return {"kills": kills, "others_finished": others, "same": same, "unfinished": unfinished}
+
+
+def _anything() -> dict[str, Any]:
+    """A server that sends anything; see `fuzz`, which takes as many minutes as it is told."""
+    words = [sys.executable, "-m", "fairness_pipeline_tests.verify.fuzz", "--minutes", str(MINUTES)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"a response was found:\n{done.stdout}{done.stderr}")
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {"tried": said["drawn"] + said["sought"], "peak_mib": said["peak_mib"]}
 
 
 @contextmanager
