@@ -13,7 +13,7 @@ from fairness_pipeline.foundation.checksums import wrong_record
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, visible
 from fairness_pipeline.workspace.imports import wrong_imports
-from fairness_pipeline.workspace.lake import Key, Lake
+from fairness_pipeline.workspace.lake import UNSEALED, Key, Lake
 
 _SHOWN = 300
 
@@ -75,7 +75,7 @@ def _check(arguments: argparse.Namespace) -> int:
         f"{number_of(len(made), 'partition')} read in {time.monotonic() - begun:.1f} s "
         f"({size / 1e6:,.0f} MB in the workspace), {len(found)} not as written"
     )
-    if unsealed := sum(lake.unsealed(name, key) for name, key in made):
+    if lake.format == UNSEALED and (unsealed := sum(lake.unsealed(name, key) for name, key in made)):
         print(f"{number_of(unsealed, 'partition')} made by an earlier version, without a seal: read as written")
     if strange := _strange(lake, made):
         print(

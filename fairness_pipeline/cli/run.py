@@ -71,7 +71,7 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
         for step in plan.stale:
             reason = step.reason or ""
             print(visible(f"{step.label}: {reason if len(reason) <= _REASON else reason[: _REASON - 3] + '...'}"))
-        tell_format(plan)
+        _tell_format(plan)
         requests = _requests(plan) or "no request to an endpoint"
         print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {requests}")
         for study in project.studies:
@@ -79,7 +79,6 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
                 for line in study.power_forecast(project.parts[study.name], plan.lake, chosen.dimension):
                     print(visible(line))
         return 0
-    tell_format(plan)
     tell_requests(plan)
     return bring_up_to_date(project, chosen, plan, arguments)
 
@@ -113,20 +112,21 @@ def with_new_epochs(plan: "Plan", only: list[str] | None, arguments: argparse.Na
     return True
 
 
-def tell_format(plan: "Plan") -> None:
+def _tell_format(plan: "Plan") -> None:
     """Prints what a workspace of an older format holds: what is read as it is, and what is made again."""
-    unsealed = [step for step in plan.steps if plan.lake.unsealed(step.name, step.key)]
-    if not unsealed:
+    if not plan.unsealed:
         return
-    again = list(dict.fromkeys(step.name for step in unsealed if step.reason))
-    kept = sum(step.reason is None for step in unsealed)
-    told = f"; {number_of(len(unsealed) - kept, 'partition')} to be made again: {some(again)}" if again else ""
+    again = list(dict.fromkeys(step.name for step in plan.unsealed if step.reason))
+    kept = sum(step.reason is None for step in plan.unsealed)
+    told = f"; {number_of(len(plan.unsealed) - kept, 'partition')} to be made again: {some(again)}" if again else ""
     print(f"{plan.lake.root}: made by an earlier version, without seals: {number_of(kept, 'partition')} read as "
           f"{'it is' if kept == 1 else 'they are'}{told}", flush=True)  # fmt: skip
 
 
 def tell_requests(plan: "Plan") -> None:
-    """Prints how many requests to endpoints will be made, and how long they may take, before any is made."""
+    """Prints how many requests to endpoints will be made, and how long they may take, before any is made; and before
+    that, what of an older workspace is read as it is."""
+    _tell_format(plan)
     if requests := _requests(plan):
         asking = [step for step in plan.stale if plan.lineage.assets[step.name].asks]
         seconds = sum(map(plan.expected, asking))

@@ -3,25 +3,32 @@
 import subprocess
 from pathlib import Path
 
-_NOT_ITS_PROGRAMS = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
-"""A repository's settings can name programs, and a folder of a checkout can look like a repository."""
+from fairness_pipeline.foundation.errors import FairnessError
+
+_SETTINGS = ("core.fsmonitor=false", "safe.bareRepository=explicit", "safe.directory=*")
+"""A repository's settings can name programs, and a folder of a checkout can look like a repository; and in a container the
+checkout is somebody else's."""
 
 
 def tracked_file(folder: Path) -> str | None:
-    """A file of a folder that Git tracks, by its path in the folder; None if there is none, or no Git.
+    """A file of a folder that Git tracks, by its path in the folder; None if there is none.
 
     Args:
         folder: A folder, which need not exist.
+
+    Raises:
+        FairnessError: the folder is in a checkout, and Git cannot tell.
     """
-    if not folder.is_dir():
+    if not folder.is_dir() or not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
         return None
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     try:
-        listed = subprocess.run(
-            ["git", *_NOT_ITS_PROGRAMS, "-C", str(folder), "ls-files", "-z"],
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return listed.stdout.split(b"\0")[0].decode("utf-8", "replace") or None
+        command = ["git", *settings, "-C", str(folder), "ls-files", "-z"]
+        listed = subprocess.run(command, capture_output=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", b"") or str(error).encode()
+        raise FairnessError(
+            f"{folder}: in a checkout, and Git cannot tell whether it is under version control "
+            f"({said.decode('utf-8', 'replace').strip()[:200]}); set FAIRNESS_HOME to a folder outside of the checkout"
+        ) from None
+    return listed.split(b"\0")[0].decode("utf-8", "replace") or None

@@ -125,6 +125,10 @@ class Plan:
         selection: The part to bring up to date.
         force: Whether to make again what is up to date: the selected asset, or all of the selection if it names none.
 
+    Attributes:
+        steps: All of them, made before or not.
+        unsealed: Those that were made by a version before seals.
+
     Raises:
         FairnessError: the selection names something that the profile does not have.
     """
@@ -143,6 +147,8 @@ class Plan:
         self._forced = {place(*own) for own in partitions if force and named in (None, own[0])}
         why = dict.fromkeys(self._forced, _FORCED) | why
         self.steps = [Step(name, key, why.get(place(name, key))) for name, key in partitions]
+        cards = ((step, state.card(step.name, step.key)) for step in self.steps)
+        self.unsealed = [step for step, card in cards if card and not card.seal]
 
     @property
     def stale(self) -> list[Step]:

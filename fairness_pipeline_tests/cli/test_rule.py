@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairness_pipeline.cli.rule import Rule, requirement
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.version_control import tracked_file
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.summary import Gate
@@ -96,3 +97,13 @@ def test_a_gate_takes_no_verdicts_from_a_checkout(made: Project, tmp_path: Path)
     (tmp_path / "run").unlink(missing_ok=True)  # Git's own call above
     tracked_file(made.workspace)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_checkout_of_which_git_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tracked_file(tmp_path / "none") is tracked_file(tmp_path) is None
+    (tmp_path / ".git").mkdir()
+    with pytest.raises(FairnessError, match=r"in a checkout, and Git cannot tell .*; set FAIRNESS_HOME to a folder"):
+        tracked_file(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FairnessError, match="in a checkout, and Git cannot tell"):
+        tracked_file(tmp_path)
