@@ -6,7 +6,7 @@ from pathlib import Path
 from fairness_pipeline.foundation.errors import FairnessError
 
 _SETTINGS = ("core.fsmonitor=false", "safe.bareRepository=explicit", "safe.directory=*")
-"""A repository's settings can name programs, and a folder of a checkout can look like a repository; and in a container the
+"""A repository's settings can name programs, and a folder of a checkout can look like a repository; in a container the
 checkout is somebody else's."""
 
 
