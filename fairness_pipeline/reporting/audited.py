@@ -13,6 +13,8 @@ from fairness_pipeline.workspace.lake import Key, Lake, fingerprint
 _FILES = {"folder": "weights", "imported": "file", "file": "file", "logprobs": "file"}
 """Keys of what an asset is made from whose values are the SHA-256 of files, and what these are to a reader."""
 
+_ROUND = "round"
+"""When it was asked, which says nothing of the model."""
 _BEGINNING = 16
 
 
@@ -64,7 +66,7 @@ def _asked(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[
     if card is None:
         return
     settings = card.inputs["settings"]
-    yield "model", fingerprint({name: own for name, own in settings.items() if name not in _FILES})
+    yield "model", fingerprint({name: own for name, own in settings.items() if name not in (*_FILES, _ROUND)})
     upstream = {"table": list[str](), "checkpoint": list[str]()}
     for place, content in card.inputs["upstream"].items():
         upstream[lineage.assets[place.partition("/")[0]].kind] += [content]
