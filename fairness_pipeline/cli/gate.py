@@ -10,7 +10,7 @@ from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.project.thresholds import not_as_shipped
+from fairness_pipeline.project.thresholds import not_as_shipped, told_thresholds
 from fairness_pipeline.reporting.baselines import Earlier
 from fairness_pipeline.reporting.changes import Changed, changes_since, corrected
 from fairness_pipeline.reporting.results import (
@@ -67,7 +67,8 @@ class Examined(NamedTuple):
         blind: The rows that count and could not have been biased.
         changes: The rows that count beside those of the baseline, if there is one.
         baseline: What it is called.
-        own_margins: The margins and levels by which they are judged, where these are not the shipped ones.
+        margins: The margins and levels by which they are judged, in words.
+        own_margins: Those that are not the shipped ones, by their place.
         open: Why the gate stays closed although no verdict closes it; empty if it does not.
     """
 
@@ -81,6 +82,7 @@ class Examined(NamedTuple):
     blind: list[Entry]
     changes: list[Changed]
     baseline: str
+    margins: list[str]
     own_margins: dict[str, str]
     open: str
 
@@ -119,13 +121,20 @@ def examine(plan: Plan, rule: Rule, baseline: Baseline | None = None) -> Examine
     worse = {id(changed.row) for changed in changes if changed.worse and WORSE in rule.refused}
     closing += [entry for entry in looked_at if id(entry.row) in worse and entry not in closing]
     blind = [entry for entry in looked_at if not could_tell(entry.row)]
-    own = {
-        f"{study.name}.{place}": threshold
+    settings = {
+        study.name: project.parts[study.name].settings
         for study in project.studies
         if any(other is study for other, _ in audits)
-        for place, threshold in not_as_shipped(project.parts[study.name].settings).items()
     }
-    found = Examined(audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, own, "")
+    margins = [f"{study}.{told}" for study, own in settings.items() for told in told_thresholds(own)]
+    own_margins = {
+        f"{study}.{place}": threshold
+        for study, own in settings.items()
+        for place, threshold in not_as_shipped(own).items()
+    }
+    found = Examined(
+        audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, margins, own_margins, ""
+    )
     return found._replace(open=_open(found, rule))
 
 
@@ -296,9 +305,10 @@ def _told(plan: Plan, found: Examined, rule: Rule) -> str:
 
 
 def told_rule(found: Examined, rule: Rule) -> list[str]:
-    """The rule, and the margins where they are not the shipped ones."""
+    """The rule, the margins and levels, and which of them are not the shipped ones."""
     own = "; ".join(f"{place} {threshold}" for place, threshold in found.own_margins.items())
-    return [f"Rule: {rule.told}; {f'{OWN_MARGINS}: {own}' if own else 'margins and levels as shipped'}"]
+    shipped = f"{OWN_MARGINS}: {own}" if own else f"Margins and levels as shipped: {', '.join(found.margins)}"
+    return [f"Rule: {rule.told}", shipped]
 
 
 def _level(plan: Plan, rows: list[Entry]) -> float:

@@ -17,6 +17,11 @@ def thresholds(settings: Specification) -> dict[str, Threshold]:
     return dict(_found(settings, ""))
 
 
+def told_thresholds(settings: Specification) -> list[str]:
+    """The same in words."""
+    return [f"{place} {_said(threshold)}" for place, threshold in thresholds(settings).items()]
+
+
 def not_as_shipped(settings: Specification) -> dict[str, str]:
     """The levels and margins that are not those of a profile that says nothing of them, in words, by their place.
 
