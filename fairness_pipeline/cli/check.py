@@ -144,18 +144,12 @@ def _check_pack(file: Path, key: Path, content: bytes, required: "Requirement | 
 def _tell_gate(gate: "Gate", required: "Requirement | None") -> bool:
     """Prints which gate was asked, and how it ended; whether it was passed, or none was asked nor required."""
     from fairness_pipeline.cli.rule import Rule
-    from fairness_pipeline.reporting.results import OWN_MARGINS
 
     if gate.refused:
         rule = Rule(gate.refused, gate.measures, gate.tolerated, gate.strict)
-        own = "; ".join(f"{place} {threshold}" for place, threshold in gate.own_margins.items())
-        print(
-            visible(
-                f"gate: {'closed' if gate.status else 'passed'} (exit status {gate.status}) on "
-                f"{number_of(gate.verdicts, 'verdict')}; {rule.told}; "
-                + (f"{OWN_MARGINS}: {own}" if own else "margins and levels as shipped")
-            )
-        )
+        ended = f"{'closed' if gate.status else 'passed'} (exit status {gate.status})"
+        seen = number_of(gate.verdicts, "verdict")
+        print(visible(f"gate: {ended} on {seen}; {rule.told}; {gate.told_margins}"))
     else:
         print("no gate was asked: nothing says that these verdicts pass")
     lacks = list(required.lacks(gate)) if required else []

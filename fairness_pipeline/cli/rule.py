@@ -77,9 +77,8 @@ class Requirement(NamedTuple):
             yield f"it tolerated {gate.tolerated:g} points"
         if self.rule.strict and not gate.strict:
             yield "it was not strict about verdicts that could not have been biased"
-        if gate.own_margins and not self.own_margins:
-            own = "; ".join(f"{place} {threshold}" for place, threshold in gate.own_margins.items())
-            yield f"its margins or levels were not those shipped: {own}"
+        if gate.own_margins != {} and not self.own_margins:
+            yield gate.told_margins
 
 
 def requirement(text: str) -> Requirement:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, StringConstraints
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.reporting.audited import Audited, audited_by
-from fairness_pipeline.reporting.results import audits_of, flat, said
+from fairness_pipeline.reporting.results import OWN_MARGINS, audits_of, flat, said
 from fairness_pipeline.workspace.lake import Lake
 
 _SHOWN = ("verdict", "value_a", "value_b", "difference", "p_holm")
@@ -38,7 +38,8 @@ class Gate(BaseModel):
         strict: Whether it stays closed on a verdict that could not have been biased.
         status: The exit status.
         verdicts: How many verdicts it looked at.
-        own_margins: Margins and levels that are not those shipped, in words.
+        own_margins: Margins and levels that are not those shipped, in words; None in summaries of versions that did not
+            note them.
     """
 
     refused: tuple[str, ...]
@@ -47,7 +48,15 @@ class Gate(BaseModel):
     strict: bool
     status: int
     verdicts: int = 0
-    own_margins: dict[str, str] = {}
+    own_margins: dict[str, str] | None = None
+
+    @property
+    def told_margins(self) -> str:
+        """By which margins it judged."""
+        if self.own_margins is None:
+            return "it does not say by which margins"
+        own = "; ".join(f"{place} {threshold}" for place, threshold in self.own_margins.items())
+        return f"{OWN_MARGINS}: {own}" if own else "margins and levels as shipped"
 
 
 class Summary(BaseModel):

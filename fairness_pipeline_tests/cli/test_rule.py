@@ -15,7 +15,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.summary import Gate
 from fairness_pipeline_tests.commands import change, command
 
-PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, status=0, verdicts=9)
+PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, status=0, verdicts=9, own_margins={})
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,9 @@ PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, s
         (
             {"own_margins": {"x.alpha": "0.9 (shipped 0.05)"}},
             "fail-on=biased",
-            ["its margins or levels were not those shipped: x.alpha 0.9 (shipped 0.05)"],
+            ["Judged by margins or levels of the profile, not by those shipped: x.alpha 0.9 (shipped 0.05)"],
         ),
+        ({"own_margins": None}, "fail-on=biased", ["it does not say by which margins"]),
     ],
 )
 def test_a_gate_is_held_to_the_rule_that_is_demanded(gate: dict, demanded: str, lacks: list[str]) -> None:
