@@ -1,5 +1,6 @@
 """Whether files are under version control, so that whoever proposes a change can bring them."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -24,7 +25,9 @@ def tracked_file(folder: Path) -> str | None:
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     try:
         command = ["git", *settings, "-C", str(folder), "ls-files", "-z"]
-        listed = subprocess.run(command, capture_output=True, timeout=60, check=True).stdout
+        # A hook of Git, and whoever calls it, may name another repository.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        listed = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
         said = getattr(error, "stderr", b"") or str(error).encode()
         raise FairnessError(

@@ -32,43 +32,46 @@ def check_folder(folder: Path) -> None:
     A link to a file is hashed as the file (the hub's cache is made of them); no link to a folder is followed.
 
     Raises:
-        FairnessError: an index or a tokenizer names a file outside of the folder, or none; or a part of the folder is a
-            link to another folder.
+        FairnessError: an index of weights names a file outside of the folder, a part of it is a link to another folder,
+            or a file's name has a line end.
     """
-    if linked := next((path for path in folder.rglob("*") if path.is_symlink() and path.is_dir()), None):
-        raise FairnessError(
-            f"{linked}: a link to another folder, whose files are in no hash; copy them here, or remove the link"
-        )
-    for file, named in _named_files(folder):
+    for path in folder.rglob("*"):
+        if path.is_symlink() and path.is_dir():
+            raise FairnessError(
+                f"{path}: a link to another folder, whose files are in no hash; copy them here, or remove the link"
+            )
+        if "\n" in path.name:
+            raise FairnessError(f"{str(path)!r}: a file's name with a line end; rename it")
+    for index, named in _shards(folder):
         if Path(named).is_absolute() or ".." in Path(named).parts:
             raise FairnessError(
-                f"{file}: names '{named}', outside of the model's folder, where it is in no hash; copy it into the "
+                f"{index}: names '{named}', outside of the model's folder, where it is in no hash; copy it into the "
                 "folder, and name it as it is called there"
             )
-        if not (folder / named).is_file():
-            raise FairnessError(f"{file}: names '{named}', which is not there; was the model saved whole?")
 
 
-def _named_files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The files that indices of weights, and tokenizers, name, with the file that names them.
+def check_id(name: str, field: str) -> None:
+    """Refuses an id that means a folder where the command runs, which would be loaded in place of the hub's model.
 
-    A tokenizer may still say where its files lay where it was made: that is only followed where there is such a file.
+    Args:
+        name: An id, or a whole path.
+        field: The YAML key that names it, for the message.
+
+    Raises:
+        FairnessError: there is such a folder.
     """
-    for index in sorted(folder.glob("*.index.json")):
-        weights = _json(index).get("weight_map")
-        names = weights.values() if isinstance(weights, dict) else ()
-        yield from ((index, name) for name in dict.fromkeys(map(str, names)))
-    tokenizer = folder / "tokenizer_config.json"
-    if tokenizer.is_file():
-        named = (value for key, value in _json(tokenizer).items() if key.endswith("_file") and isinstance(value, str))
-        yield from ((tokenizer, name) for name in named if Path(name).is_file())
+    if not Path(name).is_absolute() and Path(name).is_dir():
+        raise FairnessError(
+            f"{field}: '{name}' is an id, and also a folder in {Path.cwd()}, which would be loaded in its place; run "
+            "the command in another folder, or name this one by its whole path"
+        )
 
 
-def _json(file: Path) -> dict[str, object]:
-    try:
-        content = parse_json(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise FairnessError(f"{file}: cannot be read as JSON: {error}; fetch the model again") from None
-    if not isinstance(content, dict):
-        raise FairnessError(f"{file}: expected a JSON object, found {type(content).__name__}")
-    return content
+def _shards(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The files that the indices of weights name, with the index. What is no index is left to the library."""
+    for index in sorted(folder.rglob("*.index.json")):
+        try:
+            weights = parse_json(index.read_bytes())["weight_map"].values()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+        yield from ((index, name) for name in dict.fromkeys(map(str, weights)))

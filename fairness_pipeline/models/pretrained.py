@@ -7,7 +7,7 @@ from typing import Any
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import first_line
-from fairness_pipeline.models.folders import check_folder, model_folder
+from fairness_pipeline.models.folders import check_folder, check_id, model_folder
 
 _SOURCE = "source.json"
 _UNSAID = 1_000_000
@@ -24,12 +24,13 @@ def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, An
         field: The YAML key that names it, for error messages.
 
     Raises:
-        FairnessError: they cannot be loaded, or come with an adapter; or the tokenizer is empty or has no token for
-            padding.
+        FairnessError: they cannot be loaded, are not those of the name, or come with an adapter; or the tokenizer is
+            empty or has no token for padding.
     """
     import transformers
     from transformers.utils.peft_utils import find_adapter_config_file
 
+    check_id(name, field)
     if Path(name).is_dir():
         check_folder(Path(name))
     try:

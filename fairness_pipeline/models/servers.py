@@ -27,15 +27,18 @@ from fairness_pipeline.models.replies import ANSWER, REFUSED
 from fairness_pipeline.models.specification import EndpointSource
 
 _LARGEST = 1 << 22
-"""Bytes of a response. A hundred thousand tokens take a sixth of it; parsed, it takes at most twenty times as much."""
+"""Bytes of a response. A hundred thousand tokens take a sixth of it; parsed, it takes at most forty times as much."""
 _SHOWN = 200
 _SHOWN_NAME = 80
 _LONGEST_PAUSE = 60.0
 _FILTERS = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
 """What servers call their filter, as the code of an error or as the reason why an answer ends."""
+_PACKINGS = frozenset({"gzip", "compress", "deflate", "br", "zstd"})
 _MASK = "***"
+_LINE_END = r"(?:\\[rn]|\s){0,2}"
+"""Base64 is often wrapped; in JSON a line end is written as two characters."""
 _SHORTEST_SECRET, _LONGEST_WORD = 8, 16
-"""Characters. A shorter key (`none`), or one that may be a word, is no secret, and answers may hold it by chance."""
+"""Characters. A shorter key (`none`), or one without digits, which may be a word, is no secret; answers may hold it."""
 
 
 @dataclass(frozen=True)
@@ -154,19 +157,30 @@ class Server(FieldsOnly):
         """
         async with client.stream(method, f"{self.source.base_url}{path}", json=body) as response:
             received = await _unpacked(response)
-        parsed, text = _parsed(received)
-        if (masked := self._masked(text)) != text:
-            if is_secret(_key(self.source) or ""):
-                parsed, text = _parsed(masked.encode())
-            text = masked
+        try:
+            parsed = parse_json(received)
+            text = whole_text(json.dumps(parsed, ensure_ascii=False))
+            content = self._without_key(parsed) if is_secret(_key(self.source) or "") else parsed
+        except (ValueError, RecursionError):
+            content, text = None, received.decode("utf-8", "replace").replace("\0", "")
         headers = response.headers
         return Response(
             response.status_code,
-            text,
-            parsed if isinstance(parsed, dict) else {},
+            self._masked(text),
+            content if isinstance(content, dict) else {},
             self.shown(headers.get("Location", "")) if response.is_redirect else "",
             _pause(headers.get("Retry-After", "0")),
         )
+
+    def _without_key(self, value: Any) -> Any:
+        """A JSON value in which no text holds the key."""
+        if isinstance(value, str):
+            return self._masked(value)
+        if isinstance(value, list):
+            return [self._without_key(each) for each in value]
+        if isinstance(value, dict):
+            return {self._masked(name): self._without_key(each) for name, each in value.items()}
+        return value
 
     def shown(self, text: str) -> str:
         """A message of whoever, fit for a log: shortened, on one line, without the key."""
@@ -180,29 +194,37 @@ _certificates = cache(httpx.create_ssl_context)
 
 
 def written_forms(key: str) -> re.Pattern[str]:
-    """Matches a key: plain, with characters as URLs or JSON write them, and in Base64, alone or within a longer text.
+    """Matches a key: plain, with characters as URLs, JSON or HTML write them, and in Base64, alone or in a longer text.
 
     Args:
-        key: Printable ASCII.
+        key: Printable ASCII without backslashes.
     """
-    plain = "".join(rf"(?:(?:%|\\{{1,8}}u00)(?i:{ord(one):02x})|\\{{0,8}}{re.escape(one)})" for one in key)
     forms = []
     for before in range(3):  # of three bytes each, Base64 makes four characters
         packed = b64encode(bytes(before) + key.encode()).decode()
         sure = packed[math.ceil(before * 8 / 6) : (before + len(key)) * 8 // 6]  # not shared with what stands beside
-        forms.append("".join({"+": "[+-]", "/": "[/_]"}.get(one, one) for one in sure))
-    base64 = "|".join(form for form in forms if len(form) >= _SHORTEST_SECRET)
-    return re.compile(rf"{plain}|(?:{base64})[A-Za-z0-9+/_-]?=*" if base64 else plain)
+        if len(sure) >= _SHORTEST_SECRET:
+            forms.append(_LINE_END.join({"+": "[+-]", "/": "[/_]"}.get(one, one) for one in sure))
+    return re.compile("|".join(["".join(map(_written, key)), *(f"(?:{form})[A-Za-z0-9+/_-]?=*" for form in forms)]))
+
+
+def _written(one: str) -> str:
+    """An expression for a character, however it is written."""
+    code = f"(?i:{ord(one):02x})"
+    as_url, as_json = rf"%(?:25){{0,3}}{code}", rf"\\{{1,8}}(?:u00|x){code}"
+    as_html = rf"&#(?:[xX]0{{0,4}}{code}|0{{0,4}}{ord(one)});"
+    return rf"(?:{as_url}|{as_json}|{as_html}|\\{{0,8}}{re.escape(one)})"
 
 
 def is_secret(key: str) -> bool:
     """Whether a key is long and odd enough that no answer holds it by chance.
 
     Examples:
-        >>> is_secret("sk-3kTf9"), is_secret("none"), is_secret("anything")
+        >>> is_secret("sk-3kTf9"), is_secret("none"), is_secret("not-needed")
         (True, False, False)
     """
-    return len(key) >= (_LONGEST_WORD if key.isalpha() else _SHORTEST_SECRET)
+    words_alone = not any(one.isdigit() for one in key)
+    return len(key) >= (_LONGEST_WORD if words_alone else _SHORTEST_SECRET)
 
 
 def _key(source: EndpointSource) -> str | None:
@@ -213,40 +235,34 @@ def _key(source: EndpointSource) -> str | None:
         raise FairnessError(
             f"endpoint.key_variable: the environment has no {source.key_variable}; set it to the endpoint's key"
         )
-    if not (key.isascii() and key.isprintable()) or " " in key:
+    if not (key.isascii() and key.isprintable()) or " " in key or "\\" in key:
         raise FairnessError(
-            f"endpoint.key_variable: {source.key_variable} does not hold a key: expected printable ASCII without spaces"
+            f"endpoint.key_variable: {source.key_variable} does not hold a key: expected printable ASCII without "
+            "spaces and backslashes"
         )
     return key
 
 
-def _parsed(received: bytes) -> tuple[Any, str]:
-    """A body's JSON, with its text written anew; None with the body as text if it is none."""
-    try:
-        parsed = parse_json(received)
-        return parsed, whole_text(json.dumps(parsed, ensure_ascii=False))
-    except (ValueError, RecursionError):
-        return None, received.decode("utf-8", "replace")
-
-
 async def _unpacked(response: httpx.Response) -> bytes:
     """The body. 2 kB that are packed could unpack to gigabytes: no more is unpacked than an answer may be long."""
-    packing = ", ".join(response.headers.get_list("Content-Encoding")).strip().lower()
-    if packing not in ("", "identity", "gzip"):
+    named = ", ".join(response.headers.get_list("Content-Encoding")).lower()
+    packing = [name for name in map(str.strip, named.split(",")) if name.removeprefix("x-") in _PACKINGS]
+    if packing not in ([], ["gzip"], ["x-gzip"]):
         raise httpx.DecodingError(
-            f"Content-Encoding: asked for none, found '{_on_one_line(packing)[:_SHOWN_NAME]}'; let the server send "
-            "what it answers unpacked"
+            f"Content-Encoding: asked for none, found '{_on_one_line(named)[:_SHOWN_NAME]}'; let the server send what "
+            "it answers unpacked"
         )
-    unpacking = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS) if packing == "gzip" else None
-    content, received = bytearray(), 0
+    content, received, unpacking = bytearray(), 0, None
     try:
         async for piece in response.aiter_raw():
             received += len(piece)
-            content += unpacking.decompress(piece, _LARGEST + 1 - len(content)) if unpacking else piece
-            if max(received, len(content)) > _LARGEST:
-                raise httpx.DecodingError(f"a response of more than {_LARGEST >> 20} MiB")
-            if unpacking and unpacking.eof:
-                break
+            while piece:
+                if packing and (unpacking is None or unpacking.eof):  # a body may be several packed ones
+                    unpacking = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+                content += unpacking.decompress(piece, _LARGEST + 1 - len(content)) if unpacking else piece
+                if max(received, len(content)) > _LARGEST:
+                    raise httpx.DecodingError(f"a response of more than {_LARGEST >> 20} MiB")
+                piece = unpacking.unused_data if unpacking and unpacking.eof else b""
     except zlib.error as error:
         raise httpx.DecodingError(f"Content-Encoding: gzip, but it cannot be unpacked: {error}") from None
     if unpacking and not unpacking.eof:

@@ -57,9 +57,33 @@ def test_a_shard_outside_of_the_folder(model: Path, absolute: bool) -> None:
     refused(model, rf"model.safetensors.index.json: names '{shard}', outside of the model's folder")
 
 
-def test_a_shard_that_is_not_there(model: Path) -> None:
-    index(model, "part.safetensors")
-    refused(model, "names 'part.safetensors', which is not there; was the model saved whole")
+def test_a_shard_that_another_index_names(model: Path) -> None:
+    """`config.json` can name an index in a folder within."""
+    path = index(model, "../outside/part.safetensors")
+    (model / "sub").mkdir()
+    path.rename(model / "sub" / "x.safetensors.index.json")
+    refused(model, "sub/x.safetensors.index.json: names '../outside/part.safetensors', outside")
+
+
+@pytest.mark.parametrize("content", ["[", "[]", '{"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}'])
+def test_an_index_that_is_left_over_is_no_reason_to_refuse(model: Path, content: str) -> None:
+    """As a download of safetensors alone leaves it."""
+    (model / "pytorch_model.bin.index.json").write_text(content)
+    assert model_folder(str(model))
+    load_tokenizer(str(model), None, "huggingface.name")
+
+
+def test_a_folder_in_place_of_an_id(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(model.parent)
+    with pytest.raises(
+        FairnessError, match=r"huggingface.name: 'model' is an id, and also a folder in .*, which would"
+    ):
+        load_tokenizer("model", "0" * 40, "huggingface.name")
+
+
+def test_a_name_that_would_read_as_two_files(model: Path) -> None:
+    (model / "a 0\nb").write_text("")
+    refused(model, "a file's name with a line end; rename it")
 
 
 def test_a_shard_in_a_folder_that_is_a_link(model: Path) -> None:
@@ -88,22 +112,7 @@ def test_a_shard_in_a_folder_of_its_own_is_hashed(model: Path) -> None:
     assert model_folder(str(model)) != before
 
 
-def test_a_tokenizer_that_names_a_file_elsewhere(model: Path) -> None:
-    path = model / "tokenizer_config.json"
-    written = json.loads(path.read_text())
-    path.write_text(json.dumps({**written, "vocab_file": "/root/.cache/of-whoever-saved-it/vocab.json"}))
-    assert model_folder(str(model))  # there is no such file, so none is loaded
-    path.write_text(json.dumps({**written, "vocab_file": str(model.parent / "outside" / "part.safetensors")}))
-    refused(model, "tokenizer_config.json: names '.*part.safetensors', outside of the model's folder")
-
-
 def test_an_adapter_is_not_passed_over(model: Path) -> None:
     (model / "adapter_config.json").write_text('{"base_model_name_or_path": "elsewhere", "peft_type": "LORA"}')
     with pytest.raises(FairnessError, match=r"huggingface.name: '.*' has an adapter \(adapter_config.json\), and"):
         load_tokenizer(str(model), None, "huggingface.name")
-
-
-@pytest.mark.parametrize("content", ["[", "[]", "[" * 100_000])
-def test_an_index_that_is_none(model: Path, content: str) -> None:
-    index(model, "part.safetensors").write_text(content)
-    refused(model, "model.safetensors.index.json: (cannot be read as JSON|expected a JSON object)")

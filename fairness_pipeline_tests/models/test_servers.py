@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import tracemalloc
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import quote
@@ -26,6 +27,7 @@ KEY = "sk-3kTf9/Ab+x?Z"
 def asked(handler: object, folder: Path, monkeypatch: pytest.MonkeyPatch, *, key: str = KEY) -> Reply:
     """The reply of a server to one prompt."""
     monkeypatch.setenv("A_KEY", key)
+    folder.mkdir(exist_ok=True)
     with serve(handler) as address:
         source = EndpointSource(base_url=f"{address}/v1", model="m", key_variable="A_KEY", attempts=1, concurrency=1)
         return Chat(source, Decoding(), folder, 1, Advice("context", "less")).replies(["hello"])[0]
@@ -52,6 +54,10 @@ def says(content: str, model: str = "m") -> object:
         "".join(f"\\u{ord(one):04x}" for one in KEY),
         *(base64.b64encode(before.encode() + KEY.encode() + b"\n").decode() for before in ("", "a", "ab", "Bearer ")),
         base64.urlsafe_b64encode(KEY.encode()).decode(),
+        base64.encodebytes(b"a" * 50 + KEY.encode()).decode(),
+        quote(quote(KEY, safe=""), safe=""),
+        "".join(f"&#x{ord(one):02X};" for one in KEY),
+        "".join(f"&#{ord(one)};" for one in KEY),
     ],
 )
 def test_a_key_that_a_server_repeats_is_kept_nowhere(
@@ -67,16 +73,51 @@ def test_a_key_that_a_server_repeats_is_kept_nowhere(
     assert reply.text.endswith(" to me")
 
 
-@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12, max_size=40), st.binary(max_size=5))
+@given(
+    st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="\\"), min_size=12, max_size=40),
+    st.binary(max_size=5),
+)
 def test_a_key_within_base64_is_seen_wherever_it_begins(key: str, before: bytes) -> None:
     packed = base64.b64encode(before + key.encode() + before).decode()
     assert written_forms(key).search(packed)
     assert written_forms(key).sub("", key) == written_forms(key).sub("", quote(key, safe="")) == ""
 
 
+def test_a_key_is_sought_in_texts_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not across the marks and numbers that JSON is written with."""
+
+    def says_when(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers["Content-Length"]))
+        body = {"created": 1764123456, "choices": [{"message": {"content": "a\nanswers1"}}]}
+        answer(request, 200, json.dumps(body).encode())
+
+    assert asked(says_when, tmp_path / "a", monkeypatch, key="17641234").text == "a\nanswers1"
+    assert asked(says_when, tmp_path / "b", monkeypatch, key="nanswers1").text == "a\nanswers1"
+
+
+@pytest.mark.parametrize(
+    ("packing", "body"),
+    [
+        ("x-gzip", gzip.compress),
+        ("gzip, identity", gzip.compress),
+        ("none", bytes),
+        ("utf-8", bytes),
+        ("gzip", lambda body: gzip.compress(body[:9]) + gzip.compress(body[9:])),
+    ],
+)
+def test_usual_ways_to_say_how_a_response_is_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: str, body: Callable[[bytes], bytes]
+) -> None:
+    def sends(request: BaseHTTPRequestHandler) -> None:
+        request.rfile.read(int(request.headers["Content-Length"]))
+        answer(request, 200, body(b'{"choices": [{"message": {"content": "hi"}}]}'), Content_Encoding=packing)
+
+    assert asked(sends, tmp_path, monkeypatch).text == "hi"
+
+
 def test_a_key_that_is_a_word_changes_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked(says("none of us, ollama"), tmp_path, monkeypatch, key="none").text == "none of us, ollama"
-    assert not any(map(is_secret, ("none", "EMPTY", "password")))
+    assert not any(map(is_secret, ("none", "EMPTY", "password", "lm-studio", "not-needed")))
     assert all(map(is_secret, ("sk-12345", "a" * 32)))
 
 
