@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import number_of_pairs
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.run import bring_up_to_date, make, tell_requests, with_new_epochs
+from fairness_pipeline.cli.run import bring_up_to_date, make, seal_older_imports, tell_requests, with_new_epochs
 from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
 from fairness_pipeline.foundation.errors import FairnessError
 
@@ -94,6 +94,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
             raise FairnessError(f"--pairs is for dialogue models; {given.name} is {given.said}")
         part.ask_pairs(arguments.pairs)
         project = Project(arguments.profile)
+    seal_older_imports(project)
     for asset in module.ASKED_WITH:
         make(project, study.name, asset, arguments.dimension)
     print(module.give(project.parts[study.name], given, name, arguments), flush=True)

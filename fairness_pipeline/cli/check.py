@@ -20,9 +20,6 @@ _SHOWN = 300
 if TYPE_CHECKING:
     from fairness_pipeline.cli.rule import Requirement
     from fairness_pipeline.lineage.lineage import Lineage
-    from fairness_pipeline.lineage.plan import Plan
-    from fairness_pipeline.project.project import Project
-    from fairness_pipeline.reporting.summary import Gate
 
 
 def add(command: Command) -> None:
@@ -112,7 +109,11 @@ def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
     print(visible(f"made {summary.made.isoformat()} with profile '{summary.profile}' ({told})"))
     for audited in summary.audited:
         print(visible(f"SHA-256 of {audited.line}"))
-    passed = _tell_gate(summary.gate, required)
+    print(visible(summary.gate.told))
+    lacks = list(required.lacks(summary.gate)) if required else []
+    for lack in lacks:
+        print(visible(f"--require: {lack}"))
+    passed = not lacks and not summary.gate.status
     workspace = workspace_folder(summary.profile)
     if not workspace.is_dir():
         print(f"{workspace}: nothing is made here, so only the signature was checked")
@@ -134,44 +135,29 @@ def _check_pack(file: Path, key: Path, content: bytes, required: "Requirement | 
         manifest = Manifest.model_validate_json(content)
     except ValueError as error:
         raise FairnessError(f"{file}: signed with the key of {key}, but it is no list of files: {error}") from None
-    wrong = list(wrong_files(manifest, file.parent))
+    wrong = [*wrong_files(manifest, file.parent)]
     for line in wrong:
         print(visible(line))
     print(f"{file}: signed with the key of {key}; {number_of(len(manifest.files), 'file')} listed, {len(wrong)} wrong")
+    if (run := file.parent / "signed" / "summary.json").exists():
+        print(f"Did its run pass a gate? fairness-pipeline check --signed {run} --key {key} --require fail-on=biased")
     return 1 if wrong else 0
 
 
-def _tell_gate(gate: "Gate", required: "Requirement | None") -> bool:
-    """Prints which gate was asked, and how it ended; whether it was passed, or none was asked nor required."""
-    from fairness_pipeline.cli.rule import Rule
-
-    if gate.refused:
-        rule = Rule(gate.refused, gate.measures, gate.tolerated, gate.strict)
-        ended = f"{'closed' if gate.status else 'passed'} (exit status {gate.status})"
-        seen = number_of(gate.verdicts, "verdict")
-        print(visible(f"gate: {ended} on {seen}; {rule.told}; {gate.told_margins}"))
-    else:
-        print("no gate was asked: nothing says that these verdicts pass")
-    lacks = list(required.lacks(gate)) if required else []
-    for lack in lacks:
-        print(visible(f"--require: {lack}"))
-    return not lacks and not gate.status
-
-
-def check_as_written(project: "Project", plan: "Plan") -> None:
-    """Reads all partitions of a plan again before a verdict on them is given.
+def check_as_written(profile: str, lake: Lake, partitions: Iterable[tuple[str, Key]]) -> None:
+    """Reads partitions again before a verdict on them is given, or signed.
 
     Raises:
         FairnessError: some are not as they were written; they are named on standard error.
     """
-    found = problems(plan.lake, [(step.name, step.key) for step in plan.steps])
+    found = problems(lake, partitions)
     for told in found:
         print(visible(told), file=sys.stderr)
     if found:
         raise FairnessError(
             f"{number_of(len(found), 'partition')} not as written (above), so that no verdict is given; delete what is "
             "named, or restore it from a copy, and run again. All of the workspace: fairness-pipeline check --profile "
-            f"{project.name}"
+            f"{profile}"
         )
 
 

@@ -21,25 +21,33 @@ def add(command: Command) -> None:
 
 
 def _evidence(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.cli.check import check_as_written
+    from fairness_pipeline.cli.run_options import check_home
     from fairness_pipeline.foundation.plain_text import number_of
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.reporting.evidence.facts import facts
+    from fairness_pipeline.reporting.evidence.manifest import strange_files
     from fairness_pipeline.reporting.evidence.pack import write_pack
-    from fairness_pipeline.reporting.summary import Summary, differences
+    from fairness_pipeline.reporting.summary import differences, read_summary
     from fairness_pipeline.workspace.lake import Lake
-    from fairness_pipeline.workspace.signatures import private_key, sign
+    from fairness_pipeline.workspace.signatures import private_key, sign, summary_of
 
     project = Project(arguments.profile)
-    lake = Lake(project.workspace)
-    found = facts(Lineage(project), lake)
+    lineage, lake = Lineage(project), Lake(project.workspace)
+    key = private_key(Path(arguments.sign)) if arguments.sign else None
+    if key:
+        check_home(project.name)
+        check_as_written(project.name, lake, [(name, own) for name in lineage.assets for own in lineage.keys(name)])
+    found = facts(lineage, lake)
     if not any(subject.verdicts for subject in found.subjects):
         raise FairnessError(f"nothing was measured yet; run: fairness-pipeline run --profile {project.name}")
     folder = Path(arguments.output) if arguments.output else project.workspace / "evidence"
-    signed, summary = project.workspace / "signed", project.workspace / "signed" / "summary.json"
-    changed = len(differences(Summary.model_validate_json(summary.read_bytes()), lake)) if summary.exists() else 0
-    key = private_key(Path(arguments.sign)) if arguments.sign else None
-    files = write_pack(found, folder, signed if summary.exists() else None, changed, signs=bool(key))
+    path = summary_of(project.workspace)
+    summary = read_summary(path) if path.exists() else None
+    changed = len(differences(summary, lake)) if summary else 0
+    signed, gate = (path.parent, summary.gate) if summary else (None, None)
+    files = write_pack(found, folder, signed, gate, changed, signs=bool(key))
     for path in files[:2]:
         print(path)
     cards, sheets = (sum(path.parent.name == name for path in files) for name in ("model-cards", "data-sheets"))
@@ -51,8 +59,10 @@ def _evidence(arguments: argparse.Namespace) -> int:
         print(f"{number_of(stale, 'verdict')} out of date, and marked: 'fairness-pipeline run' makes them anew")
     if changed:
         print(f"{number_of(changed, 'partition')} changed since the run was signed, and the pack says so")
-    if not summary.exists():
+    if not summary:
         print("Not signed: fairness-pipeline run --sign KEYFILE signs a run, and the next pack holds the signature")
+    for name in strange_files(folder, files):
+        print(f"{name}: in {folder}, and not of the pack: a check of its manifest will name it; remove it")
     if key:
         print(f"Signed: {files[-1]} and {sign(files[-1], key).name}; whoever has the public key checks all files with:")
         print(f"fairness-pipeline check --signed {files[-1]} --key PUBLICKEY")

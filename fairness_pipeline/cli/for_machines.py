@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fairness_pipeline.cli.gate import Entry, Examined, detectable, told_before, told_rule
-from fairness_pipeline.cli.rule import Rule
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
@@ -16,6 +15,7 @@ from fairness_pipeline.reporting.audited import audited_by
 from fairness_pipeline.reporting.changes import worth_telling
 from fairness_pipeline.reporting.next_steps import next_steps
 from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, counted, findings, said, worst_first
+from fairness_pipeline.reporting.rule import Rule
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import FINDINGS
 

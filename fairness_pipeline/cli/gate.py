@@ -4,24 +4,25 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from fairness_pipeline.cli.rule import NAMES, REFUSED, WORSE, Rule, names_in
+from fairness_pipeline.cli.rule import NAMES, REFUSED, WORSE
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.project.thresholds import not_as_shipped, told_thresholds
+from fairness_pipeline.project.thresholds import not_as_shipped, told_margins
 from fairness_pipeline.reporting.baselines import Earlier
 from fairness_pipeline.reporting.changes import Changed, changes_since, corrected
 from fairness_pipeline.reporting.results import (
     NEVER_SEEN,
     NOT_MEASURED,
-    OWN_MARGINS,
     Audit,
     audits_of,
     could_tell,
     said,
+    told_judging,
 )
+from fairness_pipeline.reporting.rule import Rule
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING, FINDINGS
@@ -68,7 +69,7 @@ class Examined(NamedTuple):
         changes: The rows that count beside those of the baseline, if there is one.
         baseline: What it is called.
         margins: The margins and levels by which they are judged, in words.
-        own_margins: Those that are not the shipped ones, by their place.
+        not_as_shipped: What decides verdicts otherwise than as shipped, by its place.
         open: Why the gate stays closed although no verdict closes it; empty if it does not.
     """
 
@@ -83,7 +84,7 @@ class Examined(NamedTuple):
     changes: list[Changed]
     baseline: str
     margins: list[str]
-    own_margins: dict[str, str]
+    not_as_shipped: dict[str, str]
     open: str
 
 
@@ -126,14 +127,14 @@ def examine(plan: Plan, rule: Rule, baseline: Baseline | None = None) -> Examine
         for study in project.studies
         if any(other is study for other, _ in audits)
     }
-    margins = [f"{study}.{told}" for study, own in settings.items() for told in told_thresholds(own)]
-    own_margins = {
+    margins = [f"{study}.{told}" for study, own in settings.items() for told in told_margins(own)]
+    otherwise = {
         f"{study}.{place}": threshold
         for study, own in settings.items()
         for place, threshold in not_as_shipped(own).items()
     }
     found = Examined(
-        audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, margins, own_margins, ""
+        audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, margins, otherwise, ""
     )
     return found._replace(open=_open(found, rule))
 
@@ -305,10 +306,9 @@ def _told(plan: Plan, found: Examined, rule: Rule) -> str:
 
 
 def told_rule(found: Examined, rule: Rule) -> list[str]:
-    """The rule, the margins and levels, and which of them are not the shipped ones."""
-    own = "; ".join(f"{place} {threshold}" for place, threshold in found.own_margins.items())
-    shipped = f"{OWN_MARGINS}: {own}" if own else f"Margins and levels as shipped: {', '.join(found.margins)}"
-    return [f"Rule: {rule.told}", shipped]
+    """The rule, the margins and levels, and what decides otherwise than as shipped."""
+    margins = f"Margins and levels: {', '.join(found.margins)}"
+    return [f"Rule: {rule.told}", margins, told_judging(found.not_as_shipped)]
 
 
 def _level(plan: Plan, rows: list[Entry]) -> float:
@@ -348,7 +348,7 @@ def _wanted(plan: Plan, measures: str | None) -> list[str]:
     """The names of the rows that count; empty if all count."""
     if measures is None:
         return []
-    wanted = [*names_in(measures)]
+    wanted = [*Rule(measures=measures).names]
     asked = [study for study in plan.project.studies if plan.selection.study in (None, study.name)]
     parts = [plan.project.parts[study.name] for study in asked]
     known = list(dict.fromkeys(name for part in parts for name in part.measures()))

@@ -29,14 +29,15 @@ def check_name(option: str, name: str, profile: str, *, taken: bool, what: str =
         raise FairnessError(f"{option}: profile '{profile}' {used}; choose another name")
 
 
-def import_file(path: Path, target: Path, what: str, before: Collection[Path] = ()) -> None:
+def import_file(path: Path, target: Path, workspace: Path, what: str, before: Collection[Path] = ()) -> None:
     """Copies a user's file into the workspace and deletes what it replaces.
 
     Args:
         path: The file, already checked.
         target: The path to copy it to.
+        workspace: The workspace.
         what: The content of the file, for the message.
         before: Other files that may have been imported earlier for the same subject.
     """
-    if store_import(path, target, partial(shutil.copyfile, path), before):
+    if store_import(path, target, workspace, partial(shutil.copyfile, path), before):
         print(f"{what} that were imported before are replaced")

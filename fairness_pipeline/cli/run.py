@@ -20,12 +20,12 @@ from fairness_pipeline.foundation.plain_text import number_of, some, visible
 if TYPE_CHECKING:
     from fairness_pipeline.cli.console import RunDisplay
     from fairness_pipeline.cli.gate import Examined
-    from fairness_pipeline.cli.rule import Rule
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.instance import Instance
     from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
     from fairness_pipeline.lineage.units import Workers
     from fairness_pipeline.project.project import Project
+    from fairness_pipeline.reporting.rule import Rule
 
 _LITTLE = 1 << 20  # bytes
 _FEW = 40  # partitions
@@ -62,6 +62,8 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
     if arguments.ask_again and arguments.select:
         raise FairnessError("--ask-again asks whole models; leave out --select")
     project, chosen = Project(arguments.profile), selection(arguments)
+    if not arguments.dry_run:
+        seal_older_imports(project)
     lineage = Lineage(project)
     plan = Plan(lineage, chosen, force=arguments.force)
     anew = asks_anew(arguments) or (arguments.force and not arguments.select and not arguments.dimension)
@@ -112,6 +114,14 @@ def with_new_epochs(plan: "Plan", only: list[str] | None, arguments: argparse.Na
     return True
 
 
+def seal_older_imports(project: "Project") -> None:
+    """Seals what an earlier version has imported, and says so."""
+    from fairness_pipeline.workspace.imports import seal_earlier
+
+    if count := seal_earlier(project.workspace):
+        print(f"{number_of(count, 'file')} imported by an earlier version: sealed as they are now", flush=True)
+
+
 def _tell_format(plan: "Plan") -> None:
     """Prints what a workspace of an older format holds: what is read as it is, and what is made again."""
     if not plan.unsealed:
@@ -142,7 +152,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.for_machines import write_for_machines
     from fairness_pipeline.cli.gate import check_measures, examine, gate, told_before
-    from fairness_pipeline.cli.rule import REFUSED, WORSE, Rule
+    from fairness_pipeline.cli.rule import REFUSED, WORSE
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.at_rest import is_told
     from fairness_pipeline.lineage.query_epochs import end_query_epochs
@@ -150,6 +160,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.reporting.answers import answer_ages
     from fairness_pipeline.reporting.baselines import find_baseline, write_baseline
     from fairness_pipeline.reporting.index import write_index
+    from fairness_pipeline.reporting.rule import Rule
 
     if arguments.fail_on:
         check_measures(plan, arguments.measures)
@@ -170,7 +181,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     made_now = {outcome.step.place for outcome in outcomes if outcome.state == "made"}
     rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0, arguments.strict)
     if arguments.fail_on or arguments.sign:
-        check_as_written(project, plan)
+        check_as_written(project.name, plan.lake, [(step.name, step.key) for step in plan.steps])
     found = examine(plan, rule, baseline)
     for line in told_before(found) if arguments.fail_on else ():
         print(visible(line))
@@ -211,7 +222,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         if closed:
             history.note_refusal(project.workspace, study, closed.values())
     if arguments.sign and not bad:
-        _sign(plan, rule, found, status, Path(arguments.sign), arguments.write_baseline)
+        _sign(plan, rule, found, status, arguments)
     return status
 
 
@@ -288,19 +299,27 @@ def _log(plan: "Plan", experiment: str) -> None:
     print(f"MLflow: {number_of(len(log(plan, experiment)), 'run')} in the experiment '{experiment}'")
 
 
-def _sign(plan: "Plan", rule: "Rule", found: "Examined", status: int, key: Path, baseline: str | None) -> None:
-    from fairness_pipeline.reporting.summary import Gate, write_summary
+def _sign(plan: "Plan", rule: "Rule", found: "Examined", status: int, arguments: argparse.Namespace) -> None:
+    from fairness_pipeline.foundation.checksums import checksum
+    from fairness_pipeline.reporting.rule import Gate, Rule
+    from fairness_pipeline.reporting.summary import write_summary
     from fairness_pipeline.workspace.signatures import private_key, sign
 
-    gate = Gate(**rule._asdict(), status=status, verdicts=len(found.looked_at), own_margins=found.own_margins)
+    key, written, compared = Path(arguments.sign), arguments.write_baseline, arguments.baseline
+    file = compared and Path(compared).is_file()
+    gate = Gate(
+        **rule._asdict(),
+        status=status,
+        verdicts=len(found.looked_at),
+        not_as_shipped=found.not_as_shipped,
+        baseline=f"{found.baseline} (SHA-256 {checksum(Path(compared))})" if file else found.baseline,
+    )
     summary = write_summary(plan, gate)
     print(f"Signed: {summary} and {sign(summary, private_key(key)).name}; whoever has the public key checks it with:")
-    require = f" --require '{rule.told}'" if rule.refused else ""
+    require = f" --require '{Rule(rule.refused).told}'" if rule.refused else ""
     print(f"fairness-pipeline check --signed {summary} --key PUBLICKEY{require}")
-    if baseline:
-        print(
-            f"Signed: {baseline} and {sign(Path(baseline), private_key(key)).name}; --baseline-key PUBLICKEY checks it"
-        )
+    if written:
+        print(f"Signed: {written} and {sign(Path(written), private_key(key)).name}; --baseline-key PUBLICKEY checks it")
 
 
 def make(project: "Project", study: str, asset: str, dimension: str | None = None, subject: str | None = None) -> None:

@@ -74,14 +74,9 @@ def _refusals(text: str) -> tuple[str, ...]:
 
 
 def _points(text: str) -> float:
-    """Parses percentage points, for argparse."""
-    try:
-        points = float(text)
-    except ValueError:
-        points = math.nan
-    if not 0 <= points <= 100:
-        raise argparse.ArgumentTypeError(f"expected percentage points from 0 to 100, found '{text}'")
-    return points
+    from fairness_pipeline.cli.rule import points
+
+    return points(text)
 
 
 def _amount(text: str) -> float:
@@ -149,7 +144,13 @@ def check_run_options(arguments: argparse.Namespace) -> None:
         if path and not Path(path).absolute().parent.is_dir():
             raise FairnessError(f"--{option.replace('_', '-')}: there is no folder {Path(path).absolute().parent}")
     if arguments.fail_on or arguments.sign:
-        _check_home(arguments.profile)
+        check_home(arguments.profile)
+    if arguments.sign:  # that of a run before must not be taken for what this one signs
+        from fairness_pipeline.workspace.signatures import signature_of, summary_of
+
+        summary = summary_of(workspace_folder(arguments.profile))
+        for path in (summary, signature_of(summary)):
+            path.unlink(missing_ok=True)
     says = {
         "measures": "which verdicts --fail-on looks at",
         "tolerate": "what --fail-on lets pass",
@@ -167,7 +168,7 @@ def check_run_options(arguments: argparse.Namespace) -> None:
         raise FairnessError("--baseline-key says who must have signed the baseline; add --baseline FILE")
 
 
-def _check_home(profile: str) -> None:
+def check_home(profile: str) -> None:
     """Refuses, for a gate or a signature, a workspace that a checkout brings: a pull request could bring verdicts."""
     for folder in (workspace_folder(profile), cache_folder()):
         if tracked := tracked_file(folder):

@@ -1,7 +1,7 @@
 """Reads rows with named columns from common table formats."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def read_records(
     """
     suffix = Path(path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".zip")).suffix
     if suffix == ".jsonl":
-        yield from read_json_lines(path)
+        yield from read_json_lines(path, each_once=True)
     elif suffix == ".json":
         yield from _objects(path)
     elif suffix in (".csv", ".tsv"):
@@ -47,10 +47,7 @@ def column(where: str, record: dict[str, Any], name: str) -> Any:
         FairnessError: the column does not exist; names the existing ones.
     """
     if name not in record:
-        alone = next(iter(record)) if len(record) == 1 else ""
-        mark = next((mark for mark in (";", "\t", "|") if mark in alone), None)
-        hint = f"; is it {mark!r} between the cells? Save it with commas, or say separator: {mark!r}" if mark else ""
-        raise FairnessError(f"{where}: expected a column '{name}', found {list(record)[:8]}{hint}")
+        raise FairnessError(f"{where}: expected a column '{name}', found {list(record)[:8]}{_other_mark(record)}")
     return record[name]
 
 
@@ -84,12 +81,20 @@ def _table(
                 "end, as .csv with commas or as .parquet"
             )
             raise FairnessError(
-                f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}{hint if separator else ''}"
+                f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}"
+                f"{hint if separator else _other_mark(names)}"
             )
         else:
             yield f"{path}, line {number}", dict(zip(names, cells, strict=True))
     if names is None:
         raise FairnessError(f"{path}: expected a header that names the columns, found an empty file")
+
+
+def _other_mark(names: Collection[str]) -> str:
+    """What to do if a header of one name seems to hold another mark than the one that separates cells; else empty."""
+    alone = next(iter(names)) if len(names) == 1 else ""
+    mark = next((mark for mark in (";", "\t", "|") if mark in alone), None)
+    return f"; is it {mark!r} between the cells? Save it with commas, or say separator: {mark!r}" if mark else ""
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

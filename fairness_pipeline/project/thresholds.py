@@ -1,4 +1,4 @@
-"""What decides verdicts in a profile: the levels of its tests, and the margins inside which no difference matters."""
+"""How a profile judges: the levels, margins and thresholds that decide its verdicts, and which are not as shipped."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,24 +6,26 @@ from typing import Any
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.statistics.equivalence import Margin
 
-Threshold = float | Margin | None
-
-_DECIDE = ("alpha", "margin", "margins")
-"""Keys of a study's section, or of a section in it."""
-
-
-def thresholds(settings: Specification) -> dict[str, Threshold]:
-    """The levels and margins of a study's section, by their place in it, such as `significance.margins.rates`."""
-    return dict(_found(settings, ""))
+_SECTIONS = ("measures", "significance")
+_KEYS = ("alpha", "margin", "max_identical_share")
+"""Sections of a study's section that decide verdicts, and keys in no section."""
+_DECIDES_NOTHING = ("device", "labelled", "other_classifiers")
+"""Keys of these sections that say where something is computed, or what stands beside a verdict."""
 
 
-def told_thresholds(settings: Specification) -> list[str]:
-    """The same in words."""
-    return [f"{place} {_said(threshold)}" for place, threshold in thresholds(settings).items()]
+def judging(settings: Specification) -> dict[str, Any]:
+    """What decides verdicts in a study's section, by its place in it, such as `significance.margins.rates`."""
+    return dict(_found(settings, shipped=False))
+
+
+def told_margins(settings: Specification) -> list[str]:
+    """Its levels and margins, in words."""
+    found = judging(settings).items()
+    return [f"{place} {_said(own)}" for place, own in found if isinstance(own, Margin) or place.endswith("alpha")]
 
 
 def not_as_shipped(settings: Specification) -> dict[str, str]:
-    """The levels and margins that are not those of a profile that says nothing of them, in words, by their place.
+    """What decides otherwise than in a profile that says nothing of it, in words, by its place.
 
     Examples:
         >>> class Section(Specification):
@@ -31,28 +33,33 @@ def not_as_shipped(settings: Specification) -> dict[str, str]:
         >>> not_as_shipped(Section(margin=Margin(absolute=0.5)))
         {'margin': '0.5 (shipped 0.01)'}
     """
-    shipped = dict(_found(settings, "", shipped=True))
+    shipped = dict(_found(settings, shipped=True))
     return {
         place: f"{_said(now)} (shipped {_said(shipped[place])})" if place in shipped else _said(now)
-        for place, now in thresholds(settings).items()
+        for place, now in judging(settings).items()
         if now != shipped.get(place)
     }
 
 
-def _found(settings: Specification, place: str, *, shipped: bool = False) -> Iterator[tuple[str, Any]]:
+def _found(settings: Specification, *, shipped: bool) -> Iterator[tuple[str, Any]]:
+    for name, value in _fields(settings, shipped=shipped):
+        if name in _SECTIONS and isinstance(value, Specification):
+            for key, own in _fields(value, shipped=shipped):
+                if isinstance(own, dict):
+                    yield from ((f"{name}.{key}.{each}", item) for each, item in own.items())
+                elif key not in _DECIDES_NOTHING:
+                    yield f"{name}.{key}", own
+        elif name in _KEYS:
+            yield name, value
+
+
+def _fields(settings: Specification, *, shipped: bool) -> Iterator[tuple[str, Any]]:
     for name, field in type(settings).model_fields.items():
-        value = getattr(settings, name)
-        if shipped:
-            value = field.get_default(call_default_factory=True)
-        if name in _DECIDE:
-            each = {f"{place}{name}.{key}": own for key, own in value.items()} if isinstance(value, dict) else {}
-            yield from each.items() if each else [(f"{place}{name}", value)]
-        elif isinstance(value, Specification):
-            yield from _found(value, f"{place}{name}.", shipped=shipped)
+        yield name, field.get_default(call_default_factory=True) if shipped else getattr(settings, name)
 
 
-def _said(threshold: Threshold) -> str:
-    if isinstance(threshold, Margin):
-        kind = "" if threshold.absolute is not None else f"{threshold.kind} "
-        return f"{kind}{getattr(threshold, threshold.kind):g}"
-    return "none" if threshold is None else f"{threshold:g}"
+def _said(value: Any) -> str:
+    if isinstance(value, Margin):
+        kind = "" if value.absolute is not None else f"{value.kind} "
+        return f"{kind}{getattr(value, value.kind):g}"
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,17 +1,20 @@
 """What a verdict is about, by hashes: the model as it was loaded or asked, its answers, their contexts, the margins."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from pydantic import BaseModel
 
 from fairness_pipeline.foundation.inputs import canonical
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.project.thresholds import thresholds
-from fairness_pipeline.workspace.lake import Key, Lake, fingerprint
+from fairness_pipeline.project.thresholds import judging
+from fairness_pipeline.workspace.imports import original_of
+from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
 
-_FILES = {"folder": "weights", "imported": "file", "file": "file", "logprobs": "file"}
-"""Keys of what an asset is made from whose values are the SHA-256 of files, and what these are to a reader."""
+_FOLDER, _IMPORTED = "folder", ("imported", "file", "logprobs")
+"""Keys of what an asset is made from whose values are the SHA-256 of a model's folder, and of imported files."""
+_SOURCE = "source.json"
 
 _ROUND = "round"
 """When it was asked, which says nothing of the model."""
@@ -25,8 +28,8 @@ class Audited(BaseModel):
         study: Whose.
         key: The partition of its verdicts.
         sha256: By what it is: `model` (all that decides its answers, and libraries' versions), `weights` (its folder)
-            or `file` (imported answers), `answers`, `contexts` (or whatever else it was asked with), `margins` (and the
-            level).
+            or `file` (what is kept of imported answers) and `original` (the file that was given), `answers`, `contexts`
+            (or whatever else it was asked with), `margins` (with levels and thresholds).
     """
 
     study: str
@@ -57,7 +60,7 @@ def audited_by(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Audit
     found: dict[str, str] = {}
     for asked in lineage.upstream_keys(key, study.asked):
         found |= _asked(lineage, lake, study, asked)
-    margins = {place: canonical(threshold) for place, threshold in thresholds(part.settings).items()}
+    margins = {place: canonical(value) for place, value in judging(part.settings).items()}
     return Audited(study=study.name, key=key, sha256={**found, "margins": fingerprint(margins)})
 
 
@@ -66,16 +69,36 @@ def _asked(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[
     if card is None:
         return
     settings = card.inputs["settings"]
-    yield "model", fingerprint({name: own for name, own in settings.items() if name not in (*_FILES, _ROUND)})
-    upstream = {"table": list[str](), "checkpoint": list[str]()}
-    for place, content in card.inputs["upstream"].items():
-        upstream[lineage.assets[place.partition("/")[0]].kind] += [content]
-    if upstream["checkpoint"] and not getattr(lineage.subject(study.asked, key), "endpoint", None):
-        yield "weights", _together(upstream["checkpoint"])  # as trained, or as found where they were published
-    yield from ((said, settings[name]) for name, said in _FILES.items() if settings.get(name))
+    file = next((settings[name] for name in _IMPORTED if settings.get(name)), None)
+    if file:
+        yield "file", file
+        if original := original_of(file, lake.root):
+            yield "original", original
+    else:
+        yield "model", fingerprint({name: own for name, own in settings.items() if name not in (_FOLDER, _ROUND)})
+    if settings.get(_FOLDER):
+        yield "weights", settings[_FOLDER]
+    elif trained := [
+        content for source, content in _upstream(lineage, card, "checkpoint") if _has_weights(lake, source)
+    ]:
+        yield "weights", _together(trained)
     yield "answers", card.content
-    if upstream["table"]:
-        yield "contexts", _together(upstream["table"])
+    if contexts := [content for _, content in _upstream(lineage, card, "table")]:
+        yield "contexts", _together(contexts)
+
+
+def _upstream(lineage: Lineage, card: Card, kind: str) -> Iterator[tuple[tuple[str, Key], str]]:
+    """What a partition was made from, by asset and partition, with its content."""
+    for named, content in card.inputs["upstream"].items():
+        source, *values = named.split("/")
+        if lineage.assets[source].kind == kind:
+            yield (source, dict(zip(lineage.assets[source].axes, values, strict=True))), content
+
+
+def _has_weights(lake: Lake, source: tuple[str, Key]) -> bool:
+    """Whether a checkpoint holds more than where a model that somebody published was found."""
+    card = lake.card(*source)
+    return card is not None and any(Path(file).name != _SOURCE for file in card.files)
 
 
 def _together(contents: list[str]) -> str:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     pass
 
 NOT_MEASURED = "not measured"
-OWN_MARGINS = "Judged by margins or levels of the profile, not by those shipped"
 CANNOT_TELL = "cannot tell"
 """The verdict of a measure at its floor or ceiling on both sides, or of too few words: its note has the bound."""
 NEVER_SEEN = "never seen"
@@ -166,9 +165,15 @@ def beside_subject(study: AnyStudy, audit: Audit) -> str:
 
 
 def warnings_of(study: AnyStudy, part: AnyPart, lake: Lake) -> list[str]:
-    """What to read before any verdict: that the margins are not those shipped, and what the study says."""
-    own = "; ".join(f"{place} {threshold}" for place, threshold in not_as_shipped(part.settings).items())
-    return [*([f"{OWN_MARGINS}: {own}"] if own else []), *study.warnings(part, lake)]
+    """What to read before any verdict: what decides otherwise than as shipped, and what the study says."""
+    otherwise = not_as_shipped(part.settings)
+    return [*([told_judging(otherwise)] if otherwise else []), *study.warnings(part, lake)]
+
+
+def told_judging(otherwise: Mapping[str, str]) -> str:
+    """Whether verdicts are decided as shipped, and what is not so, by its place."""
+    own = "; ".join(f"{place} {value}" for place, value in otherwise.items())
+    return f"Not judged as shipped: {own}" if own else "Judged as shipped"
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:

@@ -7,12 +7,16 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, StringConstraints
 
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.reporting.audited import Audited, audited_by
-from fairness_pipeline.reporting.results import OWN_MARGINS, audits_of, flat, said
+from fairness_pipeline.reporting.results import audits_of, flat, said
+from fairness_pipeline.reporting.rule import Gate
 from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.workspace.signatures import summary_of
 
+_SHOWN_ERROR = 300
 _SHOWN = ("verdict", "value_a", "value_b", "difference", "p_holm")
 
 
@@ -26,37 +30,6 @@ class Signed(BaseModel):
     asset: _Name
     key: dict[_Name, _Value]
     sha256: str | None
-
-
-class Gate(BaseModel):
-    """What was asked of the verdicts.
-
-    Attributes:
-        refused: What closes the gate; empty if none was asked.
-        measures: The names of the rows that count, separated by commas; None if all count.
-        tolerated: Points by which biased rates may differ.
-        strict: Whether it stays closed on a verdict that could not have been biased.
-        status: The exit status.
-        verdicts: How many verdicts it looked at.
-        own_margins: Margins and levels that are not those shipped, in words; None in summaries of versions that did not
-            note them.
-    """
-
-    refused: tuple[str, ...]
-    measures: str | None
-    tolerated: float
-    strict: bool
-    status: int
-    verdicts: int = 0
-    own_margins: dict[str, str] | None = None
-
-    @property
-    def told_margins(self) -> str:
-        """By which margins it judged."""
-        if self.own_margins is None:
-            return "it does not say by which margins"
-        own = "; ".join(f"{place} {threshold}" for place, threshold in self.own_margins.items())
-        return f"{OWN_MARGINS}: {own}" if own else "margins and levels as shipped"
 
 
 class Summary(BaseModel):
@@ -89,7 +62,8 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
         audited += [audited_by(plan.lineage, lake, study, audit.key) for audit in audits if audit.measured]
         names = dict.fromkeys((*study.identity, *_SHOWN))
         for row in filter(study.gated, flat(study, audits)):
-            shown = {name: row[name] for name in names if row.get(name) is not None}
+            decisive = {**row, **{name: study.decisive(row)[name] for name in ("value_a", "value_b", "difference")}}
+            shown = {name: decisive[name] for name in names if decisive.get(name) is not None}
             verdicts.append({"study": study.name, **shown, "verdict": said(row)})
     summary = Summary(
         fairness_pipeline=version("fairness-pipeline"),
@@ -102,11 +76,24 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
             Signed(asset=step.name, key=step.key, sha256=lake.bytes_of(step.name, step.key)) for step in plan.steps
         ],
     )
-    path = project.workspace / "signed" / "summary.json"
+    path = summary_of(project.workspace)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text(summary.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return path
+
+
+def read_summary(path: Path) -> Summary:
+    """The summary in a file.
+
+    Raises:
+        FairnessError: it is none.
+    """
+    try:
+        return Summary.model_validate_json(path.read_bytes())
+    except ValueError as error:
+        wrong = " ".join(str(error).split())[:_SHOWN_ERROR]
+        raise FairnessError(f"{path}: no summary of a run: {wrong}; sign a run again (run --sign)") from None
 
 
 def differences(summary: Summary, lake: Lake) -> list[str]:

@@ -29,8 +29,8 @@ Row = dict[str, Any]
 
 _METADATA = b"fairness_pipeline"
 _FORMAT_FILE = "format.json"
-FORMAT, UNSEALED = 2, 1
-"""How this version writes partitions; and how those before 26 November 2026 did, without seals."""
+FORMAT, UNSEALED_IMPORTS, UNSEALED = 3, 2, 1
+"""How this version writes; versions of 26 November 2026 had no seals of imported files; those before, none at all."""
 _BLOCK = 1 << 22
 _NO_SEAL = "0" * 64
 _PARQUETS_ITEM = re.compile("(list<|child 0, )element: ")
@@ -101,10 +101,20 @@ class Lake:
 
     @property
     def format(self) -> int:
-        """The oldest format in which a partition may be written here."""
-        if self._format is None:
-            return UNSEALED if any(any((self.root / part).glob("*")) for part in ("tables", "cards")) else FORMAT
-        return self._format
+        """The oldest format in which something may be written here."""
+        return self._found_format if self._format is None else self._format
+
+    @cached_property
+    def _found_format(self) -> int:
+        """That of a workspace in which none is noted, by its cards."""
+        seals = [*self._seals()]
+        return FORMAT if not seals else UNSEALED_IMPORTS if all(seals) else UNSEALED
+
+    def _seals(self) -> Iterator[str]:
+        for path in [*(self.root / "tables").rglob("part-0.parquet"), *(self.root / "cards").rglob("*.json")]:
+            with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+                card = pq.read_metadata(path).metadata[_METADATA] if path.suffix == ".parquet" else path.read_bytes()
+                yield parse_json(card).get("seal", "")
 
     def _noted_format(self) -> int | None:
         path = self.root / _FORMAT_FILE

@@ -46,6 +46,11 @@ def sign(file: Path, key: "Ed25519PrivateKey") -> Path:
     return signature
 
 
+def summary_of(workspace: Path) -> Path:
+    """Where the summary of the last signed run lies."""
+    return workspace / "signed" / "summary.json"
+
+
 def signature_of(file: Path) -> Path:
     """Where a file's signature lies."""
     return file.with_name(f"{file.name}.sig")
@@ -65,6 +70,11 @@ def check_signature(file: Path, public: Path) -> bytes:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+    if file.exists() and not signature_of(file).exists():
+        raise FairnessError(
+            f"{file}: not signed, as there is no {signature_of(file).name} beside it; run --sign, or evidence --sign, "
+            "makes one"
+        )
     content, signature, given = _read(file), _read(signature_of(file)), _read(public)
     try:
         own = given.startswith(b"ssh-")

@@ -8,20 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from fairness_pipeline.cli.rule import Rule, requirement
+from fairness_pipeline.cli.rule import requirement
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.version_control import tracked_file
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.reporting.summary import Gate
+from fairness_pipeline.reporting.rule import Gate, Rule
 from fairness_pipeline_tests.commands import change, command
 
-PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, status=0, verdicts=9, own_margins={})
+PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, status=0, verdicts=9, not_as_shipped={})
 
 
 @pytest.mark.parametrize(
     ("gate", "demanded", "lacks"),
     [
         ({}, "fail-on=biased", []),
+        ({"verdicts": 0}, "fail-on=biased", ["it looked at no verdict, or does not say at how many"]),
         ({"refused": ()}, "fail-on=biased", ["no gate was asked"]),
         ({"status": 3}, "fail-on=biased", ["the gate was closed (exit status 3)"]),
         ({}, "fail-on=biased,inconclusive", ["it did not close on inconclusive"]),
@@ -35,13 +36,13 @@ PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, s
         ({"tolerated": 2.0}, "fail-on=biased; tolerate=3", []),
         ({}, "fail-on=biased; strict", ["it was not strict about verdicts that could not have been biased"]),
         ({"strict": True}, "fail-on=biased; strict", []),
-        ({"own_margins": {"x.alpha": "0.9 (shipped 0.05)"}}, "fail-on=biased; margins=own", []),
+        ({"not_as_shipped": {"x.alpha": "0.9 (shipped 0.05)"}}, "fail-on=biased; margins=own", []),
         (
-            {"own_margins": {"x.alpha": "0.9 (shipped 0.05)"}},
+            {"not_as_shipped": {"x.alpha": "0.9 (shipped 0.05)"}},
             "fail-on=biased",
-            ["Judged by margins or levels of the profile, not by those shipped: x.alpha 0.9 (shipped 0.05)"],
+            ["Not judged as shipped: x.alpha 0.9 (shipped 0.05)"],
         ),
-        ({"own_margins": None}, "fail-on=biased", ["it does not say by which margins"]),
+        ({"not_as_shipped": None}, "fail-on=biased", ["it does not say by which margins"]),
     ],
 )
 def test_a_gate_is_held_to_the_rule_that_is_demanded(gate: dict, demanded: str, lacks: list[str]) -> None:
@@ -57,7 +58,8 @@ def test_a_rule_as_it_is_told_demands_itself(rule: Rule) -> None:
 
 @pytest.mark.parametrize(
     "demanded", ["", "biased", "fail-on=bised", "fail-on=biased; margin=own", "fail-on=biased; tolerate=x", "strict",
-                 "fail-on=biased; margins=any", "fail-on=biased; strict=no"]
+                 "fail-on=biased; margins=any", "fail-on=biased; strict=no", "fail-on=biased; tolerate=nan", "fail-on=biased; tolerate=-3",
+                 "fail-on=biased; fail-on=worse", "fail-on=biased; measures=", "fail-on=biased; margins as shipped"]
 )  # fmt: skip
 def test_what_is_no_rule_is_refused(demanded: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
@@ -73,8 +75,10 @@ def test_margins_of_a_profile_are_told_wherever_verdicts_are(made: Project, data
     done = command("run", "--fail-on", "biased")
     own = "significance.margins.rates cohens_h 3 (shipped cohens_h 0.05)"
     text = " ".join((done.stdout + done.stderr).split())
-    assert f"Judged by margins or levels of the profile, not by those shipped: {own}" in text
-    assert re.search(rf"Rule: fail-on=biased Judged by [^:]*: dialogue_fairness\.{re.escape(own)}", text)
+    assert f"Not judged as shipped: {own}" in text
+    assert re.search(
+        rf"Rule: fail-on=biased Margins and levels: .* Not judged as shipped: dialogue_fairness\.{re.escape(own)}", text
+    )
     assert own in (made.workspace / "reports" / "dialogue_fairness_report.html").read_text()
 
 

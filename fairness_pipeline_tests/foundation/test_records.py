@@ -29,6 +29,10 @@ def test_a_column_that_stands_twice_is_no_choice(tmp_path: Path, mark: str) -> N
     path.write_text(mark.join(["text", "response", "response"]) + "\n" + mark.join("abc") + "\n")
     with pytest.raises(FairnessError, match="line 1: the column 'response' stands twice; keep one"):
         list(read_records(path))
+    lines = tmp_path / "texts.jsonl"
+    lines.write_text('{"text": "a"}\n{"text": "a", "response": "b", "response": "c"}\n')
+    with pytest.raises(FairnessError, match="line 2: not valid JSON: 'response' stands twice; keep one"):
+        list(read_records(lines))
     path.write_text(mark.join(["text", "", ""]) + "\n" + mark.join(["a", "", ""]) + "\n")  # as spreadsheets end rows
     assert [row["text"] for _, row in read_records(path)] == ["a"]
 

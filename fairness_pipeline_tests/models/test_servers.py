@@ -143,6 +143,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ("gzip", b"no gzip", "it cannot be unpacked"),
         ("gzip", gzip.compress(b"{}" * 999)[:-9], "it is cut short"),
     ],
+    ids=["br", "no gzip", "cut short"],
 )
 def test_what_cannot_be_unpacked_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: str, body: bytes, problem: str

@@ -143,7 +143,22 @@ def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> 
         (folder / name).write_bytes(before)
     (folder / "more.html").unlink()
     assert command("evidence", "--output", str(folder)).returncode == 0
-    assert "manifest.json.sig: cannot be read" in command(*checks).stderr  # a signature of other files is gone
+    assert "manifest.json: not signed" in command(*checks).stderr  # a signature of other files is gone
+    (folder / "linked").symlink_to(tmp_path)
+    done = command("evidence", "--output", str(folder), "--sign", str(key))
+    assert (done.returncode, "linked: in " in done.stdout) == (0, True)
+    assert command(*checks).returncode == 1
+    (folder / "linked").unlink()
+    page = (folder / "evidence.html").read_text(encoding="utf-8")
+    assert "no gate was asked: nothing says that these verdicts pass" in page
+    flip = next((made.workspace / "tables" / "dialogue_significance").rglob("*.parquet"))
+    content = bytearray(flip.read_bytes())
+    content[99] ^= 1
+    flip.write_bytes(content)
+    refused = command("evidence", "--output", str(folder), "--sign", str(key))
+    assert (refused.returncode, "not as written" in refused.stderr) == (1, True)
+    content[99] ^= 1
+    flip.write_bytes(content)
     (made.workspace / "tables" / "sentiment" / "dimension=gender" / "model=seq2seq" / "part-0.parquet").unlink()
     (folder / "model-cards" / "gone.md").write_text("of a model that was there")
     done = command("evidence", "--output", str(folder))

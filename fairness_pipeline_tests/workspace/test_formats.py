@@ -11,12 +11,13 @@ import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.workspace.lake import FORMAT, UNSEALED, Lake
+from fairness_pipeline.workspace.imports import imported_file, seal_earlier, wrong_imports
+from fairness_pipeline.workspace.lake import FORMAT, UNSEALED, UNSEALED_IMPORTS, Lake
 from fairness_pipeline_tests.commands import command
 
 WRITTEN = Path(__file__).parents[1] / "data"
-"""`format-1` was written by the commit before seals (ee72d1d), `format-2` by the first with a format number: two tables
-and a checkpoint of `audit --dimension gender` of an endpoint that says the length of a message."""
+"""`format-1` was written by the commit before seals (ee72d1d), the others by those before and with seals of imported files:
+two tables and a checkpoint of `audit --dimension gender` of an endpoint that says the length of a message, and an import."""
 KEY = {"dimension": "gender", "model": "our-bot"}
 PARTITIONS = [("diversity", KEY), ("refusal", KEY), ("dialogue_models", {"model": "our-bot"})]
 
@@ -35,6 +36,21 @@ def test_each_format_is_read_as_it_was_written(tmp_path: Path, number: int) -> N
     assert [lake.unsealed(*partition) for partition in PARTITIONS] == [number == UNSEALED] * 3
     assert lake.read("refusal", KEY).num_rows == 800
     assert lake.current_folder("dialogue_models", {"model": "our-bot"}).is_dir()
+    imported = lake.root / "predictions" / "reviews" / "ours.csv"
+    assert imported_file(imported, lake.root)
+    assert seal_earlier(lake.root) == (number < FORMAT)
+    imported.write_text("others")
+    assert len(list(wrong_imports(lake.root))) == 1
+    if number < FORMAT:
+        (lake.root / "format.json").unlink(missing_ok=True)
+        assert Lake(lake.root).format == number  # the cards tell
+
+
+def test_an_import_without_a_seal_is_none_where_all_have_one(tmp_path: Path) -> None:
+    lake = of_format(UNSEALED_IMPORTS, tmp_path / "lake")
+    (lake.root / "format.json").write_text(json.dumps({"format": FORMAT}))
+    with pytest.raises(FairnessError, match="its seal .ours.csv.import.json is missing"):
+        imported_file(lake.root / "predictions" / "reviews" / "ours.csv", lake.root)
 
 
 def _flip(path: Path, place: int) -> None:
@@ -63,7 +79,7 @@ def test_a_card_without_a_seal_vouches_for_nothing_in_a_workspace_with_seals(tmp
     assert all(Lake(lake.root).verify(*partition) for partition in PARTITIONS)
 
 
-@pytest.mark.parametrize(("said", "problem"), [('{"format": 3}', "has format 3, and this version"), ("[", "damaged")])
+@pytest.mark.parametrize(("said", "problem"), [('{"format": 4}', "has format 4, and this version"), ("[", "damaged")])
 def test_a_format_of_the_future_is_left_alone(tmp_path: Path, said: str, problem: str) -> None:
     lake = of_format(FORMAT, tmp_path / "lake")
     (lake.root / "format.json").write_text(said)

@@ -10,14 +10,14 @@ import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.workspace.imports import (
+    _seal_of,
     drop_import,
     import_of,
     imported_file,
-    seal_of,
+    imported_files,
     store_import,
     wrong_imports,
 )
-from fairness_pipeline.workspace.lake import Lake
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def stored(tmp_path: Path) -> Path:
     original = tmp_path / "guilty.csv"
     original.write_text("guilty")
     target = tmp_path / "lake" / "predictions" / "reviews" / "ours.csv"
-    assert not store_import(original, target, partial(shutil.copyfile, original))
+    assert not store_import(original, target, tmp_path / "lake", partial(shutil.copyfile, original))
     return target
 
 
-def look(stored: Path, **options: bool) -> object:
-    return imported_file(stored, stored.parents[2], **options)
+def look(stored: Path) -> object:
+    return imported_file(stored, stored.parents[2])
 
 
 def exchanged(stored: Path) -> None:
@@ -52,14 +52,29 @@ def in_a_linked_folder(stored: Path) -> None:
 
 def sealed_by_hand(stored: Path) -> None:
     exchanged(stored)
-    text = seal_of(stored).read_text()
+    text = _seal_of(stored).read_text()
     known = import_of(stored)
     assert known
-    seal_of(stored).write_text(text.replace(known.stored, sha256(b"innocent").hexdigest()))
+    _seal_of(stored).write_text(text.replace(known.stored, sha256(b"innocent").hexdigest()))
+
+
+def gone(stored: Path) -> None:
+    stored.unlink()
+
+
+def with_the_seal_of_another(stored: Path) -> None:
+    """A whole import of the same workspace, put in its place."""
+    innocent = stored.with_name("innocent.csv")
+    innocent.write_text("innocent")
+    workspace = stored.parents[2]
+    store_import(innocent, stored.parent / "other.csv", workspace, partial(shutil.copyfile, innocent))
+    shutil.copy(stored.parent / "other.csv", stored)
+    shutil.copy(_seal_of(stored.parent / "other.csv"), _seal_of(stored))
+    innocent.unlink()
 
 
 def with_half_a_seal(stored: Path) -> None:
-    seal_of(stored).write_bytes(seal_of(stored).read_bytes()[:40])
+    _seal_of(stored).write_bytes(_seal_of(stored).read_bytes()[:40])
 
 
 @pytest.mark.parametrize(
@@ -68,6 +83,8 @@ def with_half_a_seal(stored: Path) -> None:
         (exchanged, "ours.csv: not what was imported on .* UTC from guilty.csv"),
         (linked, "ours.csv: a link; an import is a file of the workspace"),
         (in_a_linked_folder, "ours.csv: a link; an import is a file of the workspace"),
+        (gone, "ours.csv: is not here, but was imported"),
+        (with_the_seal_of_another, "ours.csv: its seal is that of predictions/reviews/other.csv"),
         (sealed_by_hand, "ours.csv.import.json: damaged"),
         (with_half_a_seal, "ours.csv.import.json: damaged"),
     ],
@@ -80,23 +97,27 @@ def test_what_is_not_what_was_imported_is_named(stored: Path, happens: Callable[
     happens(stored)
     with pytest.raises(FairnessError, match=f"{problem}.*; import the file again, or restore it from a copy"):
         look(stored)
-    if happens is not in_a_linked_folder:  # which is not searched
-        assert len(list(wrong_imports(stored.parents[2]))) == 1
+    (told,) = wrong_imports(stored.parents[2])
+    assert problem.split(":")[0] in told
+    assert imported_files(stored.parent)[-1].name == "ours.csv"  # also where it is gone
 
 
 def test_a_seal_that_is_taken_off_is_missed(stored: Path) -> None:
-    Lake(stored.parents[2])._note_format()
-    seal_of(stored).unlink()
+    _seal_of(stored).unlink()
     with pytest.raises(FairnessError, match=r"its seal \.ours\.csv\.import\.json is missing"):
         look(stored)
-    assert look(stored, by_hand=True)  # as files of scores may come
+    assert len(list(wrong_imports(stored.parents[2]))) == 1
+    scores = stored.parents[2] / "scores" / "dropped.csv"
+    scores.parent.mkdir()
+    scores.write_text("by hand")
+    assert imported_file(scores, stored.parents[2])
 
 
 def test_what_is_imported_anew_or_dropped_takes_its_seal_along(stored: Path) -> None:
     other = stored.parents[3] / "other.tsv"
     other.write_text("other")
     target = stored.with_suffix(".tsv")
-    assert store_import(other, target, partial(shutil.copyfile, other), [stored])
+    assert store_import(other, target, stored.parents[2], partial(shutil.copyfile, other), [stored])
     assert sorted(path.name for path in stored.parent.iterdir()) == [".ours.tsv.import.json", "ours.tsv"]
     drop_import(target)
     assert list(stored.parent.iterdir()) == []

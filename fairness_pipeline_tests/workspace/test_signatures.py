@@ -50,7 +50,7 @@ def test_only_the_holder_of_the_key_signs_and_only_what_was_signed(tmp_path: Pat
     with pytest.raises(FairnessError, match=r"summary.json: not signed with the key of"):
         check_signature(file, public)
     signature.unlink()
-    with pytest.raises(FairnessError, match=r"summary.json.sig: cannot be read: No such file"):
+    with pytest.raises(FairnessError, match="summary.json: not signed, as there is no summary.json.sig beside it"):
         check_signature(file, public)
 
 
@@ -117,6 +117,7 @@ def test_what_is_signed_but_no_summary_is_refused(tmp_path: Path, content: str) 
 
 
 def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     private, public = pair(tmp_path)
     assert command("run", "--sign", str(tmp_path / "none")).returncode == 1
     assert not list(tiny.workspace.rglob("*.parquet"))  # said before anything is made
@@ -128,7 +129,8 @@ def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, m
     checked = command(*words)
     assert checked.returncode == 3
     assert re.search(
-        r"(?m)^gate: closed \(exit status 3\) on \d+ verdicts; fail-on=biased,inconclusive; ", checked.stdout
+        r"(?m)^the gate was closed \(exit status 3\); \d+ verdicts by the rule 'fail-on=biased,inconclusive'; (Not j|J)udged as",
+        checked.stdout,
     )
     done = run("--sign", str(private))
     assert f"fairness-pipeline check --signed {summary} --key PUBLICKEY\n" in done.stdout
@@ -152,6 +154,10 @@ def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, m
         assert audited["sha256"]["answers"] in lake.document_path("dialogue_fairness_report").read_text()
 
     assert command("check", "--signed", str(summary)).returncode == 1
+    failed = command("run", "--sign", str(private), "--fail-on", "biased", "--measures", "nothing")
+    assert failed.returncode == 1
+    assert not summary.exists()  # what passed before is not what this one found
+    run("--sign", str(private))
     report = Lake(tiny.workspace).document_path("dialogue_fairness_report")
     whole = report.read_bytes()
     report.write_bytes(whole.replace(b"inconclusive", b"fair        "))

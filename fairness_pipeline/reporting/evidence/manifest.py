@@ -42,10 +42,16 @@ def wrong_files(manifest: Manifest, folder: Path) -> Iterator[str]:
     """What of a pack is not as its manifest says, a line each."""
     for name, sha256 in manifest.files.items():
         file = folder / name
-        if not file.resolve().is_relative_to(folder.resolve()) or not file.is_file():
-            yield f"{name}: is not here"
+        if not file.resolve().is_relative_to(folder.resolve()) or file.is_symlink() or not file.is_file():
+            yield f"{name}: is not here, or a link"
         elif checksum(file) != sha256:
             yield f"{name}: was changed since"
-    own = {NAME, signature_of(folder / NAME).name}
-    here = {str(file.relative_to(folder)) for file in folder.rglob("*") if not file.is_dir()} - own
-    yield from (f"{name}: is not in the manifest" for name in sorted(here - manifest.files.keys()))
+    listed = [folder / name for name in manifest.files]
+    yield from (f"{name}: is not in the manifest" for name in strange_files(folder, listed))
+
+
+def strange_files(folder: Path, files: Iterable[Path]) -> list[str]:
+    """What lies in the folder of a pack besides its files, by path; a link to a folder, too."""
+    known = {*files, folder / NAME, signature_of(folder / NAME)}
+    here = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(str(path.relative_to(folder)) for path in here if path not in known)

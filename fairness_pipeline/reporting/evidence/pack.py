@@ -16,6 +16,7 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.reporting.evidence.facts import Facts, Subject
 from fairness_pipeline.reporting.evidence.manifest import write_manifest
 from fairness_pipeline.reporting.html import p_value, template, without_controls
+from fairness_pipeline.reporting.rule import Gate
 
 _HERE = Path(__file__).parent
 _FONTS = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
@@ -29,7 +30,13 @@ _TASKS = {"model": "text-generation", "system": "text-classification", "classifi
 
 
 def write_pack(
-    facts: Facts, folder: Path, signed: Path | None = None, changed: int = 0, *, signs: bool = False
+    facts: Facts,
+    folder: Path,
+    signed: Path | None = None,
+    gate: Gate | None = None,
+    changed: int = 0,
+    *,
+    signs: bool = False,
 ) -> list[Path]:
     """Writes the pack; returns its files, the documents first, the list of all with their hashes last.
 
@@ -37,6 +44,7 @@ def write_pack(
         facts: What it says.
         folder: Where to; it is made. What an earlier pack has left there is replaced.
         signed: The folder with the signed summary of a run, if there is one.
+        gate: What its gate came to.
         changed: How many partitions are not as they were signed.
         signs: Whether the list of its files is signed next.
 
@@ -47,7 +55,7 @@ def write_pack(
         raise FairnessError(f"--output: {folder} holds something else; name a new folder, or one of an earlier pack")
     for own in ("model-cards", "data-sheets", "signed"):
         shutil.rmtree(folder / own, ignore_errors=True)
-    body = template(_HERE, "evidence.html.j2").render(facts=facts, signed=_signature(signed, changed), signs=signs)
+    body = template(_HERE, "evidence.html.j2").render(facts=facts, signed=_signature(gate, changed), signs=signs)
     files = [folder / "evidence.html", folder / "evidence.pdf", folder / _JSON]
     _write(files[0], _page(body, facts.profile))
     with replacing(files[1]) as temporary:
@@ -62,10 +70,10 @@ def write_pack(
     return [*files, write_manifest(folder, files, facts.profile)]
 
 
-def _signature(signed: Path | None, changed: int) -> str:
-    if not signed:
+def _signature(gate: Gate | None, changed: int) -> str:
+    if not gate:
         return "The run behind it is not signed; fairness-pipeline run --sign KEYFILE signs one."
-    told = "signed/summary.json beside this file; fairness-pipeline check --signed checks it."
+    told = f"signed/summary.json beside this file (check --signed checks it): {gate.told}."
     if changed:
         return f"A run is signed, but {changed} partitions have changed since, so not all that stands here is: {told}"
     return f"The run behind it is signed: {told}"

@@ -127,7 +127,8 @@ def import_responses(
     pairs = {one: lake.read("context_pairs", {"corpus": corpus, "dimension": one}) for one in dimensions}
     tables = {one: read_responses(path, pairs[one], one, keep_empty=keep_empty) for one in dimensions}
     for one, table in tables.items():
-        if store_import(path, part.imported_responses(model, one), partial(write_parquet, table)):
+        target = part.imported_responses(model, one)
+        if store_import(path, target, part.project.workspace, partial(write_parquet, table)):
             print(f"the responses of '{model}' to {one} that were imported before are replaced")
     if not known:
         specification = {"architecture": "imported", "studies": [NAME], "corpus": corpus}

@@ -31,6 +31,7 @@ from fairness_pipeline.studies.dialogue_fairness.models import (
     is_seed,
     seed_name,
 )
+from fairness_pipeline.workspace.imports import is_imported
 from fairness_pipeline.workspace.lake import Key
 
 
@@ -280,7 +281,7 @@ class DialoguePart(Part[DialogueFairness]):
     def answers(self, key: Key) -> bool:
         """Whether there can be responses: of an imported model where they were imported."""
         if self.models[key["model"]].architecture == "imported":
-            return self.imported_responses(key["model"], key["dimension"]).exists()
+            return is_imported(self.imported_responses(key["model"], key["dimension"]))
         return answers_in(self.models[key["model"]], key["dimension"])
 
     def imported_responses(self, model: str, dimension: str) -> Path:

@@ -77,7 +77,7 @@ def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifi
     table = read_predictions(path, texts_to_classify(part, corpus))
     target = part.prediction_file(corpus, classifier, path.suffix)
     before = [part.prediction_file(corpus, classifier, form) for form in FORMS]
-    import_file(path, target, f"the predictions of '{classifier}'", before)
+    import_file(path, target, part.project.workspace, f"the predictions of '{classifier}'", before)
     return target, table.num_rows
 
 

@@ -18,6 +18,7 @@ from fairness_pipeline.models.classifiers.prediction_files import FORMS
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
 from fairness_pipeline.project.study import Part
+from fairness_pipeline.workspace.imports import imported_files
 from fairness_pipeline.workspace.lake import Key
 
 NAME = "implicit_bias"
@@ -93,7 +94,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
             self.classifiers[file.stem] = load(ClassifierSpecification, file)
         self.predictions: dict[tuple[str, str], Path] = {}
         for key in self.corpora:
-            for file in sorted((project.workspace / "predictions" / key).glob("[!.]*")):
+            for file in imported_files(project.workspace / "predictions" / key):
                 self._add_predictions(key, file)
         for field, names in (("swept", [settings.swept] if settings.swept else []), ("explain", settings.explain)):
             for key in names:

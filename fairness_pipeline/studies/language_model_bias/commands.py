@@ -86,7 +86,7 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     if not labelled:
         raise FairnessError(f"{path}: no phrase has a label in 'bias_phrase'; fill in 1 or 0")
     target = part.annotations_folder(dimension) / f"{arguments.annotator}.csv"
-    import_file(path, target, f"the labels of '{arguments.annotator}'")
+    import_file(path, target, part.project.workspace, f"the labels of '{arguments.annotator}'")
     biased = int(pc.sum(read.table["bias_phrase"].cast("int64")).as_py() or 0)
     print(f"{labelled:,} labels of '{arguments.annotator}', {biased:,} of them biased phrases, in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --dimension {dimension}")
@@ -137,7 +137,8 @@ def _import_logprobs(arguments: argparse.Namespace) -> int:
     count = len(read_log_probabilities(path))
     before = [part.log_probability_file(arguments.model, form) for form in FORMS]
     target = part.log_probability_file(arguments.model, path.suffix)
-    import_file(path, target, f"the log-probabilities of '{arguments.model}'", before)
+    what = f"the log-probabilities of '{arguments.model}'"
+    import_file(path, target, part.project.workspace, what, before)
     print(f"{count:,} texts scored by '{arguments.model}' in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.model}")
     return 0

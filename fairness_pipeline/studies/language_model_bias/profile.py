@@ -24,7 +24,7 @@ from fairness_pipeline.models.language.log_probability_files import FORMS
 from fairness_pipeline.models.language.specification import ARCHITECTURES, LanguageModelSpecification
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
 from fairness_pipeline.project.study import Part
-from fairness_pipeline.workspace.imports import imported_file
+from fairness_pipeline.workspace.imports import imported_file, imported_files
 from fairness_pipeline.workspace.lake import Key
 
 NAME = "language_model_bias"
@@ -127,7 +127,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
 
     @property
     def _log_probabilities(self) -> dict[str, Path]:
-        files = sorted((self.project.workspace / "log_probabilities").glob("[!.]*"))
+        files = imported_files(self.project.workspace / "log_probabilities")
         return {path.stem: path for path in files if path.suffix in FORMS}
 
     def log_probabilities(self, model: str) -> File | None:
@@ -187,7 +187,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
 
     def imported(self, dimension: str) -> list[Path]:
         """Imported annotations of a dimension, a file an annotator."""
-        return sorted(self.annotations_folder(dimension).glob("[!.]*.csv"))
+        return [path for path in imported_files(self.annotations_folder(dimension)) if path.suffix == ".csv"]
 
     def given_model(self, model: str) -> Path:
         """Where the file of a model lies that was given to `audit`."""

@@ -84,7 +84,7 @@ def import_scores(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.T
     scores = read_scores(path, make_equity_sentences())
     known = part.score_files.get(system)
     target = (known or part.project.workspace / "scores" / system).with_name(system + path.suffix)
-    import_file(path, target, f"the scores of '{system}'", [known] if known else [])
+    import_file(path, target, part.project.workspace, f"the scores of '{system}'", [known] if known else [])
     return target, scores
 
 

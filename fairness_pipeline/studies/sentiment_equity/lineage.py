@@ -128,7 +128,7 @@ class Scoring(System):
 def _scoring(part: EquityPart, key: Key) -> Scoring:
     own, file = _system(part, key), part.score_files.get(key["system"])
     epoch = part.query_epoch_of(key["system"])
-    scores = imported_file(file, part.project.workspace, by_hand=True)
+    scores = imported_file(file, part.project.workspace)
     return Scoring(own.system, own.folder, own.versions, scores, epoch)
 
 

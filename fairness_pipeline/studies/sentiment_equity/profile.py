@@ -15,6 +15,7 @@ from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpec
 from fairness_pipeline.project.project import Project, changed, find
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.workspace.imports import imported_files
 from fairness_pipeline.workspace.lake import Key
 
 NAME = "sentiment_equity"
@@ -53,9 +54,8 @@ class EquityPart(Part[SentimentEquity]):
         for path in sorted((project.workspace / "systems").glob("*.yaml")):
             self._add_given(path)
         self.score_files: dict[str, Path] = {}
-        for file in sorted((project.workspace / "scores").glob("[!.]*")):
-            if file.is_file():
-                self._add_scores(file)
+        for file in imported_files(project.workspace / "scores"):
+            self._add_scores(file)
         self.dimensions = [key for key in project.dimensions if key in DIMENSIONS]
         if self.systems and not self.dimensions:
             raise FairnessError(
