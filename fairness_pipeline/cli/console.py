@@ -203,7 +203,7 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     if told:
         shown.print(f"[dim]{'. '.join(filter(None, [told, study.legend, note]))}[/dim]")
     for warning in warnings_of(study, part, Lake(project.workspace)):
-        shown.print(f"[yellow]{escape(warning)}[/yellow]", soft_wrap=True)
+        shown.print(f"[yellow]{escape(warning)}[/yellow]")
     for audit in audits:
         if audit.degenerate:
             shown.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.degenerate)}", soft_wrap=True)

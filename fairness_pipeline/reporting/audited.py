@@ -1,20 +1,18 @@
 """What a verdict is about, by hashes: the model as it was loaded or asked, its answers, their contexts, the margins."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from pydantic import BaseModel
 
 from fairness_pipeline.foundation.inputs import canonical
 from fairness_pipeline.lineage.lineage import Lineage
-from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.project.study import AnyStudy, Subject
 from fairness_pipeline.project.thresholds import judging
 from fairness_pipeline.workspace.imports import original_of
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
 
 _FOLDER, _IMPORTED = "folder", ("imported", "file", "logprobs")
 """Keys of what an asset is made from whose values are the SHA-256 of a model's folder, and of imported files."""
-_SOURCE = "source.json"
 
 _ROUND = "round"
 """When it was asked, which says nothing of the model."""
@@ -78,27 +76,22 @@ def _asked(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[
         yield "model", fingerprint({name: own for name, own in settings.items() if name not in (_FOLDER, _ROUND)})
     if settings.get(_FOLDER):
         yield "weights", settings[_FOLDER]
-    elif trained := [
-        content for source, content in _upstream(lineage, card, "checkpoint") if _has_weights(lake, source)
-    ]:
+    elif (trained := _upstream(lineage, card, "checkpoint")) and _is_trained(lineage.subject(study.asked, key)):
         yield "weights", _together(trained)
     yield "answers", card.content
-    if contexts := [content for _, content in _upstream(lineage, card, "table")]:
+    if contexts := _upstream(lineage, card, "table"):
         yield "contexts", _together(contexts)
 
 
-def _upstream(lineage: Lineage, card: Card, kind: str) -> Iterator[tuple[tuple[str, Key], str]]:
-    """What a partition was made from, by asset and partition, with its content."""
-    for named, content in card.inputs["upstream"].items():
-        source, *values = named.split("/")
-        if lineage.assets[source].kind == kind:
-            yield (source, dict(zip(lineage.assets[source].axes, values, strict=True))), content
+def _upstream(lineage: Lineage, card: Card, kind: str) -> list[str]:
+    """The contents of what a partition was made from, of one kind of asset."""
+    contents = card.inputs["upstream"].items()
+    return [content for named, content in contents if lineage.assets[named.partition("/")[0]].kind == kind]
 
 
-def _has_weights(lake: Lake, source: tuple[str, Key]) -> bool:
-    """Whether a checkpoint holds more than where a model that somebody published was found."""
-    card = lake.card(*source)
-    return card is not None and any(Path(file).name != _SOURCE for file in card.files)
+def _is_trained(subject: Subject) -> bool:
+    """Whether a subject was trained or debiased here: the checkpoint of another one says where it was found."""
+    return any(getattr(subject, name, None) for name in ("trained", "debiasing", "gpt2"))
 
 
 def _together(contents: list[str]) -> str:
