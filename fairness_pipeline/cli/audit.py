@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import number_of_pairs
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.run import bring_up_to_date, make, seal_older_imports, tell_requests, with_new_epochs
+from fairness_pipeline.cli.run import (
+    bring_up_to_date,
+    make,
+    seal_older_imports,
+    tell_format,
+    tell_requests,
+    with_new_epochs,
+)
 from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
 from fairness_pipeline.foundation.errors import FairnessError
 
@@ -105,6 +112,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
         plan = Plan(plan.lineage, chosen)
     for line in study.power_forecast(project.parts[study.name], plan.lake, arguments.dimension):
         print(line, flush=True)
+    tell_format(plan)
     tell_requests(plan)
     status = bring_up_to_date(project, chosen, plan, arguments)
     if status != 1:

@@ -72,7 +72,7 @@ def _check(arguments: argparse.Namespace) -> int:
         f"{number_of(len(made), 'partition')} read in {time.monotonic() - begun:.1f} s "
         f"({size / 1e6:,.0f} MB in the workspace), {len(found)} not as written"
     )
-    if lake.format == UNSEALED and (unsealed := sum(lake.unsealed(name, key) for name, key in made)):
+    if lake.format.partitions == UNSEALED and (unsealed := sum(lake.unsealed(name, key) for name, key in made)):
         print(f"{number_of(unsealed, 'partition')} made by an earlier version, without a seal: read as written")
     if strange := _strange(lake, made):
         print(
@@ -92,23 +92,21 @@ def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
     from fairness_pipeline.cli.rule import REFUSED
     from fairness_pipeline.foundation.paths import workspace_folder
     from fairness_pipeline.reporting.evidence.manifest import NAME as MANIFEST
-    from fairness_pipeline.reporting.summary import Summary, differences
+    from fairness_pipeline.reporting.summary import differences, parsed_summary
     from fairness_pipeline.workspace.signatures import check_signature
 
     content = check_signature(file, key)
     if file.name == MANIFEST:
         return _check_pack(file, key, content, required)
-    try:
-        summary = Summary.model_validate_json(content)
-    except ValueError as error:
-        wrong = visible(str(error).replace("\n", " ")[:_SHOWN])
-        raise FairnessError(f"{file}: signed with the key of {key}, but it is no summary of a run: {wrong}") from None
+    summary = parsed_summary(content, file)
     counts = Counter(str(row.get("verdict")) for row in summary.verdicts)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     print(f"{file}: signed with the key of {key}")
     print(visible(f"made {summary.made.isoformat()} with profile '{summary.profile}' ({told})"))
     for audited in summary.audited:
         print(visible(f"SHA-256 of {audited.line}"))
+    for given in summary.imports:
+        print(visible(f"SHA-256 of {given.file}, imported as {given.place}: {given.original}"))
     print(visible(summary.gate.told))
     lacks = list(required.lacks(summary.gate)) if required else []
     for lack in lacks:
@@ -116,7 +114,7 @@ def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
     passed = not lacks and not summary.gate.status
     workspace = workspace_folder(summary.profile)
     if not workspace.is_dir():
-        print(f"{workspace}: nothing is made here, so only the signature was checked")
+        print(f"{workspace}: nothing is made here to compare with")
         return 0 if passed else REFUSED
     found = differences(summary, Lake(workspace))
     for line in found:
@@ -134,7 +132,10 @@ def _check_pack(file: Path, key: Path, content: bytes, required: "Requirement | 
     try:
         manifest = Manifest.model_validate_json(content)
     except ValueError as error:
-        raise FairnessError(f"{file}: signed with the key of {key}, but it is no list of files: {error}") from None
+        problem = visible(" ".join(str(error).split())[:_SHOWN])
+        raise FairnessError(
+            f"{file}: signed with the key of {key}, but no list of files: {problem}; name the manifest.json of a pack"
+        ) from None
     wrong = [*wrong_files(manifest, file.parent)]
     for line in wrong:
         print(visible(line))

@@ -29,9 +29,10 @@ def _evidence(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.reporting.evidence.facts import facts
     from fairness_pipeline.reporting.evidence.manifest import strange_files
     from fairness_pipeline.reporting.evidence.pack import write_pack
-    from fairness_pipeline.reporting.summary import differences, read_summary
+    from fairness_pipeline.reporting.summary import differences, parsed_summary
+    from fairness_pipeline.workspace.imports import wrong_imports
     from fairness_pipeline.workspace.lake import Lake
-    from fairness_pipeline.workspace.signatures import private_key, sign, summary_of
+    from fairness_pipeline.workspace.signatures import private_key, sign, signature_of, summary_of
 
     project = Project(arguments.profile)
     lineage, lake = Lineage(project), Lake(project.workspace)
@@ -39,12 +40,14 @@ def _evidence(arguments: argparse.Namespace) -> int:
     if key:
         check_home(project.name)
         check_as_written(project.name, lake, [(name, own) for name in lineage.assets for own in lineage.keys(name)])
+        if wrong := next(wrong_imports(project.workspace), None):
+            raise FairnessError(wrong)
     found = facts(lineage, lake)
     if not any(subject.verdicts for subject in found.subjects):
         raise FairnessError(f"nothing was measured yet; run: fairness-pipeline run --profile {project.name}")
     folder = Path(arguments.output) if arguments.output else project.workspace / "evidence"
     path = summary_of(project.workspace)
-    summary = read_summary(path) if path.exists() else None
+    summary = parsed_summary(path.read_bytes(), path) if path.exists() and signature_of(path).exists() else None
     changed = len(differences(summary, lake)) if summary else 0
     signed, gate = (path.parent, summary.gate) if summary else (None, None)
     files = write_pack(found, folder, signed, gate, changed, signs=bool(key))

@@ -182,11 +182,15 @@ def _of_study(plan: Plan, study: AnyStudy, audits: list[Audit], fresh: set[str])
         yield f"- and {number_of(len(told) - _SENTENCES, 'more audit')} with a difference"
     if told:
         yield ""
-    yield "Audited, by the beginning of SHA-256:"
-    yield ""
-    for audit in [audit for audit in audits if audit.name in fresh][:_SENTENCES]:
-        yield f"- {_plain(audited_by(plan.lineage, plan.lake, study, audit.key).line)}"
-    yield ""
+    judged = [audit for audit in audits if audit.name in fresh]
+    if judged:
+        yield "Audited, by the beginning of SHA-256:"
+        yield ""
+        for audit in judged[:_SENTENCES]:
+            yield f"- {_plain(audited_by(plan.lineage, plan.lake, study, audit.key).line)}"
+        if len(judged) > _SENTENCES:
+            yield f"- and {len(judged) - _SENTENCES} more, in the report"
+        yield ""
     yield "What to do now:"
     yield ""
     yield from (f"- {_plain(step.line)}" for step in next_steps(study, part, audits))

@@ -122,21 +122,20 @@ def examine(plan: Plan, rule: Rule, baseline: Baseline | None = None) -> Examine
     worse = {id(changed.row) for changed in changes if changed.worse and WORSE in rule.refused}
     closing += [entry for entry in looked_at if id(entry.row) in worse and entry not in closing]
     blind = [entry for entry in looked_at if not could_tell(entry.row)]
-    settings = {
-        study.name: project.parts[study.name].settings
-        for study in project.studies
-        if any(other is study for other, _ in audits)
-    }
-    margins = [f"{study}.{told}" for study, own in settings.items() for told in told_margins(own)]
-    otherwise = {
-        f"{study}.{place}": threshold
-        for study, own in settings.items()
-        for place, threshold in not_as_shipped(own).items()
-    }
+    margins, otherwise = _judging(plan, audits)
     found = Examined(
         audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, margins, otherwise, ""
     )
     return found._replace(open=_open(found, rule))
+
+
+def _judging(plan: Plan, audits: list[tuple[AnyStudy, Audit]]) -> tuple[list[str], dict[str, str]]:
+    """The margins and levels of the audits' studies, and what decides otherwise than as shipped, by its place."""
+    parts = {study.name: plan.project.parts[study.name] for study, _ in audits}
+    margins = [f"{name}.{margin}" for name, part in parts.items() for margin in told_margins(part.settings)]
+    changed = [(name, not_as_shipped(part.settings).items()) for name, part in parts.items()]
+    otherwise = {f"{name}.{place}": value for name, values in changed for place, value in values}
+    return margins, otherwise
 
 
 def _changes(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairness_pipeline.lineage.plan import Outcome, Plan, Selection
     from fairness_pipeline.lineage.units import Workers
     from fairness_pipeline.project.project import Project
-    from fairness_pipeline.reporting.rule import Rule
+    from fairness_pipeline.reporting.rule import Gate
 
 _LITTLE = 1 << 20  # bytes
 _FEW = 40  # partitions
@@ -73,7 +73,7 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
         for step in plan.stale:
             reason = step.reason or ""
             print(visible(f"{step.label}: {reason if len(reason) <= _REASON else reason[: _REASON - 3] + '...'}"))
-        _tell_format(plan)
+        tell_format(plan)
         requests = _requests(plan) or "no request to an endpoint"
         print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {requests}")
         for study in project.studies:
@@ -81,6 +81,7 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
                 for line in study.power_forecast(project.parts[study.name], plan.lake, chosen.dimension):
                     print(visible(line))
         return 0
+    tell_format(plan)
     tell_requests(plan)
     return bring_up_to_date(project, chosen, plan, arguments)
 
@@ -122,7 +123,7 @@ def seal_older_imports(project: "Project") -> None:
         print(f"{number_of(count, 'file')} imported by an earlier version: sealed as they are now", flush=True)
 
 
-def _tell_format(plan: "Plan") -> None:
+def tell_format(plan: "Plan") -> None:
     """Prints what a workspace of an older format holds: what is read as it is, and what is made again."""
     if not plan.unsealed:
         return
@@ -134,9 +135,7 @@ def _tell_format(plan: "Plan") -> None:
 
 
 def tell_requests(plan: "Plan") -> None:
-    """Prints how many requests to endpoints will be made, and how long they may take, before any is made; and before
-    that, what of an older workspace is read as it is."""
-    _tell_format(plan)
+    """Prints how many requests to endpoints will be made, and how long they may take, before any is made."""
     if requests := _requests(plan):
         asking = [step for step in plan.stale if plan.lineage.assets[step.name].asks]
         seconds = sum(map(plan.expected, asking))
@@ -158,15 +157,16 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.lineage.query_epochs import end_query_epochs
     from fairness_pipeline.reporting import history
     from fairness_pipeline.reporting.answers import answer_ages
-    from fairness_pipeline.reporting.baselines import find_baseline, write_baseline
+    from fairness_pipeline.reporting.baselines import find_baseline, named_with_hash, write_baseline
     from fairness_pipeline.reporting.index import write_index
-    from fairness_pipeline.reporting.rule import Rule
+    from fairness_pipeline.reporting.rule import Gate, Rule
 
     if arguments.fail_on:
         check_measures(plan, arguments.measures)
     key = Path(arguments.baseline_key) if arguments.baseline and arguments.baseline_key else None
     gated = WORSE in (arguments.fail_on or ())
     baseline = find_baseline(project, arguments.baseline, key, gated=gated) if arguments.baseline else None
+    compared = named_with_hash(arguments.baseline) if baseline else ""
     started = time.monotonic()
     display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
     standing = Standing(plan)
@@ -222,7 +222,9 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         if closed:
             history.note_refusal(project.workspace, study, closed.values())
     if arguments.sign and not bad:
-        _sign(plan, rule, found, status, arguments)
+        seen, otherwise = len(found.looked_at), found.not_as_shipped
+        ended = Gate(**rule._asdict(), status=status, verdicts=seen, not_as_shipped=otherwise, baseline=compared)
+        _sign(plan, ended, Path(arguments.sign), arguments.write_baseline)
     return status
 
 
@@ -299,25 +301,17 @@ def _log(plan: "Plan", experiment: str) -> None:
     print(f"MLflow: {number_of(len(log(plan, experiment)), 'run')} in the experiment '{experiment}'")
 
 
-def _sign(plan: "Plan", rule: "Rule", found: "Examined", status: int, arguments: argparse.Namespace) -> None:
-    from fairness_pipeline.foundation.checksums import checksum
-    from fairness_pipeline.reporting.rule import Gate, Rule
+def _sign(plan: "Plan", gate: "Gate", key: Path, written: str | None) -> None:
+    from fairness_pipeline.cli.rule import Requirement
+    from fairness_pipeline.reporting.rule import Rule
     from fairness_pipeline.reporting.summary import write_summary
     from fairness_pipeline.workspace.signatures import private_key, sign
 
-    key, written, compared = Path(arguments.sign), arguments.write_baseline, arguments.baseline
-    file = compared and Path(compared).is_file()
-    gate = Gate(
-        **rule._asdict(),
-        status=status,
-        verdicts=len(found.looked_at),
-        not_as_shipped=found.not_as_shipped,
-        baseline=f"{found.baseline} (SHA-256 {checksum(Path(compared))})" if file else found.baseline,
-    )
     summary = write_summary(plan, gate)
     print(f"Signed: {summary} and {sign(summary, private_key(key)).name}; whoever has the public key checks it with:")
-    require = f" --require '{Rule(rule.refused).told}'" if rule.refused else ""
-    print(f"fairness-pipeline check --signed {summary} --key PUBLICKEY{require}")
+    rule = Rule(gate.refused)  # what others would demand of it, if it meets that
+    demand = f" --require '{rule.told}'" if not any(Requirement(rule).lacks(gate)) else ""
+    print(f"fairness-pipeline check --signed {summary} --key PUBLICKEY{demand}")
     if written:
         print(f"Signed: {written} and {sign(Path(written), private_key(key)).name}; --baseline-key PUBLICKEY checks it")
 

@@ -145,12 +145,6 @@ def check_run_options(arguments: argparse.Namespace) -> None:
             raise FairnessError(f"--{option.replace('_', '-')}: there is no folder {Path(path).absolute().parent}")
     if arguments.fail_on or arguments.sign:
         check_home(arguments.profile)
-    if arguments.sign:  # that of a run before must not be taken for what this one signs
-        from fairness_pipeline.workspace.signatures import signature_of, summary_of
-
-        summary = summary_of(workspace_folder(arguments.profile))
-        for path in (summary, signature_of(summary)):
-            path.unlink(missing_ok=True)
     says = {
         "measures": "which verdicts --fail-on looks at",
         "tolerate": "what --fail-on lets pass",
@@ -166,6 +160,17 @@ def check_run_options(arguments: argparse.Namespace) -> None:
         raise FairnessError("--fail-on worse needs a baseline: add --baseline FILE, or --baseline previous")
     if arguments.baseline_key and not arguments.baseline:
         raise FairnessError("--baseline-key says who must have signed the baseline; add --baseline FILE")
+    if arguments.sign and not getattr(arguments, "dry_run", False):
+        _delete_signed(arguments.profile)
+
+
+def _delete_signed(profile: str) -> None:
+    """Deletes the signed summary of an earlier run, which must not be taken for what this one signs."""
+    from fairness_pipeline.workspace.signatures import signature_of, summary_of
+
+    summary = summary_of(workspace_folder(profile))
+    for path in (signature_of(summary), summary):
+        path.unlink(missing_ok=True)
 
 
 def check_home(profile: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.text_files import parse_json, read_csv_rows, read_json_lines, read_lines
+from fairness_pipeline.foundation.text_files import each_once, parse_json, read_csv_rows, read_json_lines, read_lines
 
 
 def read_records(
@@ -28,7 +28,7 @@ def read_records(
     """
     suffix = Path(path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".zip")).suffix
     if suffix == ".jsonl":
-        yield from read_json_lines(path, each_once=True)
+        yield from read_json_lines(path, unique=True)
     elif suffix == ".json":
         yield from _objects(path)
     elif suffix in (".csv", ".tsv"):
@@ -53,7 +53,7 @@ def column(where: str, record: dict[str, Any], name: str) -> Any:
 
 def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
-        records = parse_json("\n".join(line for _, line in read_lines(path)))
+        records = parse_json("\n".join(line for _, line in read_lines(path)), each_once)
     except ValueError as error:
         raise FairnessError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
@@ -70,8 +70,7 @@ def _table(
     for number, cells in split if separator else read_csv_rows(path, encoding):
         if names is None:
             names = cells
-            if doubled := next((name for name, count in Counter(names).items() if name and count > 1), None):
-                raise FairnessError(f"{path}, line {number}: the column '{doubled}' stands twice; keep one")
+            _check_columns(f"{path}, line {number}", names)
         elif len(cells) != len(names):
             if skipped is not None:
                 skipped["with too many or too few cells"] += 1
@@ -90,6 +89,11 @@ def _table(
         raise FairnessError(f"{path}: expected a header that names the columns, found an empty file")
 
 
+def _check_columns(where: str, names: Collection[str]) -> None:
+    if doubled := next((name for name, count in Counter(names).items() if name and count > 1), None):
+        raise FairnessError(f"{where}: the column '{doubled}' stands twice; keep one")
+
+
 def _other_mark(names: Collection[str]) -> str:
     """What to do if a header of one name seems to hold another mark than the one that separates cells; else empty."""
     alone = next(iter(names)) if len(names) == 1 else ""
@@ -102,8 +106,9 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     import pyarrow.parquet as pq
 
     try:
-        number = 0
-        for batch in pq.ParquetFile(path, page_checksum_verification=True).iter_batches():
+        number, file = 0, pq.ParquetFile(path, page_checksum_verification=True)
+        _check_columns(f"{path}", file.schema_arrow.names)
+        for batch in file.iter_batches():
             for record in batch.to_pylist():
                 number += 1
                 yield f"{path}, row {number}", record

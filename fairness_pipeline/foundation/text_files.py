@@ -76,12 +76,12 @@ def read_csv_rows(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, li
             yield started, cells
 
 
-def read_json_lines(path: Path, *, each_once: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_json_lines(path: Path, *, unique: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
     """The object on each line of a JSON Lines file, with file and line. Blank lines are skipped.
 
     Args:
         path: The file.
-        each_once: Whether a name that stands twice in an object is refused, which takes twice the time.
+        unique: Whether a name that stands twice in an object is refused, which takes twice the time.
 
     Raises:
         FairnessError: a line is not a JSON object; names the file and the line.
@@ -91,7 +91,7 @@ def read_json_lines(path: Path, *, each_once: bool = False) -> Iterator[tuple[st
             continue
         where = f"{path}, line {number}"
         try:
-            record = parse_json(line, _each_once if each_once else None)
+            record = parse_json(line, each_once if unique else None)
             if "\\ud" in line.lower():
                 record = json.loads(whole_text(json.dumps(record, ensure_ascii=False)))
         except ValueError as error:
@@ -101,12 +101,13 @@ def read_json_lines(path: Path, *, each_once: bool = False) -> Iterator[tuple[st
         yield where, record
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object of its names and values; raises ValueError if a name stands twice."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
         doubled = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"'{doubled}' stands twice; keep one")
-    return found
+    return record
 
 
 def parse_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:

@@ -20,6 +20,7 @@ def tracked_file(folder: Path) -> str | None:
     Raises:
         FairnessError: the folder is in a checkout, and Git cannot tell.
     """
+    folder = folder.resolve()
     if not folder.is_dir() or not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
         return None
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]

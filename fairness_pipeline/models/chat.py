@@ -17,7 +17,7 @@ from fairness_pipeline.foundation.text_files import parse_json
 from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.models import usage
 from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, Reply
-from fairness_pipeline.models.servers import Response, Server
+from fairness_pipeline.models.servers import LONGEST_PAUSE, Response, Server
 from fairness_pipeline.models.specification import Decoding, EndpointSource
 from fairness_pipeline.models.thoughts import without_thoughts
 
@@ -25,7 +25,6 @@ _JOURNAL = "answers.jsonl"
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """HTTP statuses that a retry may resolve."""
 _FIRST_PAUSE = 0.5
-_LONGEST_PAUSE = 60.0
 _USELESS = frozenset({401, 403, 404, 405, 407})
 """HTTP statuses that any prompt would get: the key, the address or the model is wrong."""
 _FIRST_ATTEMPTS = 5
@@ -229,7 +228,7 @@ class Chat:
                 await asyncio.sleep(pause)
             self._count()
             asked += 1
-            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.75, 1.25)
+            pause = min(LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.75, 1.25)
             try:
                 async with asyncio.timeout(self.source.timeout):
                     response = await self._server.ask(client, "POST", "/chat/completions", body)

@@ -30,7 +30,7 @@ _LARGEST = 1 << 22
 """Bytes of a response. A hundred thousand tokens take a sixth of it; parsed, it takes at most forty times as much."""
 _SHOWN = 200
 _SHOWN_NAME = 80
-_LONGEST_PAUSE = 60.0
+LONGEST_PAUSE = 60.0
 _FILTERS = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
 """What servers call their filter, as the code of an error or as the reason why an answer ends."""
 _PACKINGS = frozenset({"gzip", "compress", "deflate", "br", "zstd"})
@@ -245,11 +245,11 @@ def _key(source: EndpointSource) -> str | None:
 
 async def _unpacked(response: httpx.Response) -> bytes:
     """The body. 2 kB that are packed could unpack to gigabytes: no more is unpacked than an answer may be long."""
-    named = ", ".join(response.headers.get_list("Content-Encoding")).lower()
-    packing = [name for name in map(str.strip, named.split(",")) if name.removeprefix("x-") in _PACKINGS]
+    header = ", ".join(response.headers.get_list("Content-Encoding"))
+    packing = [name for name in map(str.strip, header.lower().split(",")) if name.removeprefix("x-") in _PACKINGS]
     if packing not in ([], ["gzip"], ["x-gzip"]):
         raise httpx.DecodingError(
-            f"Content-Encoding: asked for none, found '{_on_one_line(named)[:_SHOWN_NAME]}'; let the server send what "
+            f"Content-Encoding: asked for none, found '{_on_one_line(header)[:_SHOWN_NAME]}'; let the server send what "
             "it answers unpacked"
         )
     content, received, unpacking = bytearray(), 0, None
@@ -270,16 +270,16 @@ async def _unpacked(response: httpx.Response) -> bytes:
     return bytes(content)
 
 
-def _pause(said: str) -> float:
+def _pause(header: str) -> float:
     """The seconds of `Retry-After`, which is a number or a time; 0 if it is neither."""
     try:
-        seconds = float(said)
+        seconds = float(header)
     except ValueError:
         try:
-            seconds = (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
+            seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
         except (ValueError, TypeError, OverflowError):  # no time; or one without a zone
             return 0.0
-    return min(_LONGEST_PAUSE, max(0.0, seconds))
+    return min(LONGEST_PAUSE, max(0.0, seconds))
 
 
 def _on_one_line(text: str) -> str:

@@ -8,7 +8,6 @@ from fairness_pipeline.foundation.inputs import canonical
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.study import AnyStudy, Subject
 from fairness_pipeline.project.thresholds import judging
-from fairness_pipeline.workspace.imports import original_of
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
 
 _FOLDER, _IMPORTED = "folder", ("imported", "file", "logprobs")
@@ -26,8 +25,8 @@ class Audited(BaseModel):
         study: Whose.
         key: The partition of its verdicts.
         sha256: By what it is: `model` (all that decides its answers, and libraries' versions), `weights` (its folder)
-            or `file` (what is kept of imported answers) and `original` (the file that was given), `answers`, `contexts`
-            (or whatever else it was asked with), `margins` (with levels and thresholds).
+            or `file` (what is kept of imported answers), `answers`, `contexts` (or whatever else it was asked with),
+            `margins` (with levels and thresholds).
     """
 
     study: str
@@ -55,11 +54,11 @@ def audited_by(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Audit
         key: Their partition.
     """
     part = lineage.project.parts[study.name]
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for asked in lineage.upstream_keys(key, study.asked):
-        found |= _asked(lineage, lake, study, asked)
+        hashes |= _asked(lineage, lake, study, asked)
     margins = {place: canonical(value) for place, value in judging(part.settings).items()}
-    return Audited(study=study.name, key=key, sha256={**found, "margins": fingerprint(margins)})
+    return Audited(study=study.name, key=key, sha256={**hashes, "margins": fingerprint(margins)})
 
 
 def _asked(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[tuple[str, str]]:
@@ -70,8 +69,6 @@ def _asked(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[
     file = next((settings[name] for name in _IMPORTED if settings.get(name)), None)
     if file:
         yield "file", file
-        if original := original_of(file, lake.root):
-            yield "original", original
     else:
         yield "model", fingerprint({name: own for name, own in settings.items() if name not in (_FOLDER, _ROUND)})
     if settings.get(_FOLDER):
@@ -86,7 +83,8 @@ def _asked(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[
 def _upstream(lineage: Lineage, card: Card, kind: str) -> list[str]:
     """The contents of what a partition was made from, of one kind of asset."""
     contents = card.inputs["upstream"].items()
-    return [content for named, content in contents if lineage.assets[named.partition("/")[0]].kind == kind]
+    kinds = {name: asset.kind for name, asset in lineage.assets.items()}  # an older card may name others
+    return [content for place, content in contents if content and kinds.get(place.partition("/")[0]) == kind]
 
 
 def _is_trained(subject: Subject) -> bool:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.project.project import Project
@@ -74,6 +75,12 @@ def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tu
     }
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, separators=(",", ":"), default=str), encoding="utf-8")
+
+
+def named_with_hash(wanted: str) -> str:
+    """A baseline's name, and the SHA-256 of its bytes if it is a file."""
+    path = Path(wanted)
+    return f"{path.name} (SHA-256 {checksum(path)})" if path.is_file() else wanted
 
 
 def find_baseline(

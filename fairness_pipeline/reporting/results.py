@@ -173,7 +173,9 @@ def warnings_of(study: AnyStudy, part: AnyPart, lake: Lake) -> list[str]:
 def told_judging(otherwise: Mapping[str, str]) -> str:
     """Whether verdicts are decided as shipped, and what is not so, by its place."""
     own = "; ".join(f"{place} {value}" for place, value in otherwise.items())
-    return f"Not judged as shipped: {own}" if own else "Judged as shipped"
+    return (
+        f"Margins, levels or thresholds not as shipped: {own}" if own else "Margins, levels and thresholds as shipped"
+    )
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:

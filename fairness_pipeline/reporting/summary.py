@@ -9,15 +9,18 @@ from pydantic import BaseModel, StringConstraints
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.reporting.audited import Audited, audited_by
 from fairness_pipeline.reporting.results import audits_of, flat, said
 from fairness_pipeline.reporting.rule import Gate
+from fairness_pipeline.workspace.imports import Import, sealed_imports
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.signatures import summary_of
 
 _SHOWN_ERROR = 300
-_SHOWN = ("verdict", "value_a", "value_b", "difference", "p_holm")
+_VALUES = ("value_a", "value_b", "difference")
+_SHOWN = ("verdict", *_VALUES, "p_holm")
 
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]*$")]
@@ -40,6 +43,7 @@ class Summary(BaseModel):
     made: datetime
     gate: Gate
     audited: list[Audited] = []
+    imports: list[Import] = []
     verdicts: list[dict[str, Any]]
     partitions: list[Signed]
 
@@ -62,8 +66,9 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
         audited += [audited_by(plan.lineage, lake, study, audit.key) for audit in audits if audit.measured]
         names = dict.fromkeys((*study.identity, *_SHOWN))
         for row in filter(study.gated, flat(study, audits)):
-            decisive = {**row, **{name: study.decisive(row)[name] for name in ("value_a", "value_b", "difference")}}
-            shown = {name: decisive[name] for name in names if decisive.get(name) is not None}
+            decisive = study.decisive(row)
+            row = {**row, **{name: decisive[name] for name in _VALUES}}
+            shown = {name: row[name] for name in names if row.get(name) is not None}
             verdicts.append({"study": study.name, **shown, "verdict": said(row)})
     summary = Summary(
         fairness_pipeline=version("fairness-pipeline"),
@@ -71,6 +76,7 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
         made=datetime.now(UTC).replace(microsecond=0),
         gate=gate,
         audited=audited,
+        imports=sealed_imports(project.workspace),
         verdicts=verdicts,
         partitions=[
             Signed(asset=step.name, key=step.key, sha256=lake.bytes_of(step.name, step.key)) for step in plan.steps
@@ -83,17 +89,19 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
     return path
 
 
-def read_summary(path: Path) -> Summary:
-    """The summary in a file.
+def parsed_summary(content: bytes, path: Path) -> Summary:
+    """The summary that a file holds.
 
     Raises:
         FairnessError: it is none.
     """
     try:
-        return Summary.model_validate_json(path.read_bytes())
+        return Summary.model_validate_json(content)
     except ValueError as error:
-        wrong = " ".join(str(error).split())[:_SHOWN_ERROR]
-        raise FairnessError(f"{path}: no summary of a run: {wrong}; sign a run again (run --sign)") from None
+        wrong = visible(" ".join(str(error).split())[:_SHOWN_ERROR])
+        raise FairnessError(
+            f"{path}: no summary of a run: {wrong}; name the summary.json of run --sign, or the manifest.json of a pack"
+        ) from None
 
 
 def differences(summary: Summary, lake: Lake) -> list[str]:

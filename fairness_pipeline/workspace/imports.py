@@ -5,6 +5,7 @@ belongs. Like the other seals of a workspace it finds slips and edits, not a for
 """
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.inputs import File
-from fairness_pipeline.workspace.lake import FORMAT, Lake, fingerprint
+from fairness_pipeline.workspace.lake import FORMAT, Format, Lake, fingerprint
 
 _BY_HAND = "scores"
 """The folder into which users may put files themselves, which then have no seal."""
 _FOLDERS = ("annotations", "imports", "log_probabilities", "predictions", _BY_HAND)
+_ABOUT = "model.yaml"
+"""Lies beside imported answers, and is none."""
 _SEAL = ".{}.import.json"
 _AGAIN = "import the file again, or restore it from a copy"
 
@@ -85,8 +88,9 @@ def is_imported(file: Path) -> bool:
 
 def imported_files(folder: Path) -> list[Path]:
     """The files that were imported into a folder, also those of which only the seal is left."""
-    names = {path.name for path in folder.glob("[!.]*") if not path.is_dir() and path.suffix != ".yaml"}
-    names |= {path.name[1 : -len(_SEAL.format("")) + 1] for path in folder.glob(_SEAL.format("*"))}
+    names = {path.name for path in folder.glob("[!.]*") if not path.is_dir() and path.name != _ABOUT}
+    ending = _SEAL.removeprefix(".{}")
+    names |= {path.name.removeprefix(".").removesuffix(ending) for path in folder.glob(_SEAL.format("*"))}
     return [folder / name for name in sorted(names)]
 
 
@@ -107,10 +111,10 @@ def imported_file(file: Path | None, workspace: Path) -> File | None:
         raise FairnessError(f"{file}: a link; an import is a file of the workspace; {_AGAIN}")
     known = import_of(file)
     if known is None:
-        if place.parts[0] != _BY_HAND and Lake(workspace).format == FORMAT:
+        if place.parts[0] != _BY_HAND and Lake(workspace).format.imports == FORMAT:
             raise FairnessError(f"{file}: its seal {_seal_of(file).name} is missing; {_AGAIN}")
     elif not file.is_file():
-        raise FairnessError(f"{file}: is not here, but was imported; {_AGAIN}, or take it back (forget)")
+        raise FairnessError(f"{file}: is not here, but was imported; {_AGAIN}")
     elif known.place != place.as_posix():
         raise FairnessError(f"{file}: its seal is that of {known.place}; {_AGAIN}")
     elif checksum(file) != known.stored:
@@ -118,7 +122,7 @@ def imported_file(file: Path | None, workspace: Path) -> File | None:
         raise FairnessError(
             f"{file}: not what was imported on {when} from {known.file} (SHA-256 {known.stored[:16]}...); {_AGAIN}"
         )
-    return File.of(file)
+    return File(file, known.stored) if known else File.of(file)
 
 
 def import_of(file: Path) -> Import | None:
@@ -131,12 +135,12 @@ def import_of(file: Path) -> Import | None:
     if not seal.exists():
         return None
     try:
-        found = Import.model_validate_json(seal.read_bytes())
+        known = Import.model_validate_json(seal.read_bytes())
     except (OSError, ValueError):
-        found = None
-    if found is None or found.seal != found.sealed().seal:
+        known = None
+    if known is None or known.seal != known.sealed().seal:
         raise FairnessError(f"{seal}: damaged; {_AGAIN}")
-    return found
+    return known
 
 
 def wrong_imports(workspace: Path) -> Iterator[str]:
@@ -148,20 +152,25 @@ def wrong_imports(workspace: Path) -> Iterator[str]:
             yield str(error)
 
 
-def original_of(stored: str, workspace: Path) -> str | None:
-    """The SHA-256 of the file that was given, by that of what is kept of it; None if no import has it."""
-    known = (import_of(file) for file in _all(workspace) if _seal_of(file).exists())
-    return next((own.original for own in known if own and own.stored == stored), None)
+def sealed_imports(workspace: Path) -> list[Import]:
+    """Where the imported files of a workspace come from; those without a seal, or with a damaged one, are left out."""
+    found = []
+    for file in _all(workspace):
+        with suppress(FairnessError):
+            found += [known] if (known := import_of(file)) else []
+    return found
 
 
 def seal_earlier(workspace: Path) -> int:
-    """Seals what was imported by a version that had no seals, as it is now; returns how many files."""
-    if Lake(workspace).format == FORMAT:
+    """Seals, once, what was imported by a version that had no seals, as it is now; returns how many files."""
+    lake = Lake(workspace)
+    if lake.format.imports == FORMAT:
         return 0
     without = [file for file in _all(workspace) if file.is_file() and not _seal_of(file).exists()]
     imported = [file for file in without if file.relative_to(workspace).parts[0] != _BY_HAND]
     for file in imported:
         _write_seal(file, workspace, file.name, checksum(file))
+    lake.note_format(Format(FORMAT, lake.format.partitions))
     return len(imported)
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,12 +31,22 @@ _METADATA = b"fairness_pipeline"
 _FORMAT_FILE = "format.json"
 FORMAT, UNSEALED_IMPORTS, UNSEALED = 3, 2, 1
 """How this version writes; versions of 26 November 2026 had no seals of imported files; those before, none at all."""
+
+
 _BLOCK = 1 << 22
 _NO_SEAL = "0" * 64
 _PARQUETS_ITEM = re.compile("(list<|child 0, )element: ")
 """What a list holds is called `element` in a file, and `item` in the schema that was written."""
 
-_as_written: dict[tuple[Path, int, int, int], bool] = {}
+
+class Format(NamedTuple):
+    """In which format a workspace was written: its imported files, and the oldest of its partitions."""
+
+    imports: int
+    partitions: int
+
+
+_as_written: dict[tuple[tuple[Path, int, int, int], ...], bool] = {}
 """Whether files of the format before seals are what was written: they are read whole for it, once in a process."""
 
 
@@ -100,44 +110,48 @@ class Lake:
     # The format
 
     @property
-    def format(self) -> int:
-        """The oldest format in which something may be written here."""
-        return self._found_format if self._format is None else self._format
+    def format(self) -> Format:
+        """That which is noted; or, where none is, as the seals tell."""
+        return self._format or self._format_of_seals
 
     @cached_property
-    def _found_format(self) -> int:
-        """That of a workspace in which none is noted, by its cards."""
+    def _format_of_seals(self) -> Format:
         seals = [*self._seals()]
-        return FORMAT if not seals else UNSEALED_IMPORTS if all(seals) else UNSEALED
+        partitions = FORMAT if not seals else UNSEALED_IMPORTS if all(seals) else UNSEALED
+        sealed_imports = next(self.root.rglob(".*.import.json"), None)
+        return Format(FORMAT if sealed_imports else partitions, partitions)
 
     def _seals(self) -> Iterator[str]:
         for path in [*(self.root / "tables").rglob("part-0.parquet"), *(self.root / "cards").rglob("*.json")]:
-            with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+            with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
                 card = pq.read_metadata(path).metadata[_METADATA] if path.suffix == ".parquet" else path.read_bytes()
                 yield parse_json(card).get("seal", "")
 
-    def _noted_format(self) -> int | None:
+    def _noted_format(self) -> Format | None:
         path = self.root / _FORMAT_FILE
         try:
-            noted = int(parse_json(path.read_bytes())["format"])
+            noted = parse_json(path.read_bytes())
+            numbers = Format(noted["format"], noted.get("partitions", noted["format"]))
+            if not all(type(number) is int for number in numbers):
+                raise ValueError(numbers)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):
-            raise FairnessError(f"{path}: damaged; restore it from a copy, or delete it") from None
-        if not UNSEALED <= noted <= FORMAT:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise FairnessError(f"{path}: damaged; restore it from a copy") from None
+        if not all(UNSEALED <= number <= FORMAT for number in numbers):
             raise FairnessError(
-                f"{path}: this workspace has format {noted}, and this version knows {UNSEALED} to {FORMAT}; use the "
-                "version that has made it, or another FAIRNESS_HOME"
+                f"{path}: this workspace has format {max(numbers)}, and this version knows {UNSEALED} to {FORMAT}; use "
+                "the version that has made it, or another FAIRNESS_HOME"
             )
-        return noted
+        return numbers
 
-    def _note_format(self) -> None:
-        """Called before anything is written, so that who begins at the same time finds nothing either."""
-        if self._format is None:
-            number, path = self.format, self.root / _FORMAT_FILE
-            if not path.exists():
-                with replacing(path) as temporary:
-                    temporary.write_text(json.dumps({"format": number}), encoding="utf-8")
+    def note_format(self, noted: Format | None = None) -> None:
+        """Notes the format, if none is noted or another one is given. Called before anything is written, so that who
+        begins at the same time finds nothing either."""
+        if self._format is None or noted:
+            imports, partitions = noted or self.format
+            with replacing(self.root / _FORMAT_FILE) as temporary:
+                temporary.write_text(json.dumps({"format": imports, "partitions": partitions}), encoding="utf-8")
             self._format = self._noted_format()
 
     def unsealed(self, asset: str, key: Key) -> bool:
@@ -185,7 +199,7 @@ class Lake:
         """
         if data.schema.names != schema.names:
             raise FairnessError(f"{table}: expected columns {schema.names}, found {data.schema.names}")
-        self._note_format()
+        self.note_format()
         with replacing(self.table_path(table, key), self.still_ours(table, key)) as temporary:
             written = without_texts(schema)
             with temporary.open("wb") as stream:
@@ -225,7 +239,7 @@ class Lake:
         folder, files = self._files(asset, key, card.fingerprint)
         sizes = {str(path.relative_to(self.root)): path.stat().st_size for path in files}
         whole = replace(card, content=_content_of_files(card, folder, files), files=sizes)
-        self._note_format()
+        self.note_format()
         with replacing(self._card_path(asset, key), self.still_ours(asset, key)) as temporary:
             temporary.write_text(json.dumps(asdict(whole.sealed()), indent=1, sort_keys=True), encoding="utf-8")
 
@@ -250,21 +264,21 @@ class Lake:
     def _card_of_table(self, path: Path) -> Card | None:
         card = Card(**parse_json(pq.read_metadata(path).metadata[_METADATA]))
         if not card.seal:
-            return card if self._is_as_written(path, card, lambda: _content_of_table(path, card)) else None
+            return card if self._is_as_written([path], card, lambda: _content_of_table(path, card)) else None
         with path.open("rb") as stream:
             _, footer = _footer(stream)
         unsealed = footer.replace(card.seal.encode(), _NO_SEAL.encode())
         return card if card.seal == sha256(unsealed).hexdigest() else None
 
-    def _is_as_written(self, path: Path, card: Card, content: Callable[[], str]) -> bool:
-        """Whether a card without a seal is one of the format before seals, and its data are those that it names."""
-        if self.format != UNSEALED or card.fingerprint != fingerprint(card.inputs):
+    def _is_as_written(self, files: list[Path], card: Card, content: Callable[[], str]) -> bool:
+        """Whether a card without a seal is one of the format before seals, and its files hold what it names."""
+        if self.format.partitions != UNSEALED or card.fingerprint != fingerprint(card.inputs):
             return False
-        status = path.stat()
-        state = path, status.st_mtime_ns, status.st_ctime_ns, status.st_size
-        if state not in _as_written:
-            _as_written[state] = content() == card.content
-        return _as_written[state]
+        states = [(path, path.stat()) for path in files]
+        key = tuple((path, state.st_mtime_ns, state.st_ctime_ns, state.st_size) for path, state in states)
+        if key not in _as_written:
+            _as_written[key] = content() == card.content
+        return _as_written[key]
 
     def _card_of_files(self, asset: str, key: Key) -> Card | None:
         path = self._card_path(asset, key)
@@ -275,7 +289,8 @@ class Lake:
         if not listed or not all(self._is_inside(file) for file, _ in listed):
             return None
         if not card.seal:
-            as_written = self._is_as_written(path, card, lambda: self._content_now(asset, key, card))
+            files = [path, *(file for file, _ in listed)]
+            as_written = self._is_as_written(files, card, lambda: self._content_now(asset, key, card))
             return card if as_written and all(file.stat().st_size == size for file, size in listed) else None
         if card.seal != card.sealed().seal:
             return None

@@ -40,7 +40,7 @@ PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, s
         (
             {"not_as_shipped": {"x.alpha": "0.9 (shipped 0.05)"}},
             "fail-on=biased",
-            ["Not judged as shipped: x.alpha 0.9 (shipped 0.05)"],
+            ["Margins, levels or thresholds not as shipped: x.alpha 0.9 (shipped 0.05)"],
         ),
         ({"not_as_shipped": None}, "fail-on=biased", ["it does not say by which margins"]),
     ],
@@ -75,9 +75,10 @@ def test_margins_of_a_profile_are_told_wherever_verdicts_are(made: Project, data
     done = command("run", "--fail-on", "biased")
     own = "significance.margins.rates cohens_h 3 (shipped cohens_h 0.05)"
     text = " ".join((done.stdout + done.stderr).split())
-    assert f"Not judged as shipped: {own}" in text
+    assert f"Margins, levels or thresholds not as shipped: {own}" in text
     assert re.search(
-        rf"Rule: fail-on=biased Margins and levels: .* Not judged as shipped: dialogue_fairness\.{re.escape(own)}", text
+        rf"Rule: fail-on=biased Margins and levels: .* Margins, levels or thresholds not as shipped: dialogue_fairness\.{re.escape(own)}",
+        text,
     )
     assert own in (made.workspace / "reports" / "dialogue_fairness_report.html").read_text()
 

@@ -4,6 +4,8 @@ import gzip
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from backports import zstd
 
@@ -29,6 +31,14 @@ def test_a_column_that_stands_twice_is_no_choice(tmp_path: Path, mark: str) -> N
     path.write_text(mark.join(["text", "response", "response"]) + "\n" + mark.join("abc") + "\n")
     with pytest.raises(FairnessError, match="line 1: the column 'response' stands twice; keep one"):
         list(read_records(path))
+    listed = tmp_path / "texts.json"
+    listed.write_text('[{"response": "b", "response": "c"}]')
+    with pytest.raises(FairnessError, match="texts.json: not valid JSON: 'response' stands twice; keep one"):
+        list(read_records(listed))
+    columns = tmp_path / "texts.parquet"
+    pq.write_table(pa.table([["a"], ["b"]], names=["response", "response"]), columns)
+    with pytest.raises(FairnessError, match="texts.parquet: the column 'response' stands twice; keep one"):
+        list(read_records(columns))
     lines = tmp_path / "texts.jsonl"
     lines.write_text('{"text": "a"}\n{"text": "a", "response": "b", "response": "c"}\n')
     with pytest.raises(FairnessError, match="line 2: not valid JSON: 'response' stands twice; keep one"):

@@ -140,10 +140,11 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ("packing", "body", "problem"),
     [
         ("br", b"x", "asked for none, found 'br'"),
+        (f"br, {KEY}", b"x", r"asked for none, found 'br, \*\*\*'"),
         ("gzip", b"no gzip", "it cannot be unpacked"),
         ("gzip", gzip.compress(b"{}" * 999)[:-9], "it is cut short"),
     ],
-    ids=["br", "no gzip", "cut short"],
+    ids=["br", "key", "no gzip", "cut short"],
 )
 def test_what_cannot_be_unpacked_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: str, body: bytes, problem: str
@@ -177,7 +178,7 @@ def test_nothing_that_a_server_sets_comes_back_to_it(tmp_path: Path, monkeypatch
 def test_whatever_a_server_sends_is_a_reply_or_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """`make verify` does this for five minutes."""
     monkeypatch.setattr("fairness_pipeline.models.chat._FIRST_PAUSE", 0.0)
-    monkeypatch.setattr("fairness_pipeline.models.servers._LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr("fairness_pipeline.models.servers.LONGEST_PAUSE", 0.0)
     monkeypatch.setenv(fuzz.VARIABLE, fuzz.KEY)
     before = fuzz.tried
     settings(max_examples=40, deadline=None)(given(fuzz.responses())(fuzz.check))()

@@ -41,7 +41,7 @@ _STATUSES = """
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.project.project import Project
 with open_instance(Project("small")) as instance:
-    print(*{record.dagster_run.status.value for record in instance.get_run_records()})
+    print(*(record.dagster_run.status.value for record in instance.get_run_records()))
 """
 _PEOPLE = ("christians", "jews"), ("jews", "muslims")
 _WORDS = "greedy loud tall busy early tired new and all these days phone bike again".split()
@@ -122,12 +122,12 @@ def _killed(in_postgres: bool) -> dict[str, Any]:
 
 
 def _unfinished(home: Path) -> int:
-    """In how many ways Dagster's runs have not ended."""
+    """How many of Dagster's runs have not ended."""
     said = subprocess.run(
         [sys.executable, "-c", _STATUSES], capture_output=True, text=True, check=True,
         env={**os.environ, "FAIRNESS_HOME": str(home), "FAIRNESS_DATA": str(STATE / "data")},
     ).stdout.split()  # fmt: skip
-    return len(set(said) - {"SUCCESS", "FAILURE", "CANCELED"})
+    return sum(status not in ("SUCCESS", "FAILURE", "CANCELED") for status in said)
 
 
 def _two_at_once() -> dict[str, Any]:
@@ -144,9 +144,11 @@ def _two_at_once() -> dict[str, Any]:
             if killed.poll() is None:
                 killed.kill()
                 kills += 1
-                others += "0 not made" in finished(other)
-            killed.wait()
-            other.wait()
+                others += ", 0 not made, " in finished(other)
+                killed.wait()
+            else:
+                finished(killed)
+                finished(other)
             shutil.rmtree(stormed / "small" / "tables", ignore_errors=True)
         finished(small_run(stormed, SENTIMENT, *_WORKERS))
         unfinished = _unfinished(stormed)

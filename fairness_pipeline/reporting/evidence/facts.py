@@ -24,6 +24,7 @@ from fairness_pipeline.reporting.results import (
 )
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FINDINGS, Doubt
+from fairness_pipeline.workspace.imports import Import, sealed_imports
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _LIBRARIES = ("torch", "transformers", "dagster", "pandas", "pyarrow", "scipy", "scikit-learn")
@@ -131,6 +132,7 @@ class Facts:
     warnings: list[str]
     subjects: list[Subject]
     corpora: list[Corpus]
+    imports: list[Import]
     hashes: list[Hash]
 
     @property
@@ -153,7 +155,7 @@ class Facts:
         whole = {**asdict(self), "made": self.made.isoformat(), "about_rates": self.about_rates}
         for subject, own in zip(whole["subjects"], self.subjects, strict=True):
             subject["audited"] = [audited.model_dump() for audited in own.audited]
-        return whole
+        return {**whole, "imports": [given.model_dump(mode="json") for given in self.imports]}
 
 
 def facts(lineage: Lineage, lake: Lake) -> Facts:
@@ -176,6 +178,7 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         warnings=[told for study in project.studies for told in warnings_of(study, project.parts[study.name], lake)],
         subjects=subjects(lineage, lake, audits),
         corpora=list(corpora.values()),
+        imports=sealed_imports(project.workspace),
         hashes=[
             Hash(name, " ".join(key.values()), digest)
             for name in lineage.assets
