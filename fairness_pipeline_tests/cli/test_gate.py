@@ -15,6 +15,7 @@ from fairness_pipeline.lineage.plan import Plan, Selection
 from fairness_pipeline.lineage.query_epochs import begin_query_epochs, end_query_epochs
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.reporting.audited import audited_by
 from fairness_pipeline.reporting.results import could_tell
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.query_epochs import open_query_epochs, write_query_epoch
@@ -53,16 +54,34 @@ def audited(data: Path) -> Iterator[tuple[Bot, Callable[..., object]]]:
         yield own, lambda *options: command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1", *options)
 
 
-def test_answers_of_yesterday_pass_no_gate(audited: tuple[Bot, Callable[..., object]], tmp_path: Path) -> None:
+def audited_hashes() -> dict[str, str]:
+    """Of what was audited; each is to change with its own thing, and with nothing else."""
+    project = Project("audit")
+    (study,) = [study for study in project.studies if study.name == "dialogue_fairness"]
+    return dict(audited_by(Lineage(project), Lake(project.workspace), study, GENDER).sha256)
+
+
+def test_answers_of_yesterday_pass_no_gate(
+    audited: tuple[Bot, Callable[..., object]], tmp_path: Path, data: Path
+) -> None:
     """Biased, fixed, and the bias put back: the gate asks each time, and says what became of the gap."""
     own, audit = audited
     baseline = tmp_path / "main.json"
     first = audit("--fail-on", "biased", "--write-baseline", str(baseline))
     assert first.returncode == 3, first.stderr
+    hashes = audited_hashes()
+    lake = Lake(Project("audit").workspace)
+    contexts = lake.content("context_pairs", {"corpus": "everyday", "dimension": "gender"})
+    assert (set(hashes), hashes["contexts"]) == ({"model", "answers", "contexts", "margins"}, contexts)
     asked = own.asked
     own.share = 0
     fixed = audit("--fail-on", "biased", "--baseline", str(baseline))
     assert (fixed.returncode, own.asked) == (0, 2 * asked), fixed.stderr
+    assert audited_hashes() == {
+        **hashes,
+        "answers": lake.content("responses", GENDER),
+    }  # asked later, it is the same model
+    assert audited_hashes() != hashes
     assert re.search(r"Offence rate: biased -> never seen; the gap shrank by \d+ points \(\d+ to \d+\)", fixed.stdout)
     assert re.search(r"\d+ of \d+ verdicts of the gate could not have been biased", fixed.stdout)
     assert audit("--fail-on", "biased", "--strict", "--reuse").returncode == 1
@@ -78,6 +97,12 @@ def test_answers_of_yesterday_pass_no_gate(audited: tuple[Bot, Callable[..., obj
     assert known.returncode == 0, known.stderr
     kept = audit("--fail-on", "biased", "--reuse")
     assert (kept.returncode, own.asked) == (3, 3 * asked)
+    hashes, margins = audited_hashes(), {"rates": {"cohens_h": 0.2}}
+    change(
+        data / "profiles" / "audit.yaml",
+        lambda profile: profile["dialogue_fairness"].update(significance={"margins": margins}),
+    )
+    assert {name for name, own in audited_hashes().items() if own != hashes[name]} == {"margins"}
     assert "reused; --ask-again asks anew" in kept.stdout
 
 
