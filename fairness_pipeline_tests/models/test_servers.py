@@ -73,6 +73,7 @@ def test_a_key_that_a_server_repeats_is_kept_nowhere(
     assert reply.text.endswith(" to me")
 
 
+@settings(deadline=None)
 @given(
     st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="\\"), min_size=12, max_size=40),
     st.binary(max_size=5),
