@@ -15,11 +15,10 @@ from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.inputs import File
-from fairness_pipeline.workspace.lake import FORMAT, Format, Lake, fingerprint
+from fairness_pipeline.workspace.lake import FORMAT, IMPORTS, Format, Lake, fingerprint
 
 _BY_HAND = "scores"
 """The folder into which users may put files themselves, which then have no seal."""
-_FOLDERS = ("annotations", "imports", "log_probabilities", "predictions", _BY_HAND)
 _ABOUT = "model.yaml"
 """Lies beside imported answers, and is none."""
 _SEAL = ".{}.import.json"
@@ -66,6 +65,7 @@ def store_import(
         Whether something was replaced.
     """
     older = [file for file in {target, *before} if is_imported(file)]
+    Lake(workspace).note_format()
     with replacing(target) as temporary:
         write(temporary)
     _write_seal(target, workspace, original.name, checksum(original))
@@ -176,7 +176,7 @@ def seal_earlier(workspace: Path) -> int:
 
 def _all(workspace: Path) -> Iterator[Path]:
     """Every imported file."""
-    for name in _FOLDERS:
+    for name in IMPORTS:
         inner = sorted(path for path in (workspace / name).glob("*") if path.is_dir())
         for folder in (workspace / name, *inner):
             yield from imported_files(folder)

@@ -39,6 +39,10 @@ _PARQUETS_ITEM = re.compile("(list<|child 0, )element: ")
 """What a list holds is called `element` in a file, and `item` in the schema that was written."""
 
 
+IMPORTS = ("annotations", "imports", "log_probabilities", "predictions", "scores")
+"""The folders of imported files (`workspace/imports.py`)."""
+
+
 class Format(NamedTuple):
     """In which format a workspace was written: its imported files, and the oldest of its partitions."""
 
@@ -118,8 +122,9 @@ class Lake:
     def _format_of_seals(self) -> Format:
         seals = [*self._seals()]
         partitions = FORMAT if not seals else UNSEALED_IMPORTS if all(seals) else UNSEALED
-        sealed_imports = next(self.root.rglob(".*.import.json"), None)
-        return Format(FORMAT if sealed_imports else partitions, partitions)
+        imported = any((self.root / name).exists() for name in IMPORTS)
+        sealed = imported and next(self.root.rglob(".*.import.json"), None)
+        return Format(FORMAT if sealed or not imported else UNSEALED_IMPORTS, partitions)
 
     def _seals(self) -> Iterator[str]:
         for path in [*(self.root / "tables").rglob("part-0.parquet"), *(self.root / "cards").rglob("*.json")]:

@@ -15,6 +15,7 @@ from fairness_pipeline.workspace.imports import (
     import_of,
     imported_file,
     imported_files,
+    seal_earlier,
     store_import,
     wrong_imports,
 )
@@ -111,6 +112,17 @@ def test_a_seal_that_is_taken_off_is_missed(stored: Path) -> None:
     scores.parent.mkdir()
     scores.write_text("by hand")
     assert imported_file(scores, stored.parents[2])
+
+
+def test_what_was_imported_before_there_were_seals_and_never_used(tmp_path: Path) -> None:
+    file = tmp_path / "predictions" / "reviews" / "ours.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("old")
+    assert imported_file(file, tmp_path)
+    assert (seal_earlier(tmp_path), seal_earlier(tmp_path)) == (1, 0)
+    assert imported_file(file, tmp_path)
+    file.write_text("exchanged")
+    assert len(list(wrong_imports(tmp_path))) == 1
 
 
 def test_what_is_imported_anew_or_dropped_takes_its_seal_along(stored: Path) -> None:
