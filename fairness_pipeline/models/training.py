@@ -109,7 +109,7 @@ class Trainer:
                 f"nothing to train on: {len(train):,} training and {len(valid or ()):,} validation dialogues; "
                 "the corpus is too small, or the profile leaves nothing of it to train or validate on"
             )
-        if (self.folder / self.WEIGHTS).exists():
+        if all((self.folder / name).exists() for name in (self.WEIGHTS, self.HISTORY)):  # somebody may delete one
             (self.folder / self.CHECKPOINT).unlink(missing_ok=True)
             return json.loads((self.folder / self.HISTORY).read_text(encoding="utf-8"))
         self._resume()

@@ -91,6 +91,16 @@ def test_training_in_halves_is_the_same_training(tmp_path: Path, penalty: bool) 
         trained(tmp_path / "none", 0, penalty)
 
 
+@pytest.mark.parametrize("name", [Trainer.WEIGHTS, Trainer.HISTORY])
+def test_a_training_of_which_a_file_was_deleted_is_done_again(tmp_path: Path, name: str) -> None:
+    history, weights = trained(tmp_path / "own", 1000, penalty=False)
+    (tmp_path / "own" / name).unlink()
+    torch.manual_seed(0)
+    model = Small(SIZES, 40)
+    assert Trainer(model, SETTINGS, tmp_path / "own", 1).fit(dialogues(), dialogues(10)) == history
+    assert all(torch.equal(tensor, weights[key]) for key, tensor in model.state_dict().items())
+
+
 def test_a_batch_that_is_no_sum_of_its_parts_is_not_split(tmp_path: Path) -> None:
     class Whole(Small):
         SPLITS = Ranker.SPLITS

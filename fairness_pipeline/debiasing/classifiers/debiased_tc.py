@@ -154,7 +154,7 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
     of_classifiers = torch.optim.Adam(others.values(), fitting.learning_rate)
     optimisers = {"corrector": of_corrector, "classifiers": of_classifiers}
     epoch, step, history = 0, 0, list[float]()
-    if weights.exists():
+    if weights.exists() and (task.folder / Trainer.HISTORY).exists():  # somebody may delete one
         checkpoint.unlink(missing_ok=True)
         kept: list[float] = json.loads((task.folder / Trainer.HISTORY).read_text(encoding="utf-8"))
         return kept
