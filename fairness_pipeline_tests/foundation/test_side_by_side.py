@@ -84,7 +84,7 @@ def test_no_thread_waits_for_a_caller_that_has_gone(two_cores: None) -> None:
     deadline = time.monotonic() + 10
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # those of another test may end meanwhile
 
 
 def test_what_is_slow_is_not_left_far_behind(two_cores: None) -> None:
