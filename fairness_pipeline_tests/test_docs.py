@@ -242,6 +242,7 @@ def test_every_gate_that_is_shown_looks_at_all_measures() -> None:
     assert gates > 5
 
 
+@pytest.mark.kills
 def test_every_gate_that_is_shown_closes_on_a_guilty_bot(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_from_base_to_report(debiased: Project) -> None:
     assert planned(*gender) == []
 
 
+@pytest.mark.kills
 def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data: Path) -> None:
     """Two seeds of each: what a method does is told over the seeds, beside the controls of the same dimension."""
     chat = {"settings": {"disentanglement": DET, "adversarial": ADVERSARIAL}, "dimensions": ["gender"]}
