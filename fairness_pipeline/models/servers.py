@@ -155,8 +155,14 @@ class Server(FieldsOnly):
         Raises:
             httpx.HTTPError: it did not come, is longer than any answer, or is packed otherwise than once with gzip.
         """
-        async with client.stream(method, f"{self.source.base_url}{path}", json=body) as response:
-            received = await _unpacked(response)
+        try:
+            async with client.stream(method, f"{self.source.base_url}{path}", json=body) as response:
+                received = await _unpacked(response)
+        except (
+            httpx.InvalidURL,
+            UnicodeError,
+        ) as error:  # the library reads where a redirection leads, followed or not
+            raise httpx.RemoteProtocolError(f"Location: no address ({error})") from None
         try:
             parsed = parse_json(received)
             text = whole_text(json.dumps(parsed, ensure_ascii=False))

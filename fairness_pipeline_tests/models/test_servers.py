@@ -158,6 +158,11 @@ def test_what_cannot_be_unpacked_is_named(
         asked(sends, tmp_path, monkeypatch)
 
 
+def test_a_redirection_to_what_is_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FairnessError, match=r"no answer \(Location: no address"):
+        asked(lambda request: answer(request, 301, b"", Location="A:0"), tmp_path, monkeypatch)
+
+
 def test_nothing_that_a_server_sets_comes_back_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     headers: list[dict[str, str]] = []
 
