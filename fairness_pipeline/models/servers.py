@@ -158,10 +158,7 @@ class Server(FieldsOnly):
         try:
             async with client.stream(method, f"{self.source.base_url}{path}", json=body) as response:
                 received = await _unpacked(response)
-        except (
-            httpx.InvalidURL,
-            UnicodeError,
-        ) as error:  # the library reads where a redirection leads, followed or not
+        except (httpx.InvalidURL, UnicodeError) as error:  # a Location is read, although it is not followed
             raise httpx.RemoteProtocolError(f"Location: no address ({error})") from None
         try:
             parsed = parse_json(received)
