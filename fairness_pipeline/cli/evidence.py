@@ -39,7 +39,9 @@ def _evidence(arguments: argparse.Namespace) -> int:
     key = private_key(Path(arguments.sign)) if arguments.sign else None
     if key:
         check_home(project.name)
-        check_as_written(project.name, lake, [(name, own) for name in lineage.assets for own in lineage.keys(name)])
+        check_as_written(
+            project.name, lake, [(name, partition) for name in lineage.assets for partition in lineage.keys(name)]
+        )
         if wrong := next(wrong_imports(project.workspace), None):
             raise FairnessError(wrong)
     found = facts(lineage, lake)

@@ -19,10 +19,10 @@ _AN_EXAMPLE = "'fail-on=biased; measures=length; tolerate=3; strict; margins=own
 
 def refusals(text: str) -> tuple[str, ...]:
     """Parses what closes the gate, for argparse: names separated by commas."""
-    found = tuple(name.strip() for name in text.split(","))
-    if unknown := [name for name in found if name not in REFUSABLE]:
+    names = tuple(name.strip() for name in text.split(","))
+    if unknown := [name for name in names if name not in REFUSABLE]:
         raise argparse.ArgumentTypeError(f"invalid choice: '{unknown[0]}' (choose from {', '.join(REFUSABLE)})")
-    return found
+    return names
 
 
 class Requirement(NamedTuple):
@@ -85,9 +85,9 @@ def requirement(text: str) -> Requirement:
 def points(text: str) -> float:
     """Parses percentage points, for argparse."""
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = math.nan
-    if not 0 <= found <= 100:
+        number = math.nan
+    if not 0 <= number <= 100:
         raise argparse.ArgumentTypeError(f"expected percentage points from 0 to 100, found '{text}'")
-    return found
+    return number

@@ -7,7 +7,7 @@ _SHARED = (
     "9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "gpfs", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "pvfs2",
     "smb3", "smbfs", "virtiofs", "wekafs",
 )  # fmt: skip
-_OWN_BY_A_PROGRAM = ("encfs", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs", "unionfs")
+_LOCAL_FUSE = ("encfs", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs", "unionfs")
 """What programs (FUSE) make of this machine's disks. Any other may be shared: `sshfs`, or one without a name."""
 
 
@@ -25,7 +25,7 @@ def shared_by_hosts(folder: Path) -> str | None:
     kinds = {Path(_unescaped(of_mount.split()[4])): of_source.split()[0] for of_mount, of_source in mounts}
     place = folder.resolve()
     kind = next((kinds[own] for own in (place, *place.parents) if own in kinds), "")
-    by_a_program = kind == "fuse" or (kind.startswith("fuse.") and kind.removeprefix("fuse.") not in _OWN_BY_A_PROGRAM)
+    by_a_program = kind == "fuse" or (kind.startswith("fuse.") and kind.removeprefix("fuse.") not in _LOCAL_FUSE)
     return kind if kind in _SHARED or by_a_program else None
 
 

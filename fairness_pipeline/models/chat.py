@@ -332,11 +332,11 @@ def only_model(base_url: str, key_variable: str | None) -> str:
         FairnessError: the endpoint cannot be reached, does not list its models, or serves several.
     """
     source = validate(EndpointSource, {"base_url": base_url, "model": "", "key_variable": key_variable}, Path("MODEL"))
-    server, found = Server(source), list[Response]()
+    server, responses = Server(source), list[Response]()
 
     async def asked() -> None:
         async with server.client(_LIST_TIMEOUT) as client, asyncio.timeout(_LIST_TIMEOUT):
-            found.append(await server.ask(client, "GET", "/models"))
+            responses.append(await server.ask(client, "GET", "/models"))
 
     try:
         _run(asked())
@@ -345,7 +345,7 @@ def only_model(base_url: str, key_variable: str | None) -> str:
             f"{base_url}: no answer ({server.shown(str(error)) or type(error).__name__}); is it the address of an "
             "OpenAI-compatible endpoint, such as http://localhost:8000/v1?"
         ) from None
-    (response,) = found
+    (response,) = responses
     served = response.models
     if len(served) != 1:
         status = f"it does not say (status {response.status}{_WHY.get(response.status, '')})"

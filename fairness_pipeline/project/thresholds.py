@@ -15,13 +15,15 @@ _DECIDES_NOTHING = ("device", "labelled", "other_classifiers")
 
 def judging(settings: Specification) -> dict[str, Any]:
     """What decides verdicts in a study's section, by its place in it, such as `significance.margins.rates`."""
-    return dict(_found(settings, shipped=False))
+    return dict(_deciding(settings, shipped=False))
 
 
 def told_margins(settings: Specification) -> list[str]:
     """Its levels and margins, in words."""
-    found = judging(settings).items()
-    return [f"{place} {_said(own)}" for place, own in found if isinstance(own, Margin) or place.endswith("alpha")]
+    thresholds = judging(settings).items()
+    return [
+        f"{place} {_said(value)}" for place, value in thresholds if isinstance(value, Margin) or place.endswith("alpha")
+    ]
 
 
 def not_as_shipped(settings: Specification) -> dict[str, str]:
@@ -33,7 +35,7 @@ def not_as_shipped(settings: Specification) -> dict[str, str]:
         >>> not_as_shipped(Section(margin=Margin(absolute=0.5)))
         {'margin': '0.5 (shipped 0.01)'}
     """
-    shipped = dict(_found(settings, shipped=True))
+    shipped = dict(_deciding(settings, shipped=True))
     return {
         place: f"{_said(now)} (shipped {_said(shipped[place])})" if place in shipped else _said(now)
         for place, now in judging(settings).items()
@@ -41,14 +43,14 @@ def not_as_shipped(settings: Specification) -> dict[str, str]:
     }
 
 
-def _found(settings: Specification, *, shipped: bool) -> Iterator[tuple[str, Any]]:
+def _deciding(settings: Specification, *, shipped: bool) -> Iterator[tuple[str, Any]]:
     for name, value in _fields(settings, shipped=shipped):
         if name in _SECTIONS and isinstance(value, Specification):
-            for key, own in _fields(value, shipped=shipped):
-                if isinstance(own, dict):
-                    yield from ((f"{name}.{key}.{each}", item) for each, item in own.items())
+            for key, threshold in _fields(value, shipped=shipped):
+                if isinstance(threshold, dict):
+                    yield from ((f"{name}.{key}.{measure}", margin) for measure, margin in threshold.items())
                 elif key not in _DECIDES_NOTHING:
-                    yield f"{name}.{key}", own
+                    yield f"{name}.{key}", threshold
         elif name in _KEYS:
             yield name, value
 

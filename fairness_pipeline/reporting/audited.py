@@ -41,7 +41,7 @@ class Audited(BaseModel):
     @property
     def line(self) -> str:
         """The beginning of each hash."""
-        return f"{self.name}: " + ", ".join(f"{what} {sha256[:_BEGINNING]}" for what, sha256 in self.sha256.items())
+        return f"{self.name}: " + ", ".join(f"{kind} {sha256[:_BEGINNING]}" for kind, sha256 in self.sha256.items())
 
 
 def audited_by(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Audited:
@@ -70,7 +70,7 @@ def _asked(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[
     if file:
         yield "file", file
     else:
-        yield "model", fingerprint({name: own for name, own in settings.items() if name not in (_FOLDER, _ROUND)})
+        yield "model", fingerprint({name: value for name, value in settings.items() if name not in (_FOLDER, _ROUND)})
     if settings.get(_FOLDER):
         yield "weights", settings[_FOLDER]
     elif (trained := _upstream(lineage, card, "checkpoint")) and _is_trained(lineage.subject(study.asked, key)):

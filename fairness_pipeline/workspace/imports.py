@@ -154,11 +154,11 @@ def wrong_imports(workspace: Path) -> Iterator[str]:
 
 def sealed_imports(workspace: Path) -> list[Import]:
     """Where the imported files of a workspace come from; those without a seal, or with a damaged one, are left out."""
-    found = []
+    imports = []
     for file in _all(workspace):
         with suppress(FairnessError):
-            found += [known] if (known := import_of(file)) else []
-    return found
+            imports += [known] if (known := import_of(file)) else []
+    return imports
 
 
 def seal_earlier(workspace: Path) -> int:

@@ -153,8 +153,8 @@ class Facts:
     def as_json(self) -> dict[str, Any]:
         """The same for machines."""
         whole = {**asdict(self), "made": self.made.isoformat(), "about_rates": self.about_rates}
-        for subject, own in zip(whole["subjects"], self.subjects, strict=True):
-            subject["audited"] = [audited.model_dump() for audited in own.audited]
+        for written, subject in zip(whole["subjects"], self.subjects, strict=True):
+            written["audited"] = [audited.model_dump() for audited in subject.audited]
         return {**whole, "imports": [given.model_dump(mode="json") for given in self.imports]}
 
 
