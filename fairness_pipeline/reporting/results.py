@@ -172,10 +172,10 @@ def warnings_of(study: AnyStudy, part: AnyPart, lake: Lake) -> list[str]:
 
 def told_judging(otherwise: Mapping[str, str]) -> str:
     """Whether verdicts are decided as shipped, and what is not so, by its place."""
-    own = "; ".join(f"{place} {value}" for place, value in otherwise.items())
-    return (
-        f"Margins, levels or thresholds not as shipped: {own}" if own else "Margins, levels and thresholds as shipped"
-    )
+    if not otherwise:
+        return "Margins, levels and thresholds as shipped"
+    changed = "; ".join(f"{place} {value}" for place, value in otherwise.items())
+    return f"Margins, levels or thresholds not as shipped: {changed}"
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
