@@ -36,13 +36,13 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
     """
     number = unpacked = 0
     try:
-        most = _most_bytes(path)
-        with _open(path) as stream:
+        most = most_bytes(path)
+        with open_unpacked(path) as stream:
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1
                 unpacked += len(line)
                 if unpacked > most:
-                    raise _bomb(path, most)
+                    raise too_large(path, most)
                 if len(line) > LONGEST_LINE:
                     raise FairnessError(
                         f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line"
@@ -154,7 +154,8 @@ def _decode(path: Path, number: int, line: bytes, encoding: str) -> str:
         ) from None
 
 
-def _open(path: Path) -> BinaryIO:
+def open_unpacked(path: Path) -> BinaryIO:
+    """The bytes of a file; a `.gz`, a `.zst` and the only file in a `.zip` are unpacked while reading."""
     if path.suffix == ".gz":
         return gzip.open(path, "rb")  # type: ignore[return-value]
     if path.suffix == ".zip":
@@ -175,19 +176,20 @@ def read_member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     Raises:
         FairnessError: it unpacks to more than text does.
     """
-    most = _most_bytes(path)
+    most = most_bytes(path)
     if archive.getinfo(name).file_size > most:  # no more than this is unpacked
-        raise _bomb(path, most)
+        raise too_large(path, most)
     return archive.read(name)
 
 
-def _most_bytes(path: Path) -> float:
-    """That a file may hold once it is unpacked."""
+def most_bytes(path: Path) -> float:
+    """The most bytes that a file may hold once it is unpacked."""
     packed = path.suffix in (".gz", ".zst", ".zip")
     return max(_SMALL, _PACKED * path.stat().st_size) if packed else float("inf")
 
 
-def _bomb(path: Path, most: float) -> FairnessError:
+def too_large(path: Path, most: float) -> FairnessError:
+    """The error about a packed file that unpacks to more than `most_bytes`."""
     return FairnessError(
         f"{path}: unpacks to more than {most:,.0f} bytes, which no text of its size does; unpack it if it is sound"
     )

@@ -65,7 +65,9 @@ class NamedFit:
             error = np.sqrt(names) if self.fewest > 1 else np.full(len(contrasts), np.inf)
             return Errors(over_items.centre, error, np.maximum(error, self._pooled(contrasts)), freedom)
         items = np.square(over_items.error)
-        variance = np.maximum(np.maximum(items, names), items + names - quadratic(contrasts, self.fit.covariance_over_cells()))
+        variance = np.maximum(
+            np.maximum(items, names), items + names - quadratic(contrasts, self.fit.covariance_over_cells())
+        )
         freedoms = [
             combined(0.0, [(float(first), float(of_items)), (float(second), float(of_names))]).freedom
             for first, of_items, second, of_names in zip(items, over_items.freedom, names, freedom, strict=True)

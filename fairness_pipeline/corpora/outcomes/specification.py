@@ -1,0 +1,173 @@
+"""What a file of `data/tables` says: which columns of a table are items, groups and outcomes."""
+
+import re
+from typing import Annotated, Literal, Self
+
+import pydantic
+
+from fairness_pipeline.corpora.specification import CorpusFile
+from fairness_pipeline.foundation.paths import check_key
+from fairness_pipeline.foundation.yaml_files import Specification
+from fairness_pipeline.statistics.equivalence import Margin
+
+Kind = Literal["yes_no", "number", "count", "rank", "signed", "preference", "text"]
+ALL = "all"
+"""The condition of a table without conditions."""
+
+MARGINS = {
+    "yes_no": Margin(absolute=2.0),
+    "preference": Margin(absolute=2.0),
+    "signed": Margin(absolute=0.05),
+    "number": Margin(standard_deviations=0.05),
+    "count": Margin(standard_deviations=0.05),
+    "rank": Margin(standard_deviations=0.05),
+}
+"""The largest difference that does not matter, by kind: percentage points, amounts, or standard deviations of a single
+outcome."""
+
+
+class Outcome(Specification):
+    """One outcome."""
+
+    kind: Kind
+    """`yes_no` (a rate), `number` (a score, log-odds), `count`, `rank` (a place; the item is the ranking), `signed`
+    (above 0 the stereotype, below 0 its opposite: the mean is compared with 0), `preference` (of two likelihoods the
+    first is larger: the share is compared with one half), or `text` (an answer: its words, refusals, offence and
+    sentiment are outcomes)."""
+    column: str | None = None
+    """Its column; by default the outcome's name."""
+    yes: tuple[str, ...] = ()
+    """Of `yes_no` the values that count, if they are not 1, true or yes; every other value is a no."""
+    minus: str | None = None
+    """A column that is subtracted, such as the log-likelihood of the other answer."""
+    over: str | None = None
+    """Of `preference` the column with the other likelihood; without it, the column itself says 1 or 0."""
+    per: str | None = None
+    """A column that says which rows count: the mean is sum of outcomes / sum of this, as in BBQ's scores in
+    disambiguated contexts."""
+    label: str | None = None
+    """Of `yes_no` the column with the true answer, for accuracy and error rates by group."""
+    margin: Margin | None = None
+    """The largest difference that does not matter, in percentage points for rates; by default that of its kind."""
+
+    @pydantic.model_validator(mode="after")
+    def _fits(self) -> Self:
+        for name, kinds in (("yes", ("yes_no",)), ("over", ("preference",)), ("label", ("yes_no",))):
+            if getattr(self, name) and self.kind not in kinds:
+                raise ValueError(f"'{name}' is for outcomes of kind {' or '.join(kinds)}")
+        if self.minus and self.kind not in ("number", "signed"):
+            raise ValueError("'minus' is for outcomes of kind number or signed")
+        if self.per and self.kind != "signed":
+            raise ValueError("'per' is for outcomes of kind signed")
+        return self
+
+    @property
+    def margin_of_kind(self) -> Margin:
+        """Its margin, or that of its kind."""
+        return self.margin or MARGINS[self.kind]
+
+
+Columns = Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
+
+
+class OutcomeTable(Specification):
+    """A table: a row is a trial, in which something was asked about a group and an outcome came out."""
+
+    unhashed = frozenset({"description", "licence", "citation"})
+
+    file: CorpusFile
+    """CSV, TSV, JSON Lines, Parquet or Arrow (text also packed as .gz or .zst)."""
+    outcomes: Annotated[dict[str, Outcome], pydantic.Field(min_length=1)]
+    """What came out, by a name for readers."""
+    group: tuple[str, ...] = ()
+    """The columns that say which group a row is about; each is compared alone, and two are crossed. Outcomes that are
+    `signed` or a `preference` need none."""
+    item: str | None = None
+    """The column of what stays the same when only the group changes (a question, a vignette, a ranking). Without it
+    only rates by group can be shown."""
+    cluster: str | None = None
+    """The column of what items share (topic, template); the clusters are the sample. By default each item is one."""
+    name: str | None = None
+    """The column of what stands for a group, such as first names: a second sample."""
+    draw: str | None = None
+    """The column that numbers repeated trials; they are averaged. Without it equal rows count as repeated."""
+    condition: str | None = None
+    """The column of prompts, models or runs, which are never pooled."""
+    conditions: dict[str, str] = {}
+    """A key for each value of `condition` that is audited, and the value."""
+    baseline: str | None = None
+    """The condition with which the others are compared."""
+    control: str | None = None
+    """A condition that adds nothing about the group (demographics removed): a difference there comes from the table."""
+    where: dict[str, str] = {}
+    """Only rows with these values, by column."""
+    reference: dict[str, str] = {}
+    """By group column the group with which the others are compared, in place of all pairs."""
+    unknown: tuple[str, ...] = ("unknown",)
+    """Values of a group column that name no group; their rows stay in the rates, and are compared with nobody."""
+    asked: str | None = None
+    """The column with what was asked, for the viewer."""
+    answer: str | None = None
+    """The column with what was answered, for the viewer."""
+    description: str = ""
+    """What it is, for readers."""
+    licence: str = "not stated"
+    """Under which licence it may be used."""
+    citation: str = "not stated"
+    """Where it comes from."""
+
+    @pydantic.model_validator(mode="after")
+    def _fits(self) -> Self:
+        if bool(self.condition) != bool(self.conditions):
+            raise ValueError(
+                "'condition' names a column, and 'conditions' its values, each with a key; give both or neither"
+            )
+        for key in self.conditions:
+            check_key(key, "conditions")
+        for name in ("baseline", "control"):
+            if (key := getattr(self, name)) is not None and key not in self.conditions:
+                raise ValueError(
+                    f"'{name}': '{key}' is none of the conditions {', '.join(self.conditions) or '(none)'}"
+                )
+        if unknown := [column for column in self.reference if column not in self.group]:
+            raise ValueError(f"'reference': '{unknown[0]}' is no column of 'group'")
+        doubled = [column for column in self.columns if self.columns.count(column) > 1]
+        if doubled:
+            raise ValueError(f"column '{doubled[0]}' has two roles; give it one")
+        if not self.group and not all(own.kind in SIGNED for own in self.outcomes.values()):
+            raise ValueError("'group' is missing: the column that says which group a row is about")
+        return self
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns with a role in the design."""
+        one = (self.item, self.cluster, self.name, self.draw, self.condition)
+        return (*self.group, *(column for column in one if column))
+
+    @property
+    def condition_keys(self) -> tuple[str, ...]:
+        """The keys of the conditions, the baseline first; `ALL` if there are none."""
+        keys = sorted(self.conditions, key=lambda key: key != self.baseline)
+        return tuple(keys) or (ALL,)
+
+    @property
+    def judged(self) -> bool:
+        """Whether its outcomes get verdicts: their groups meet in items, or they have a side of their own."""
+        return (
+            self.item is not None or self.name is not None or any(own.kind in SIGNED for own in self.outcomes.values())
+        )
+
+
+SIGNED = ("signed", "preference")
+"""Kinds that are compared with a value and not between groups."""
+
+
+def key_of(text: str) -> str:
+    """A key made of any text.
+
+    Examples:
+        >>> key_of("Don't discriminate!"), key_of("2 shots")
+        ('don-t-discriminate', 'c2-shots')
+    """
+    key = re.sub(r"[^a-z0-9_.-]+", "-", text.lower()).strip("-_.") or "none"
+    return key if key[0].isalpha() else f"c{key}"

@@ -1,0 +1,318 @@
+"""The trials of a user's table: items, groups and outcomes as numbers, checked row by row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
+from fairness_pipeline.corpora.outcomes.table_files import place_of
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import some
+
+_YES = ("1", "1.0", "true", "yes", "y")
+_NO = ("0", "0.0", "false", "no", "n")
+_MISSING = ("na", "n/a", "nan", "null", "none")
+
+
+class Codes(NamedTuple):
+    """A column as numbers: the place of each row's text in `names`; -1 where there is none."""
+
+    code: np.ndarray
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """A table's rows.
+
+    Attributes:
+        groups: By group column; -1 where the group is unknown.
+        item: The items.
+        cluster: The clusters.
+        name: What stands for the groups; None if nothing does.
+        condition: The keys of the conditions, as the specification orders them.
+        values: By outcome the numbers; NaN where a row has none.
+        labels: By outcome the true answers (0, 1, NaN), where they are given.
+        texts: `asked` and `answer`, and the outcomes that are texts, as text.
+        rows: How many rows the file has.
+    """
+
+    groups: Mapping[str, Codes]
+    item: Codes | None
+    cluster: Codes | None
+    name: Codes | None
+    condition: Codes
+    values: Mapping[str, np.ndarray]
+    labels: Mapping[str, np.ndarray]
+    texts: Mapping[str, pa.DictionaryArray]
+    rows: int
+
+    def __len__(self) -> int:
+        return len(self.condition.code)
+
+
+def read_trials(table: pa.Table, spec: OutcomeTable, path: Path | None = None) -> Trials:
+    """The trials in a table.
+
+    Args:
+        table: As `table_files.read_table` reads it.
+        spec: What its columns are.
+        path: Its file, for messages; None for a table in memory.
+
+    Raises:
+        FairnessError: a column is missing, or a cell is not as expected; names the line and the column.
+    """
+    return _Reader(table, spec, path).trials()
+
+
+class _Reader:
+    def __init__(self, table: pa.Table, spec: OutcomeTable, path: Path | None) -> None:
+        self._table, self._spec, self._path = table, spec, path
+        self._kept: np.ndarray | None = None
+        for column, value in spec.where.items():
+            found = self._column(column, "where")
+            place = pc.index(found.dictionary, pa.scalar(value, pa.string())).as_py()
+            chosen = _indices(found) == (place if place >= 0 else -2)
+            self._kept = chosen if self._kept is None else self._kept & chosen
+        if spec.condition:
+            self._condition = self._conditions()
+            chosen = self._condition.code >= 0
+            self._kept = chosen if self._kept is None else self._kept & chosen
+        if self._kept is not None and not self._kept.any():
+            said = ", ".join(f"{column} = {value}" for column, value in spec.where.items())
+            raise FairnessError(
+                f"{self._name}: no row is left with {said or 'one of the conditions'}; check the values"
+            )
+
+    @property
+    def _name(self) -> str:
+        return str(self._path) if self._path else "table"
+
+    def _where(self, row: int) -> str:
+        """A row for a message; rows are counted among those that are kept."""
+        if self._kept is not None:
+            row = int(np.flatnonzero(self._kept)[row])
+        return f"{self._path}, {place_of(self._path, row)}" if self._path else f"table, row {row}"
+
+    def _column(self, name: str, role: str) -> pa.DictionaryArray:
+        if name not in self._table.column_names:
+            raise FairnessError(
+                f"{self._name}: {role}: there is no column '{name}'; columns: {some(self._table.column_names, 12)}"
+            )
+        column = self._table[name]
+        return column.chunk(0) if column.num_chunks else pa.array([], pa.dictionary(pa.int32(), pa.string()))
+
+    def _chosen(self, values: np.ndarray) -> np.ndarray:
+        return values if self._kept is None else values[self._kept]
+
+    def _codes(self, name: str, role: str, *, required: bool = True) -> Codes:
+        column = self._column(name, role)
+        codes, names = self._chosen(_indices(column)), tuple(column.dictionary.to_pylist())
+        if required and (codes < 0).any():
+            row = int(np.argmax(codes < 0))
+            raise FairnessError(f"{self._where(row)}: column '{name}' ({role}) is empty; fill it, or leave the row out")
+        used = np.zeros(len(names) + 1, dtype=bool)
+        used[codes] = True
+        places = np.cumsum(used[:-1]) - 1
+        renumbered = np.append(places, -1)[codes] if len(names) else codes
+        return Codes(renumbered, tuple(name for name, own in zip(names, used[:-1], strict=True) if own))
+
+    def _conditions(self) -> Codes:
+        spec = self._spec
+        assert spec.condition is not None
+        column = self._column(spec.condition, "condition")
+        names = column.dictionary.to_pylist()
+        keys = spec.condition_keys
+        places = {spec.conditions[key]: place for place, key in enumerate(keys)}
+        if absent := [value for value in places if value not in names]:
+            raise FairnessError(
+                f"{self._name}: conditions: column '{spec.condition}' has no value '{absent[0]}'; it has "
+                f"{some(list(map(repr, names)), 8)}"
+            )
+        known = np.array([places.get(name, -1) for name in names] + [-1])
+        return Codes(known[_indices(column)], keys)
+
+    def trials(self) -> Trials:
+        """All of it."""
+        spec = self._spec
+        groups = {name: self._group(name) for name in spec.group}
+        item = self._codes(spec.item, "item") if spec.item else None
+        cluster = self._codes(spec.cluster, "cluster") if spec.cluster else None
+        name = self._codes(spec.name, "name") if spec.name else None
+        values: dict[str, np.ndarray] = {}
+        labels: dict[str, np.ndarray] = {}
+        texts = {role: self._text(column, role) for role in ("asked", "answer") if (column := getattr(spec, role))}
+        for key, outcome in spec.outcomes.items():
+            where = f"outcomes.{key}"
+            if outcome.kind == "text":
+                texts[key] = self._text(outcome.column or key, where)
+            else:
+                values[key] = self._values(outcome, outcome.column or key, where)
+            if outcome.label:
+                labels[key] = self._yes(outcome.label, outcome.yes, f"{where}.label")
+        count = self._table.num_rows if self._kept is None else int(self._kept.sum())
+        condition = (
+            Codes(self._chosen(self._condition.code), self._condition.names)
+            if spec.condition
+            else Codes(np.zeros(count, dtype=np.int32), spec.condition_keys)
+        )
+        found = Trials(groups, item, cluster, name, condition, values, labels, texts, self._table.num_rows)
+        self._check_nesting(found)
+        if spec.draw:
+            self._check_draws(found, self._codes(spec.draw, "draw"))
+        return found
+
+    def _group(self, name: str) -> Codes:
+        codes = self._codes(name, "group", required=False)
+        unknown = [place for place, own in enumerate(codes.names) if own.lower() in map(str.lower, self._spec.unknown)]
+        known = [place for place in range(len(codes.names)) if place not in unknown]
+        if len(known) < 2:
+            raise FairnessError(
+                f"{self._name}: group: column '{name}' has {len(known)} known group"
+                f"{'' if len(known) == 1 else 's'} ({some(list(codes.names)) or 'nothing'}); two at least are compared"
+            )
+        places = np.full(len(codes.names) + 1, -1)
+        places[known] = np.arange(len(known))
+        return Codes(places[codes.code], tuple(codes.names[place] for place in known))
+
+    def _text(self, name: str, role: str) -> pa.DictionaryArray:
+        column = self._column(name, role)
+        return column if self._kept is None else column.filter(pa.array(self._kept))
+
+    def _values(self, outcome: Outcome, column: str, role: str) -> np.ndarray:
+        if outcome.kind == "yes_no":
+            return self._yes(column, outcome.yes, role)
+        own = self._numbers(column, role)
+        if outcome.minus:
+            return own - self._numbers(outcome.minus, f"{role}.minus")
+        if outcome.kind == "preference":
+            if outcome.over:
+                other = self._numbers(outcome.over, f"{role}.over")
+                return np.where(np.isnan(own + other), np.nan, (np.sign(own - other) + 1) / 2)
+            self._check(column, own, (own >= 0) & (own <= 1), "a number from 0 to 1")
+        if outcome.kind == "count":
+            self._check(column, own, own >= 0, "a count of 0 or more")
+        if outcome.kind == "rank":
+            self._check(column, own, own >= 1, "a place of 1 or more")
+        if outcome.per:
+            weight = self._numbers(outcome.per, f"{role}.per")
+            known = ~np.isnan(own + weight)
+            if not known.any() or not weight[known].any():
+                raise FairnessError(f"{self._name}: {role}.per: column '{outcome.per}' is 0 everywhere")
+            ratio = own[known].sum() / weight[known].sum()
+            return (own - ratio * weight) / weight[known].mean() + ratio
+        return own
+
+    def _numbers(self, name: str, role: str) -> np.ndarray:
+        column = self._column(name, role)
+        texts = column.dictionary.to_pylist()
+        missing = np.array([text.strip().lower() in _MISSING for text in texts] + [True])
+        try:
+            numbers = column.dictionary.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            numbers = np.array([_number(text) for text in texts])
+        numbers = np.append(numbers, np.nan)
+        codes = self._chosen(_indices(column))
+        wrong = ~missing & ~np.isfinite(numbers)
+        if wrong[codes].any():
+            self._refuse(name, codes, wrong, texts, "a number")
+        return np.where(missing, np.nan, numbers)[codes]
+
+    def _yes(self, name: str, yes: tuple[str, ...], role: str) -> np.ndarray:
+        column = self._column(name, role)
+        texts = column.dictionary.to_pylist()
+        codes = self._chosen(_indices(column))
+        if yes:
+            if absent := [value for value in yes if value not in texts]:
+                raise FairnessError(
+                    f"{self._name}: {role}.yes: column '{name}' has no value '{absent[0]}'; it has "
+                    f"{some(list(map(repr, texts)), 8)}"
+                )
+            answers = [float(text in yes) for text in texts]
+        else:
+            low = [text.strip().lower() for text in texts]
+            answers = [1.0 if text in _YES else 0.0 if text in _NO else np.nan for text in low]
+            wrong = np.array(
+                [text not in _MISSING and np.isnan(own) for text, own in zip(low, answers, strict=True)] + [False]
+            )
+            if wrong[codes].any():
+                self._refuse(name, codes, wrong, texts, "1 or 0, yes or no (or name the values that count: yes)")
+        return np.append(answers, np.nan)[codes]
+
+    def _refuse(self, name: str, codes: np.ndarray, wrong: np.ndarray, texts: list[str], expected: str) -> None:
+        row = int(np.argmax(wrong[codes]))
+        raise FairnessError(
+            f"{self._where(row)}: column '{name}': expected {expected}, found {texts[codes[row]][:40]!r}"
+        )
+
+    def _check(self, name: str, values: np.ndarray, right: np.ndarray, expected: str) -> None:
+        wrong = ~right & ~np.isnan(values)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise FairnessError(f"{self._where(row)}: column '{name}': expected {expected}, found {values[row]:g}")
+
+    def _check_nesting(self, trials: Trials) -> None:
+        """Each item lies in one cluster, and each name stands for one group."""
+        if trials.item and trials.cluster:
+            self._check_nested(trials.item, trials.cluster, "item", "cluster", "clusters hold whole items")
+        if trials.name:
+            for column, group in trials.groups.items():
+                self._check_nested(trials.name, group, "name", f"group ('{column}')", "a name stands for one")
+
+    def _check_nested(self, inner: Codes, outer: Codes, role: str, within: str, why: str) -> None:
+        known = (inner.code >= 0) & (outer.code >= 0)
+        first = np.full(len(inner.names), -1)
+        places = np.flatnonzero(known)[::-1]
+        first[inner.code[places]] = outer.code[places]
+        wrong = known & (first[inner.code] != outer.code)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise FairnessError(
+                f"{self._where(row)}: {role} '{inner.names[inner.code[row]]}' is in {within} "
+                f"'{outer.names[outer.code[row]]}' here, and in '{outer.names[first[inner.code[row]]]}' before; {why}"
+            )
+
+    def _check_draws(self, trials: Trials, draw: Codes) -> None:
+        """No trial stands twice."""
+        parts = [trials.condition, *(own for own in (trials.item, trials.name) if own), *trials.groups.values(), draw]
+        place = numbered(*parts)
+        _, first = np.unique(place, return_index=True)
+        if len(first) < len(place):
+            again = np.ones(len(place), dtype=bool)
+            again[first] = False
+            row = int(np.argmax(again))
+            earlier = int(np.argmax(place == place[row]))
+            raise FairnessError(
+                f"{self._where(row)}: the same trial as {self._where(earlier).rpartition(', ')[2]} (draw "
+                f"'{draw.names[draw.code[row]]}'); number repeated trials, or name what else tells rows apart: condition"
+            )
+
+
+def numbered(*columns: Codes) -> np.ndarray:
+    """A number for each combination of values, the same for rows with the same."""
+    place = np.zeros(len(columns[0].code), dtype=np.int64)
+    size = 1
+    for column in columns:
+        count = len(column.names) + 1
+        if size * count > 2**62:
+            _, place = np.unique(place, return_inverse=True)
+            size = int(place.max(initial=0)) + 1
+        place, size = place * count + column.code + 1, size * count
+    return place
+
+
+def _indices(column: pa.DictionaryArray) -> np.ndarray:
+    """The place of each row's text in the dictionary; -1 where it is null."""
+    return column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan

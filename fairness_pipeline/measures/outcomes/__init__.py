@@ -1,0 +1,1 @@
+"""Statistics of outcomes by group."""

@@ -1,0 +1,188 @@
+"""Cells: the mean outcome of each item, group and name, draws averaged. What all statistics of a table start from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.outcomes.trials import Codes, Trials, numbered
+from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.statistics.groups import Cells
+
+OUTCOME_CELLS = schema(
+    outcome=(pa.string(), "what came out"),
+    item=optional(pa.string(), "what stays the same when only the group changes"),
+    cluster=optional(pa.string(), "what items share"),
+    name=optional(pa.string(), "what stands for the group"),
+    groups=(pa.list_(pa.string()), "of each group column the group; null where it is unknown"),
+    value=(pa.float64(), "the mean outcome of the draws"),
+    square=(pa.float64(), "the mean square of the draws"),
+    draws=(pa.int64(), "how many there are"),
+    asked=optional(pa.string(), "what the first of them was asked"),
+    answer=optional(pa.string(), "what it was answered"),
+)
+"""The mean of each outcome by item, groups and name."""
+
+
+def cell_table(trials: Trials, condition: str) -> pa.Table:
+    """A table of `OUTCOME_CELLS` of the trials in one condition.
+
+    Args:
+        trials: The trials.
+        condition: The key of the condition.
+    """
+    rows = np.flatnonzero(trials.condition.code == trials.condition.names.index(condition))
+    parts = [own for own in (trials.item, trials.name) if own]
+    parts += list(trials.groups.values())
+    place = numbered(*parts)[rows] if parts else rows
+    _, first, cell = np.unique(place, return_index=True, return_inverse=True)
+    first = rows[first]
+    count = len(first)
+    tables = []
+    for outcome, values in trials.values.items():
+        own = values[rows]
+        known = ~np.isnan(own)
+        draws = np.bincount(cell[known], minlength=count)
+        kept = draws > 0
+        sums, squares = (np.bincount(cell[known], each[known], count)[kept] for each in (own, np.square(own)))
+        places = first[kept]
+        groups = [_texts(codes, places) for codes in trials.groups.values()]
+        flat = (
+            pa.concat_arrays(groups).take(
+                pa.array(np.arange(len(places) * len(groups)).reshape(len(groups), -1).T.ravel())
+            )
+            if groups
+            else pa.array([], pa.string())
+        )
+        offsets = pa.array(np.arange(len(places) + 1, dtype=np.int32) * len(groups))
+        tables.append(
+            pa.table(
+                {
+                    "outcome": pa.array([outcome]).take(pa.array(np.zeros(len(places), dtype=np.int64))),
+                    "item": _texts(trials.item, places),
+                    "cluster": _texts(trials.cluster or trials.item, places),
+                    "name": _texts(trials.name, places),
+                    "groups": pa.ListArray.from_arrays(offsets, flat),
+                    "value": sums / draws[kept],
+                    "square": squares / draws[kept],
+                    "draws": draws[kept],
+                    **{
+                        role: trials.texts[role].take(pa.array(places)).cast(pa.string())
+                        if role in trials.texts
+                        else pa.nulls(len(places), pa.string())
+                        for role in ("asked", "answer")
+                    },
+                },
+                schema=OUTCOME_CELLS,
+            )
+        )
+    return pa.concat_tables(tables)
+
+
+def _texts(codes: Codes | None, rows: np.ndarray) -> pa.Array:
+    """The texts behind the codes of some rows; null where there is none."""
+    if codes is None:
+        return pa.nulls(len(rows), pa.string())
+    own = codes.code[rows]
+    return pa.array(codes.names, pa.string()).take(pa.array(own, mask=own < 0))
+
+
+@dataclass(frozen=True)
+class OutcomeCells:
+    """The cells of one outcome as numbers.
+
+    Attributes:
+        value: (n,) the mean outcome.
+        square: (n,) the mean square.
+        draws: (n,) the number of draws.
+        item: (n,) the item; None if there are no items.
+        cluster: (n,) the cluster.
+        name: (n,) what stands for the group; None if nothing does.
+        groups: By group column.
+    """
+
+    value: np.ndarray
+    square: np.ndarray
+    draws: np.ndarray
+    item: Codes | None
+    cluster: Codes | None
+    name: Codes | None
+    groups: Mapping[str, Codes]
+
+    @classmethod
+    def of(cls, table: pa.Table, outcome: str, columns: Sequence[str]) -> "OutcomeCells":
+        """From a table of `OUTCOME_CELLS`.
+
+        Args:
+            table: The table.
+            outcome: Which outcome.
+            columns: The names of the group columns, in the order of the table's lists.
+        """
+        own = table.filter(pc.equal(table["outcome"], outcome))
+        flat = pc.list_flatten(own["groups"]).combine_chunks() if columns else None
+        groups = {
+            name: _codes(flat.take(pa.array(np.arange(place, len(flat), len(columns)))))
+            for place, name in enumerate(columns)
+            if flat is not None
+        }
+        roles = {role: _codes(own[role]) if own[role].null_count < len(own) else None for role in _ROLES}
+        value, square, draws = (own[name].to_numpy() for name in ("value", "square", "draws"))
+        return cls(value, square, draws, roles["item"], roles["cluster"], roles["name"], groups)
+
+    def at(self, rows: np.ndarray) -> "OutcomeCells":
+        """Some of the cells, by their numbers."""
+
+        def chosen(codes: Codes | None) -> Codes | None:
+            return Codes(codes.code[rows], codes.names) if codes else None
+
+        groups = {name: Codes(own.code[rows], own.names) for name, own in self.groups.items()}
+        roles = (chosen(own) for own in (self.item, self.cluster, self.name))
+        return OutcomeCells(self.value[rows], self.square[rows], self.draws[rows], *roles, groups)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a single trial."""
+        weight = self.draws / max(1, self.draws.sum())
+        return float(np.sqrt(max(0.0, (weight * self.square).sum() - (weight * self.value).sum() ** 2)))
+
+    def of_groups(self, columns: Sequence[str]) -> tuple[Cells, np.ndarray]:
+        """The cells for one group column, or for several crossed, averaged over the other columns within an item; and
+        the number of draws of each.
+
+        Args:
+            columns: Which group columns.
+        """
+        codes = [self.groups[name] for name in columns]
+        known = np.logical_and.reduce([own.code >= 0 for own in codes])
+        group = np.zeros(len(self.value), dtype=np.int64)
+        names = [""]
+        for own in codes:
+            group = group * len(own.names) + own.code
+            names = [f"{before} {name}".strip() for before in names for name in own.names]
+        item = self.item.code if self.item else np.zeros(len(self.value), dtype=np.int64)
+        parts = [item[known], group[known], *([self.name.code[known]] if self.name else [])]
+        place = parts[0] * len(names) + parts[1]
+        if self.name:
+            place = place * len(self.name.names) + parts[2]
+        _, first, cell = np.unique(place, return_index=True, return_inverse=True)
+        value = np.bincount(cell, self.value[known]) / np.bincount(cell)
+        draws = np.bincount(cell, self.draws[known])
+        kept, numbers = np.unique(parts[1][first], return_inverse=True)
+        items, own_item = np.unique(parts[0][first], return_inverse=True)
+        cluster = np.zeros(len(items), dtype=np.int64)
+        of_cell = self.cluster.code[known][first] if self.cluster else np.zeros(len(first), dtype=np.int64)
+        cluster[own_item] = of_cell
+        named = np.unique(parts[2][first], return_inverse=True)[1] if self.name else None
+        groups = tuple(names[place] for place in kept)
+        return Cells(value, own_item, numbers, cluster, groups, named), draws
+
+
+_ROLES = ("item", "cluster", "name")
+
+
+def _codes(column: pa.Array | pa.ChunkedArray) -> Codes:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = whole.dictionary_encode()
+    return Codes(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), tuple(encoded.dictionary.to_pylist()))

@@ -1,0 +1,132 @@
+"""Changes of the groups' outcomes between two conditions: a prompt, a model or a run, and the baseline."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.specification import SIGNED
+from fairness_pipeline.corpora.outcomes.trials import Codes, numbered
+from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.measures.outcomes.cells import OutcomeCells
+from fairness_pipeline.measures.outcomes.group_effects import GroupEffects
+from fairness_pipeline.measures.outcomes.group_rows import Judging
+from fairness_pipeline.measures.outcomes.rows import CROSS, unit_of
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.signed import signed_means
+
+ANY = "any group"
+
+OUTCOME_CHANGES = schema(
+    outcome=(pa.string(), "what came out"),
+    attribute=(pa.string(), "the group column, or two crossed; empty for an outcome with a side of its own"),
+    group=(pa.string(), f"the group, compared with the mean of the others; {ANY} for the test of all together"),
+    items=(pa.int64(), "items that both conditions have"),
+    unit=(pa.string(), "of the amounts"),
+    before=optional(pa.float64(), "the group minus the mean of the others, in the baseline"),
+    after=optional(pa.float64(), "the same in this condition"),
+    change=optional(pa.float64(), "after minus before"),
+    ci_low=optional(pa.float64(), "lower end of its 95% interval, which holds for all groups together"),
+    ci_high=optional(pa.float64(), "upper end"),
+    p=(pa.float64(), "the p of no change: of any group adjusted by Holm over outcomes, of single groups together"),
+    shown=(pa.bool_(), "whether the change is shown"),
+)
+"""What a condition changes, compared with the baseline."""
+
+
+def changes_between(before: pa.Table, after: pa.Table, judging: Judging) -> pa.Table:
+    """A table of `OUTCOME_CHANGES`: scores after minus before over the same items, then as between groups.
+
+    Args:
+        before: A table of `OUTCOME_CELLS` of the baseline.
+        after: The same of the condition.
+        judging: How outcomes are judged.
+
+    Raises:
+        FairnessError: groups never meet in an item.
+    """
+    rows: list[dict[str, Any]] = []
+    for name, outcome in judging.outcomes.items():
+        both = [OutcomeCells.of(table, name, judging.columns) for table in (before, after)]
+        pair = _in_common(*both)
+        if pair is None:
+            continue
+        unit, scale = unit_of(outcome)
+        own = {"outcome": name, "unit": unit}
+        if outcome.kind in SIGNED:
+            rows.append({**own, "attribute": "", **_of_side(*pair, judging.seed, scale)})
+        elif pair[0].item is not None or pair[0].name is not None:
+            columns: list[Sequence[str]] = [(column,) for column in judging.columns]
+            for chosen in [*columns, *combinations(judging.columns, 2)]:
+                rows += [
+                    {**own, "attribute": CROSS.join(chosen), **row}
+                    for row in _of_groups(*pair, chosen, judging.seed, scale)
+                ]
+    family = [row for row in rows if row["group"] == ANY]
+    for row, p in zip(family, holm([row["p"] for row in family]), strict=True):
+        row["p"] = p
+    shown = {(row["outcome"], row["attribute"]) for row in family if row["p"] < judging.alpha}
+    for row in rows:
+        row["shown"] = row["p"] < judging.alpha and (row["outcome"], row["attribute"]) in shown
+    return pa.Table.from_pylist([{**dict.fromkeys(OUTCOME_CHANGES.names), **row} for row in rows], OUTCOME_CHANGES)
+
+
+def _of_groups(
+    before: OutcomeCells, after: OutcomeCells, columns: Sequence[str], seed: int, scale: float
+) -> Iterator[dict[str, Any]]:
+    (then, _), (now, _) = before.of_groups(columns), after.of_groups(columns)
+    first, second = np.triu_indices(len(then.groups), 1)
+    effects = GroupEffects(then._replace(value=now.value - then.value), first, second, seed)
+    if not effects.enough_to_tell:
+        return
+    items = len(then.cluster)
+    yield {"group": ANY, "items": items, "p": effects.omnibus}
+    means = [
+        np.array([cells.value[cells.group == place].mean() for place in range(len(cells.groups))])
+        for cells in (then, now)
+    ]
+    for place, (p, interval) in enumerate(zip(effects.others, effects.intervals("others"), strict=True)):
+        levels = [scale * float(own[place] - np.delete(own, place).mean()) for own in means]
+        change, low, high = (scale * each for each in interval)
+        yield {
+            "group": effects.groups[place], "items": items, "before": levels[0], "after": levels[1], "change": change,
+            "ci_low": low, "ci_high": high, "p": float(p),
+        }  # fmt: skip
+
+
+def _of_side(before: OutcomeCells, after: OutcomeCells, seed: int, scale: float) -> dict[str, Any]:
+    cluster = before.cluster.code if before.cluster else np.arange(len(before.value))
+    cluster = np.unique(cluster, return_inverse=True)[1]
+    found = signed_means(after.value - before.value, cluster, np.zeros(len(cluster), dtype=np.int64), ("all",), seed)
+    low, high = found.estimates[0].interval(0.95)
+    return {
+        "group": ANY, "items": found.counts[0], "before": scale * float(before.value.mean()),
+        "after": scale * float(after.value.mean()), "change": scale * found.estimates[0].centre, "ci_low": scale * low,
+        "ci_high": scale * high, "p": found.p[0],
+    }  # fmt: skip
+
+
+def _in_common(before: OutcomeCells, after: OutcomeCells) -> tuple[OutcomeCells, OutcomeCells] | None:
+    """The cells that both conditions have, in the same order; None if there are none."""
+    places = []
+    shared: list[tuple[str, ...]] = []
+    pairs = [(before.item, after.item), (before.name, after.name)]
+    pairs += [(before.groups[name], after.groups[name]) for name in before.groups]
+    for one, other in pairs:
+        if one is not None and other is not None:
+            shared.append(tuple(dict.fromkeys((*one.names, *other.names))))
+    for cells in (before, after):
+        columns = [own for own in (cells.item, cells.name, *cells.groups.values()) if own is not None]
+        if len(columns) != len(shared) or not columns:
+            return None
+        places.append(numbered(*(_renumbered(own, names) for own, names in zip(columns, shared, strict=True))))
+    _, ours, theirs = np.intersect1d(places[0], places[1], return_indices=True)
+    return (before.at(ours), after.at(theirs)) if len(ours) else None
+
+
+def _renumbered(codes: Codes, names: tuple[str, ...]) -> Codes:
+    place = {name: number for number, name in enumerate(names)}
+    numbers = np.array([place[name] for name in codes.names] + [-1])
+    return Codes(numbers[codes.code], names)

@@ -1,0 +1,207 @@
+"""How one outcome depends on the groups: the estimates and p values of one group column, or of two crossed."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TELL
+from fairness_pipeline.statistics.equivalence import Bound, tost
+from fairness_pipeline.statistics.group_names import NamedFit
+from fairness_pipeline.statistics.groups import (
+    Cells,
+    Errors,
+    Fit,
+    LargestGap,
+    clusters_needed,
+    each_against_others,
+    largest_gap,
+    most_that_differ,
+    of_two,
+    pairs,
+)
+from fairness_pipeline.statistics.intervals import quantile
+from fairness_pipeline.statistics.relabelling import Relabelled, relabel
+
+FEWEST_THAT_DIFFER = 6
+"""If fewer clusters differ in the typical pair of groups, t has nothing to estimate from."""
+FEWEST_NAMES = 5
+"""With fewer names a group nothing is told."""
+
+
+@dataclass(frozen=True)
+class GroupEffects:
+    """The groups' effects on one outcome, tested.
+
+    Args:
+        cells: The outcome's cells.
+        first: (m,) the first group of each contrast of two groups that is listed.
+        second: (m,) the second group of each.
+        seed: The seed of all draws.
+    """
+
+    cells: Cells
+    first: np.ndarray
+    second: np.ndarray
+    seed: int
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups."""
+        return self.cells.groups
+
+    @cached_property
+    def fit(self) -> Fit:
+        """The effects, with clusters of items as the sample."""
+        return self._named.fit if self._named else Fit(self.cells)
+
+    @cached_property
+    def _named(self) -> NamedFit | None:
+        return NamedFit(self.cells) if self.cells.name is not None else None
+
+    @cached_property
+    def _relabelled(self) -> Relabelled | None:
+        return None if self._named and self._named.fixed else relabel(self.fit, self.first, self.second, self.seed)
+
+    # The sample
+
+    @property
+    def unit(self) -> Literal["cluster", "name"]:
+        """What the sample is counted in: where names are a sample, they are the scarcer one."""
+        return "name" if self._named else "cluster"
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the items are too few to be a sample, so that what is found holds for them alone."""
+        return self._named is not None and self._named.fixed
+
+    @property
+    def sample(self) -> int:
+        """The number of clusters; of names in the group with the fewest."""
+        return self._named.fewest if self._named else self.fit.clusters
+
+    @property
+    def effective(self) -> float:
+        """The number of clusters of equal size that would weigh as much."""
+        return float(self._named.fewest) if self._named else self.fit.effective
+
+    @property
+    def enough_to_tell(self) -> bool:
+        """Whether the sample is large enough for any verdict."""
+        return self.sample >= (FEWEST_NAMES if self._named else FEWEST_TO_TELL)
+
+    @property
+    def enough_for_fair(self) -> bool:
+        """Whether the sample is large enough for `fair`."""
+        return self.sample >= FEWEST_FOR_FAIR
+
+    @cached_property
+    def differing(self) -> tuple[int, int]:
+        """In how many clusters the typical pair of groups differs at all (or how many names differ from the middle
+        one), and how many there are."""
+        if self._named:
+            return self._named.differing(), len(self._named.of_name)
+        return self.fit.differing(), self.fit.clusters
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether too few clusters differ at all."""
+        return self.differing[0] < FEWEST_THAT_DIFFER
+
+    @cached_property
+    def largest_possible(self) -> float:
+        """The exact upper limit of the share of clusters in which any pair of groups differs; a rate differs by no
+        more."""
+        if self._named:
+            return most_that_differ(*self.differing)
+        return most_that_differ(self.fit.most_differing(), self.fit.effective)
+
+    # Tests
+
+    @cached_property
+    def others(self) -> np.ndarray:
+        """(k,) the p of each group against the mean of the others, corrected together."""
+        p = self._relabelled.others if self._relabelled else np.zeros(len(self.groups))
+        return np.maximum(p, self._named.others(self.seed)) if self._named else p
+
+    @cached_property
+    def contrasts(self) -> np.ndarray:
+        """(m,) the p of each listed contrast of two groups, corrected together."""
+        p = self._relabelled.contrasts if self._relabelled else np.zeros(len(self.first))
+        own = of_two(self.first, self.second, len(self.groups))
+        return np.maximum(p, self._named.adjusted(own, self.seed)) if self._named else p
+
+    @property
+    def omnibus(self) -> float:
+        """The p that no group differs."""
+        return float(self.others.min()) if self._named or not self._relabelled else self._relabelled.omnibus
+
+    @property
+    def by_chance(self) -> float:
+        """The median of the largest gap if the labels are exchanged."""
+        return self._named.by_chance(self.seed) if self._named else self._relabelled.by_chance  # type: ignore[union-attr]
+
+    # Estimates
+
+    def errors(self, contrasts: np.ndarray) -> Errors:
+        """The contrasts with their errors."""
+        return self._named.errors(contrasts) if self._named else self.fit.errors(contrasts)
+
+    def intervals(self, kind: Literal["others", "contrasts"]) -> list[tuple[float, float, float]]:
+        """Each contrast with its 95% interval, which holds for all of them together."""
+        count = len(self.groups)
+        own = each_against_others(count) if kind == "others" else of_two(self.first, self.second, count)
+        reach = self._reach(kind, len(own))
+        found = []
+        for estimate in self.errors(own).estimates():
+            wide = max(reach, quantile(0.975, estimate.freedom)) * estimate.error
+            found.append((estimate.centre, estimate.centre - wide, estimate.centre + wide))
+        return found
+
+    def _reach(self, kind: str, count: int) -> float:
+        if self._named:
+            return quantile(1 - 0.025 / count, max(1.0, float(self._named.fewest - 1)))
+        assert self._relabelled
+        return self._relabelled.reach_others if kind == "others" else self._relabelled.reach_contrasts
+
+    @cached_property
+    def gap(self) -> LargestGap:
+        """The largest gap between two groups."""
+        return largest_gap(self, self._reach("contrasts", len(self.first)))
+
+    @property
+    def effects(self) -> np.ndarray:
+        """(k,) the groups' effects."""
+        return self.fit.effects
+
+    @cached_property
+    def _every_pair(self) -> Errors:
+        return self.errors(pairs(len(self.groups)))
+
+    def p_equivalence(self, margin: float) -> float:
+        """The p that some pair of groups differs by the margin or more: the largest of all pairs' two one-sided
+        tests, each by itself, as all must pass."""
+        return max(tost(estimate, Bound(margin)).p for estimate in self._every_pair.estimates())
+
+    @cached_property
+    def smallest_margin(self) -> float:
+        """The smallest margin for which every pair would be shown to be inside."""
+        return max(
+            abs(estimate.centre) + quantile(0.95, estimate.freedom) * estimate.error
+            for estimate in self._every_pair.estimates()
+        )
+
+    def minimum_detectable(self, alpha: float) -> float:
+        """The difference of one group from the others that would be found with 80% power: by the test of each group
+        against the others, Bonferroni for k groups."""
+        count = len(self.groups)
+        typical = self.errors(each_against_others(count)).estimates()[0]
+        corrected = alpha / (count if count > 2 else 1)
+        reach = quantile(1 - corrected / 2, typical.freedom) + quantile(0.8, typical.freedom)
+        return reach * float(np.sqrt(np.square(self.errors(each_against_others(count)).widest).mean()))
+
+    def needed(self, margin: float) -> int | None:
+        """The number of clusters (or of names a group) like these that would show that no two groups differ by the
+        margin, with 80% power, if none differs."""
+        return clusters_needed((self._named or self.fit).typical_error(), len(self.groups), self.effective, margin)

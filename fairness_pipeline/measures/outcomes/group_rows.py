@@ -1,0 +1,324 @@
+"""The rows of one outcome by group: the largest gap, each group, pairs, crossed groups."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from fairness_pipeline.corpora.outcomes.specification import Outcome
+from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.measures.outcomes.cells import OutcomeCells
+from fairness_pipeline.measures.outcomes.group_effects import FEWEST_NAMES, FEWEST_THAT_DIFFER, GroupEffects
+from fairness_pipeline.measures.outcomes.rows import (
+    BEYOND,
+    CROSS,
+    CROSSED,
+    MOST_PAIRS,
+    OMNIBUS,
+    OTHERS,
+    PAIR,
+    REFERENCE,
+    Judged,
+    inside,
+    margin_of,
+    measure_of,
+    unit_of,
+)
+from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
+from fairness_pipeline.statistics.comparison import AT_THE_END, Comparison
+from fairness_pipeline.statistics.controls import EXPLAINED
+from fairness_pipeline.statistics.effects import cohens_h
+from fairness_pipeline.statistics.equivalence import Bound, tost
+from fairness_pipeline.statistics.groups import Cells, Fit, clusters_if_none_differs
+from fairness_pipeline.statistics.intervals import Estimate, finite, quantile
+from fairness_pipeline.statistics.relabelling import intersections
+from fairness_pipeline.statistics.verdicts import too_few
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How outcomes are judged.
+
+    Args:
+        outcomes: By name.
+        columns: The group columns.
+        reference: By group column the group with which the others are compared.
+        alpha: The level.
+        seed: The seed of all draws.
+    """
+
+    outcomes: Mapping[str, Outcome]
+    columns: tuple[str, ...]
+    reference: Mapping[str, str]
+    alpha: float
+    seed: int
+
+
+class GroupRows:
+    """The rows of one outcome by one group column, or by two crossed.
+
+    Args:
+        name: The outcome.
+        outcome: What it is.
+        cells: Its cells.
+        columns: The group columns.
+        judging: How it is judged.
+        control: The cells of a condition that adds nothing about the groups; None if there is none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        outcome: Outcome,
+        cells: OutcomeCells,
+        columns: tuple[str, ...],
+        judging: Judging,
+        control: OutcomeCells | None,
+    ) -> None:
+        own, draws = cells.of_groups(columns)
+        count = len(own.groups)
+        wanted = judging.reference.get(columns[0]) if len(columns) == 1 else None
+        if wanted is not None and wanted in own.groups:
+            place = own.groups.index(wanted)
+            first = np.array([group for group in range(count) if group != place])
+            second = np.full(count - 1, place)
+        else:
+            first, second = np.triu_indices(count, 1)
+        self._listed = REFERENCE if wanted is not None else PAIR
+        self._effects = GroupEffects(own, first, second, judging.seed)
+        self._name, self._outcome, self._judging = name, outcome, judging
+        self._columns, self._control = columns, control
+        self._draws, self._deviation = draws, cells.deviation
+        self._whole = cells
+        self._unit, self._scale = unit_of(outcome)
+        overall = float((own.value * draws).sum() / draws.sum())
+        self._margin = margin_of(outcome, overall, cells.deviation)
+
+    def __iter__(self) -> Iterator[Judged]:
+        """The omnibus row, then those of single contrasts."""
+        effects = self._effects
+        yield self._omnibus()
+        if not effects.enough_to_tell:
+            return
+        count = len(effects.groups)
+        if count > 2:
+            for place, (p, interval) in enumerate(zip(effects.others, effects.intervals("others"), strict=True)):
+                others = float(np.delete(effects.fit.values, place).mean())
+                values = (float(effects.fit.values[place]), others)
+                yield self._single(OTHERS, effects.groups[place], "the others", values, float(p), interval)
+        if len(effects.first) <= MOST_PAIRS:
+            places = zip(effects.first, effects.second, effects.contrasts, effects.intervals("contrasts"), strict=True)
+            for a, b, p, interval in places:
+                values = (float(effects.fit.values[a]), float(effects.fit.values[b]))
+                yield self._single(self._listed, effects.groups[a], effects.groups[b], values, float(p), interval)
+        if len(self._columns) == 2 and not effects.cells.name is not None:
+            yield from self._beyond()
+
+    def _omnibus(self) -> Judged:
+        effects, alpha = self._effects, self._judging.alpha
+        gap, margin = effects.gap, self._margin / self._scale
+        fit, notes = effects.fit, list[str]()
+        needed = effects.needed(margin)
+        p, p_fair = effects.omnibus, effects.p_equivalence(margin)
+        told, fair = effects.enough_to_tell, False
+        if effects.fixed:
+            notes.append(f"in these {number_of(fit.clusters, 'item')}: too few to be a sample of others")
+        if not told:
+            if effects.unit == "name":
+                notes.append(too_few(effects.sample, "name in a group", FEWEST_NAMES))
+            else:
+                notes.append(too_few(effects.sample, "cluster", FEWEST_TO_TELL))
+        elif effects.at_floor:
+            told = False
+            fair, p_fair, note, needed = self._floor(margin)
+            notes.append(note)
+        else:
+            fair = p_fair <= alpha and effects.enough_for_fair
+        if told and not fair and p >= alpha:
+            notes.append(f"the smallest margin that would be fair is {self._scale * effects.smallest_margin:.3g}")
+        control = self._gap_in_control(gap.most, gap.least)
+        pair = (float(fit.values[gap.most]), float(fit.values[gap.least]))
+        row = self._row(
+            pair,
+            (gap.estimate.centre, *(gap.estimate.interval(0.95) if len(effects.groups) == 2 else (gap.low, gap.high))),
+            p,
+            "names and items" if effects.unit == "name" else "labels exchanged within clusters",
+            p_fair,
+            effects.minimum_detectable(alpha),
+            needed,
+            "; ".join(notes),
+        )
+        own = self._own(
+            OMNIBUS,
+            effects.groups[gap.most],
+            effects.groups[gap.least],
+            by_chance=self._scale * effects.by_chance,
+            differing=effects.differing[0],
+            smallest_margin=self._scale * effects.smallest_margin,
+            **control,
+        )
+        return Judged(row, own, fair, told)
+
+    def _floor(self, margin: float) -> tuple[bool, float, str, int | None]:
+        """What can be said where too few clusters differ: whether it is fair, the p of that, the bound in words, and
+        how many clusters would do if none differs."""
+        effects = self._effects
+        differ, of = effects.differing
+        where = "name" if effects.unit == "name" else "cluster"
+        told = f"the typical pair of groups differs in {differ} of {number_of(of, where)}"
+        if effects.unit == "name":
+            told = f"{differ} of {number_of(of, where)} {'differs' if differ == 1 else 'differ'}"
+        if self._unit != "percent":
+            return False, 1.0, f"{told}, and {FEWEST_THAT_DIFFER} at least must: {AT_THE_END} nothing is known", None
+        most = effects.largest_possible
+        number = effects.differing if where == "name" else (effects.fit.most_differing(), effects.fit.effective)
+        p = (
+            float(scipy.special.betaincc(number[0] + 1, max(number[1] - number[0], 1e-9), margin))
+            if margin < 1
+            else 0.0
+        )
+        enough = clusters_if_none_differs(margin, self._judging.alpha)
+        note = f"{told}: {AT_THE_END} {100 * most:.2g} points either way (exact, 95%)"
+        fair = most <= margin and effects.enough_for_fair
+        return fair, p, note if fair else f"{note}; {enough} {where}s would do if none differs", enough
+
+    def _single(
+        self,
+        contrast: str,
+        group: str,
+        against: str,
+        values: tuple[float, float],
+        p: float,
+        interval: tuple[float, float, float],
+    ) -> Judged:
+        centre, low, high = interval
+        reach = quantile(0.975) or 1.0
+        estimate = Estimate(centre, (high - low) / 2 / reach)
+        p_fair = tost(estimate, Bound(self._margin / self._scale)).p
+        row = self._row(values, interval, p, "corrected together", p_fair, None, None, "")
+        told = not self._effects.at_floor
+        return Judged(row, self._own(contrast, group, against), p_fair <= self._judging.alpha and told, told)
+
+    def _beyond(self) -> Iterator[Judged]:
+        """The crossed groups beyond the sum of both columns' effects."""
+        effects, alpha = self._effects, self._judging.alpha
+        shape = tuple(len(self._whole.groups[column].names) for column in self._columns)
+        assert len(shape) == 2
+        found = intersections(effects.fit, shape, self._judging.seed)
+        estimates = found.errors.estimates()
+        margin = self._margin / self._scale
+        place = int(np.argmax(np.abs(found.effects)))
+        p_fair = max(tost(estimate, Bound(margin)).p for estimate in estimates)
+        reach = max(quantile(1 - 0.025 / len(estimates), estimate.freedom) for estimate in estimates)
+        ends = [(e.centre, e.centre - reach * e.error, e.centre + reach * e.error) for e in estimates]
+        least = max(abs(e.centre) + quantile(0.95, e.freedom) * e.error for e in estimates)
+        fair = p_fair <= alpha and effects.enough_for_fair and not effects.at_floor
+        told = not effects.at_floor
+        note = "" if told else f"too few clusters differ: {AT_THE_END} nothing is known"
+        values = self._beyond_values(found.effects, place)
+        detectable = (reach + quantile(0.8)) * estimates[place].error
+        test = "levels exchanged within clusters"
+        row = self._row(values, ends[place], found.omnibus, test, p_fair, detectable, None, note)
+        own = self._own(BEYOND, effects.groups[place], "the sum of both", smallest_margin=self._scale * least)
+        yield Judged(row, own, fair, told)
+        for place, p in enumerate(found.each):
+            values = self._beyond_values(found.effects, place)
+            row = self._row(values, ends[place], float(p), "corrected together", 1.0, None, None, "")
+            yield Judged(row, self._own(CROSSED, effects.groups[place], "the sum of both"), False, told)
+
+    def _beyond_values(self, beyond: np.ndarray, place: int) -> tuple[float, float]:
+        value = float(self._effects.fit.values[place])
+        return value, value - float(beyond[place])
+
+    def _gap_in_control(self, most: int, least: int) -> dict[str, float | None]:
+        """The same gap in the control, and the p that it is less than half of this one."""
+        if self._control is None:
+            return {}
+        own, _ = self._control.of_groups(self._columns)
+        groups = self._effects.groups
+        if own.groups != groups:
+            return {}
+        fit = Fit(own)
+        contrast = np.zeros((1, len(groups)))
+        contrast[0, most], contrast[0, least] = 1.0, -1.0
+        (there,) = fit.errors(contrast).estimates()
+        (here,) = self._effects.errors(contrast).estimates()
+        excess = there.minus(here.scaled(EXPLAINED))
+        return {"control_gap": self._scale * there.centre, "p_control": excess.p_below(0.0)}
+
+    def _row(
+        self,
+        values: tuple[float, float],
+        interval: tuple[float, float, float],
+        p: float,
+        test: str,
+        p_fair: float,
+        detectable: float | None,
+        needed: int | None,
+        note: str,
+    ) -> Comparison:
+        effects, scale = self._effects, self._scale
+        centre, low, high = interval
+        plain = plain_test(effects.cells, self._draws, self._whole, rates=self._unit == "percent")
+        share = values if self._unit == "percent" else None
+        size = cohens_h(*(min(1.0, max(0.0, each)) for each in share)) if share else None
+        return Comparison(
+            measure=measure_of(self._name, self._columns),
+            unit=self._unit,
+            n=len(effects.cells.cluster),
+            value_a=inside(scale * values[0], self._unit),
+            value_b=inside(scale * values[1], self._unit),
+            difference=scale * centre,
+            difference_percent=None,
+            ci_low=finite(scale * low),
+            ci_high=finite(scale * high),
+            test=plain[0],
+            statistic=finite(plain[1]),
+            p=plain[2],
+            p_holm=p,
+            p_bh=p,
+            paired_test=test,
+            paired_statistic=None,
+            p_paired=p,
+            effect_size=size if share else (centre / self._deviation if self._deviation else None),
+            margin=self._margin,
+            p_equivalence=min(1.0, p_fair),
+            minimum_detectable=finite(scale * detectable) if detectable is not None else None,
+            verdict="inconclusive",
+            paper_verdict=None,
+            beyond_margin=scale * low > self._margin or scale * high < -self._margin,
+            clusters=effects.sample,
+            effective_clusters=effects.effective,
+            clusters_needed=needed,
+            note=note,
+        )
+
+    def _own(self, contrast: str, group: str, against: str, **more: Any) -> dict[str, Any]:
+        return {
+            "outcome": self._name,
+            "attribute": CROSS.join(self._columns),
+            "contrast": contrast,
+            "group": group,
+            "against": against,
+            **more,
+        }
+
+
+def plain_test(cells: Cells, draws: np.ndarray, whole: OutcomeCells, *, rates: bool) -> tuple[str, float, float]:
+    """The test that takes every trial for independent: chi-square of rates, F of numbers; name, statistic and p."""
+    count = len(cells.groups)
+    sizes = np.bincount(cells.group, draws, count)
+    sums = np.bincount(cells.group, draws * cells.value, count)
+    total, n = sums.sum(), sizes.sum()
+    between = float((np.square(sums) / sizes).sum() - total**2 / n)
+    if rates:
+        rate = total / n
+        statistic = between / (rate * (1 - rate)) if 0 < rate < 1 else 0.0
+        return "chi-square over rows", statistic, float(scipy.special.chdtrc(count - 1, statistic))
+    squares = float((whole.square * whole.draws).sum()) * n / max(1.0, float(whole.draws.sum()))
+    within = squares - float((np.square(sums) / sizes).sum())
+    freedom = max(1.0, n - count)
+    statistic = between / (count - 1) / (within / freedom) if within > 0 else 0.0
+    return "F over rows", statistic, float(scipy.special.fdtrc(count - 1, freedom, max(0.0, statistic)))

@@ -1,0 +1,53 @@
+"""The verdicts on a table's outcomes: whether they depend on the groups, on which, and by how much.
+
+One row an outcome and group column carries the verdict: the omnibus test, with the largest gap between two groups.
+Below it stand each group against the mean of the others, the pairs (or each group against a reference), and for two
+columns the crossed groups beyond the sum of both. Their p is corrected together. docs/outcomes.md says why so.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.specification import SIGNED, Outcome
+from fairness_pipeline.measures.outcomes.cells import OutcomeCells
+from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
+from fairness_pipeline.measures.outcomes.rows import OUTCOME_SIGNIFICANCE, Judged, corrected
+from fairness_pipeline.measures.outcomes.side_rows import side_rows
+
+
+def judge_outcomes(cells: pa.Table, judging: Judging, control: pa.Table | None = None) -> pa.Table:
+    """A table of `OUTCOME_SIGNIFICANCE`.
+
+    Args:
+        cells: A table of `OUTCOME_CELLS`.
+        judging: How.
+        control: The same of a condition that adds nothing about the groups; None if there is none.
+
+    Raises:
+        FairnessError: groups never meet in an item.
+    """
+    judged: list[Judged] = []
+    for name, outcome in judging.outcomes.items():
+        own = OutcomeCells.of(cells, name, judging.columns)
+        beside = OutcomeCells.of(control, name, judging.columns) if control is not None else None
+        if len(own.value):
+            judged += _of_outcome(name, outcome, own, judging, beside)
+    return pa.Table.from_pylist(corrected(judged, judging.alpha), schema=OUTCOME_SIGNIFICANCE)
+
+
+def _of_outcome(
+    name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging, control: OutcomeCells | None
+) -> Iterator[Judged]:
+    if outcome.kind in SIGNED:
+        yield from side_rows(name, outcome, cells, judging)
+        return
+    if cells.item is None and cells.name is None:
+        return
+    for column in judging.columns:
+        yield from GroupRows(name, outcome, cells, (column,), judging, control)
+    for both in combinations(judging.columns, 2):
+        if len(cells.of_groups(both)[0].groups) == math.prod(len(cells.groups[column].names) for column in both):
+            yield from GroupRows(name, outcome, cells, both, judging, control)

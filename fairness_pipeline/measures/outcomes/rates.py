@@ -1,0 +1,161 @@
+"""Rates by group of all rows as they were delivered: nothing is balanced, averaged or left out.
+
+This is the table that rules on selection rates ask for: each group's rows, selected and rate, the ratio to the most
+selected group with an interval, crossed groups, unknown and small ones by name, and with true answers the error rates.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.specification import Outcome
+from fairness_pipeline.corpora.outcomes.trials import Codes, Trials
+from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.measures.outcomes.rows import CROSS
+from fairness_pipeline.statistics.rate_ratios import Ratio, log_ratio_variance, rate_ratio, word_of
+
+UNKNOWN_GROUP, ALL_GROUPS = "unknown", "all groups"
+SMALL = 0.02
+"""A group with a smaller share of the rows keeps them, and is never the most selected."""
+
+OUTCOME_RATES = schema(
+    outcome=(pa.string(), "what came out"),
+    attribute=(pa.string(), "the group column, or two crossed"),
+    group=(pa.string(), f"the group; {UNKNOWN_GROUP} where none is named; {ALL_GROUPS} for the lowest ratio of all"),
+    rows=(pa.int64(), "all rows of the group"),
+    missing=(pa.int64(), "those without this outcome"),
+    selected=(pa.int64(), "those with the outcome 1"),
+    rate=optional(pa.float64(), "selected, in percent of the rows with an outcome"),
+    small=(pa.bool_(), "whether it has less than 2% of the rows, and is compared but is never the most selected"),
+    ratio=optional(pa.float64(), "the rate divided by that of the most selected group"),
+    ratio_low=optional(pa.float64(), "lower end of its 95% interval"),
+    ratio_high=optional(pa.float64(), "upper end, corrected for the number of groups"),
+    four_fifths=optional(pa.string(), "below 4/5 shown, 4/5 shown, or cannot tell"),
+    clusters=optional(pa.int64(), "the clusters that the interval rests on; null if rows are independent"),
+    labelled=optional(pa.int64(), "rows with a true answer"),
+    accuracy=optional(pa.float64(), "those that came out as their true answer, in percent"),
+    negatives=optional(pa.int64(), "rows whose true answer is no"),
+    false_positive_rate=optional(pa.float64(), "those of them that are selected, in percent"),
+    positives=optional(pa.int64(), "rows whose true answer is yes"),
+    false_negative_rate=optional(pa.float64(), "those of them that are not selected, in percent"),
+)
+"""Rates of yes/no outcomes by group, of all rows."""
+
+
+def rates_by_group(trials: Trials, condition: str, outcomes: Mapping[str, Outcome]) -> pa.Table:
+    """A table of `OUTCOME_RATES` of one condition.
+
+    Args:
+        trials: The trials.
+        condition: The key of the condition.
+        outcomes: By name; those that are no rates are left out.
+    """
+    chosen = trials.condition.code == trials.condition.names.index(condition)
+    sample = trials.cluster or trials.item
+    cluster = sample.code[chosen] if sample else None
+    groups = {name: Codes(own.code[chosen], own.names) for name, own in trials.groups.items()}
+    crossed = {CROSS.join(both): _crossed(*(groups[name] for name in both)) for both in combinations(groups, 2)}
+    rows: list[dict[str, Any]] = []
+    for name, outcome in outcomes.items():
+        if outcome.kind == "yes_no" and name in trials.values:
+            labels = trials.labels[name][chosen] if name in trials.labels else None
+            for attribute, codes in {**groups, **crossed}.items():
+                for row in _of_attribute(trials.values[name][chosen], labels, codes, cluster):
+                    rows.append({"outcome": name, "attribute": attribute, **row})
+    whole = [{**dict.fromkeys(OUTCOME_RATES.names), **row} for row in rows]
+    return pa.Table.from_pylist(whole, schema=OUTCOME_RATES)
+
+
+def _crossed(first: Codes, second: Codes) -> Codes:
+    code = np.where((first.code < 0) | (second.code < 0), -1, first.code * len(second.names) + second.code)
+    return Codes(code, tuple(f"{a} {b}" for a in first.names for b in second.names))
+
+
+def _of_attribute(
+    values: np.ndarray, labels: np.ndarray | None, codes: Codes, cluster: np.ndarray | None
+) -> Iterator[dict[str, Any]]:
+    known = ~np.isnan(values)
+    count = len(codes.names)
+    sizes = np.bincount(codes.code[known & (codes.code >= 0)], minlength=count)
+    sums = np.bincount(codes.code[known & (codes.code >= 0)], values[known & (codes.code >= 0)], count)
+    whole = np.bincount(codes.code[codes.code >= 0], minlength=count)
+    small = whole < SMALL * len(values)
+    may_be_best = (sizes > 0) & ~small
+    rates = np.divide(sums, sizes, out=np.zeros(count), where=sizes > 0)
+    best = int(np.argmax(np.where(may_be_best, rates, -1.0))) if may_be_best.any() else None
+    others = [place for place in range(count) if place != best and sizes[place]]
+    ratios: dict[int, Ratio] = {}
+    selected, group = values[known], codes.code[known]
+    own_cluster = cluster[known] if cluster is not None else None
+    for place in others if best is not None and rates[best] > 0 else []:
+        assert best is not None
+        variance, freedom = log_ratio_variance(selected, group, place, best, own_cluster)
+        both = (sums[place], sums[best]), (sizes[place], sizes[best])
+        plain = rate_ratio(*both, variance, freedom)
+        high = rate_ratio(*both, variance, freedom, 1 - 0.05 / max(1, len(others))).high
+        ratios[place] = plain._replace(high=high)
+    compared = {place: ratio for place, ratio in ratios.items() if not small[place]}
+    sample = None if own_cluster is None else len(np.unique(own_cluster))
+    for place in [*range(count), -1]:
+        mine = codes.code == place
+        if place == -1 and not mine.any():
+            continue
+        ratio = ratios.get(place)
+        yield {
+            "group": codes.names[place] if place >= 0 else UNKNOWN_GROUP,
+            **_counts(values, labels, mine),
+            "small": bool(place >= 0 and small[place]),
+            **(_ratio(ratio, sample) if ratio else {"ratio": 1.0} if place == best and rates[place] > 0 else {}),
+        }
+    if compared:
+        worst = min(compared.values(), key=lambda ratio: ratio.value if ratio.value is not None else 1.0)
+        low, high = (min(getattr(ratio, end) for ratio in compared.values()) for end in ("low", "high"))
+        every = np.ones(len(values), dtype=bool)
+        yield {
+            "group": ALL_GROUPS,
+            **_counts(values, labels, every),
+            "small": False,
+            **_ratio(Ratio(worst.value, low, high), sample),
+        }
+
+
+def _ratio(ratio: Ratio, clusters: int | None) -> dict[str, Any]:
+    return {
+        "ratio": ratio.value,
+        "ratio_low": ratio.low,
+        "ratio_high": ratio.high if np.isfinite(ratio.high) else None,
+        "four_fifths": word_of(ratio.low, ratio.high),
+        "clusters": clusters,
+    }
+
+
+def _counts(values: np.ndarray, labels: np.ndarray | None, mine: np.ndarray) -> dict[str, Any]:
+    """Counts and rates of some rows, in percent."""
+    own = values[mine]
+    known = ~np.isnan(own)
+    found: dict[str, Any] = {
+        "rows": int(mine.sum()),
+        "missing": int((~known).sum()),
+        "selected": int(own[known].sum()),
+        "rate": _percent(own[known] == 1),
+    }
+    if labels is not None:
+        truth = labels[mine]
+        both = known & ~np.isnan(truth)
+        negative, positive = both & (truth == 0), both & (truth == 1)
+        found |= {
+            "labelled": int(both.sum()),
+            "accuracy": _percent(own[both] == truth[both]),
+            "negatives": int(negative.sum()),
+            "false_positive_rate": _percent(own[negative] == 1),
+            "positives": int(positive.sum()),
+            "false_negative_rate": _percent(own[positive] == 0),
+        }
+    return found
+
+
+def _percent(hits: np.ndarray) -> float | None:
+    return 100 * float(hits.mean()) if len(hits) else None

@@ -1,0 +1,134 @@
+"""Rows of a table of verdicts on outcomes, before and after the correction over all of them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.specification import Outcome
+from fairness_pipeline.foundation.schemas import optional, schema
+from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Unit
+from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
+from fairness_pipeline.statistics.verdicts import ARTEFACT, verdict
+
+OMNIBUS, OTHERS, PAIR, REFERENCE = "any group", "others", "pair", "reference"
+BEYOND, CROSSED = "beyond both", "crossed group"
+SIDE, SIDE_OF_GROUP = "a side of its own", "of a group"
+GATED = (OMNIBUS, BEYOND, SIDE)
+"""The contrasts that carry verdicts; Holm's family is these rows of a table."""
+MOST_PAIRS = 300
+"""Pairs are listed of up to 25 groups."""
+CROSS = " × "
+
+OUTCOME_SIGNIFICANCE = schema(
+    COMPARISON,
+    measure="the outcome, and the group column by which it is compared",
+    n="items compared",
+    value_a="the outcome's mean in the first group, over the same items",
+    value_b="its mean in the groups that this one is compared with",
+    ci_low="lower end of the 95% interval; it holds for all contrasts of its kind together, or for the largest gap",
+    ci_high="upper end",
+    test="the plain test over rows, which takes every trial for independent",
+    p_holm="p_paired, adjusted by Holm over the rows with a verdict; of other rows the p corrected together",
+    clusters="clusters of items; names of the group with the fewest, where names are a sample",
+    outcome=(pa.string(), "what came out"),
+    attribute=(pa.string(), "the group column, or two crossed; empty for an outcome with a side of its own"),
+    contrast=(pa.string(), f"{OMNIBUS}, {OTHERS}, {PAIR}, {REFERENCE}, {BEYOND}, {CROSSED}, {SIDE} or {SIDE_OF_GROUP}"),
+    group=(pa.string(), "the first group"),
+    against=(pa.string(), "the group, or groups, that it is compared with"),
+    by_chance=optional(pa.float64(), "the median of the largest gap if the groups' labels are exchanged"),
+    differing=optional(pa.int64(), "clusters in which the typical pair of groups differs at all"),
+    smallest_margin=optional(pa.float64(), "the smallest margin at which it would be fair"),
+    p_control=optional(pa.float64(), "p that the control shows less than half of the gap"),
+    control_gap=optional(pa.float64(), "the same gap in the control"),
+)  # fmt: skip
+"""The verdicts of a table in one condition."""
+
+OWN_COLUMNS = tuple(name for name in OUTCOME_SIGNIFICANCE.names if name not in COMPARISON.names)
+"""The columns that no other table of verdicts has."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A row before correction.
+
+    Attributes:
+        row: The comparison.
+        columns: What only this table has.
+        fair: Whether smallness is shown.
+        told: Whether there is enough to tell a difference.
+    """
+
+    row: Comparison
+    columns: dict[str, Any]
+    fair: bool
+    told: bool
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The outcome and the group column."""
+        return self.columns["outcome"], self.columns["attribute"]
+
+    @property
+    def gated(self) -> bool:
+        """Whether it carries a verdict."""
+        return self.columns["contrast"] in GATED
+
+
+def corrected(judged: Sequence[Judged], alpha: float) -> list[dict[str, Any]]:
+    """The rows with Holm's p over those that carry a verdict, and the verdicts. A single group is named only where its
+    outcome's row shows that some group differs.
+
+    Args:
+        judged: All rows of a table.
+        alpha: The level.
+    """
+    family = [each for each in judged if each.gated]
+    p_values = [each.row.p_paired for each in family]
+    adjusted = {id(each): p for each, *p in zip(family, holm(p_values), benjamini_hochberg(p_values), strict=True)}
+    above: dict[tuple[str, str], str] = {}
+    rows = []
+    for each in judged:
+        p_holm, p_bh = adjusted.get(id(each), (each.row.p_paired, each.row.p_paired))
+        decided: str = verdict(equivalent=each.fair, p_holm=p_holm, alpha=alpha)
+        if not each.told and not each.fair:
+            decided = "inconclusive"
+        if each.gated:
+            p_control = each.columns.get("p_control")
+            decided = ARTEFACT if decided == "biased" and p_control is not None and p_control < alpha else decided
+            above[each.place] = decided
+        elif decided == "biased":
+            decided = above.get(each.place, above.get((each.place[0], ""), "biased"))
+            decided = decided if decided in ("biased", ARTEFACT) else "inconclusive"
+        row = replace(each.row, p_holm=p_holm, p_bh=p_bh, verdict=decided)
+        rows.append({**dict.fromkeys(OWN_COLUMNS), **asdict(row), **each.columns})
+    return rows
+
+
+def unit_of(outcome: Outcome) -> tuple[Unit, float]:
+    """The unit of an outcome's values, and by what they are multiplied for it."""
+    if outcome.kind in ("yes_no", "preference"):
+        return "percent", 100.0
+    return ("count_per_response", 1.0) if outcome.kind == "count" else ("score", 1.0)
+
+
+def margin_of(outcome: Outcome, mean: float, deviation: float) -> float:
+    """The largest difference that does not matter, in the outcome's unit."""
+    margin = outcome.margin_of_kind
+    scale = unit_of(outcome)[1]
+    if margin.standard_deviations is not None:
+        return margin.standard_deviations * deviation * scale
+    if margin.cohens_h is not None:
+        return margin.of_rate(min(1.0, max(0.0, mean)), 0.0, scale).amount
+    return margin.absolute if margin.absolute is not None else (margin.relative or 0.0) * abs(mean) * scale
+
+
+def measure_of(outcome: str, columns: Sequence[str]) -> str:
+    """The name of a row: the outcome, and by what it is compared."""
+    return f"{outcome} by {CROSS.join(columns)}" if columns else outcome
+
+
+def inside(value: float, unit: Unit) -> float:
+    """A rate, which an adjustment for missing cells can carry out of 0 to 100."""
+    return min(100.0, max(0.0, value)) if unit == "percent" else value

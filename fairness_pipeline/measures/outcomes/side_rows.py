@@ -1,0 +1,106 @@
+"""The rows of outcomes that have a side of their own: stereotyped answers, preferences between two likelihoods."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from fairness_pipeline.corpora.outcomes.specification import Outcome
+from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.measures.outcomes.cells import OutcomeCells
+from fairness_pipeline.measures.outcomes.group_effects import FEWEST_THAT_DIFFER
+from fairness_pipeline.measures.outcomes.group_rows import Judging
+from fairness_pipeline.measures.outcomes.rows import SIDE, SIDE_OF_GROUP, Judged, margin_of, measure_of, unit_of
+from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TELL
+from fairness_pipeline.statistics.comparison import AT_THE_END, Comparison
+from fairness_pipeline.statistics.effects import cohens_h
+from fairness_pipeline.statistics.equivalence import Bound, tost
+from fairness_pipeline.statistics.groups import most_that_differ
+from fairness_pipeline.statistics.intervals import Estimate, finite, quantile
+from fairness_pipeline.statistics.signed import signed_means
+from fairness_pipeline.statistics.verdicts import too_few
+
+
+def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging) -> Iterator[Judged]:
+    """The rows of an outcome with a side of its own: its mean against 0, or a share against one half, of all cells and
+    of those about each group.
+
+    Args:
+        name: The outcome.
+        outcome: What it is.
+        cells: Its cells.
+        judging: How it is judged.
+    """
+    unit, scale = unit_of(outcome)
+    middle = 0.5 if outcome.kind == "preference" else 0.0
+    item = np.arange(len(cells.value)) if cells.item is None else cells.item.code
+    cluster = np.unique(cells.cluster.code if cells.cluster else item, return_inverse=True)[1]
+    column = judging.columns[0] if judging.columns else ""
+    codes = cells.groups[column] if column else None
+    group = codes.code if codes else np.zeros(len(cells.value), dtype=np.int64)
+    found = signed_means(cells.value - middle, cluster, group, codes.names if codes else ("all",), judging.seed)
+    margin = margin_of(outcome, middle, cells.deviation)
+    for place, (of, estimate, p) in enumerate(zip(found.names, found.estimates, found.p, strict=True)):
+        clusters, differ = found.clusters[place], found.differing[place]
+        p_fair = tost(estimate, Bound(margin / scale)).p
+        needed = _clusters_for_mean(estimate, clusters, margin / scale)
+        notes, told = [], clusters >= FEWEST_TO_TELL
+        if not told:
+            notes.append(too_few(clusters, "cluster"))
+        elif differ < FEWEST_THAT_DIFFER:
+            told = False
+            most = scale * most_that_differ(differ, clusters)
+            notes.append(
+                f"{differ} of {number_of(clusters, 'cluster')} lean to a side: {AT_THE_END} {most:.2g} (exact, 95%)"
+            )
+        fair = told and p_fair <= judging.alpha and clusters >= FEWEST_FOR_FAIR
+        low, high = estimate.interval(0.95)
+        value = scale * (estimate.centre + middle)
+        detectable = estimate.minimum_detectable(judging.alpha)
+        row = Comparison(
+            measure=measure_of(name, (of,) if of else ()),
+            unit=unit,
+            n=found.counts[place],
+            value_a=value,
+            value_b=scale * middle,
+            difference=scale * estimate.centre,
+            difference_percent=None,
+            ci_low=finite(scale * low),
+            ci_high=finite(scale * high),
+            test=None,
+            statistic=None,
+            p=None,
+            p_holm=p,
+            p_bh=p,
+            paired_test="signs of clusters flipped",
+            paired_statistic=finite(estimate.centre / estimate.error) if estimate.error > 0 else None,
+            p_paired=p,
+            effect_size=cohens_h(min(1.0, max(0.0, value / 100)), middle) if unit == "percent" else None,
+            margin=margin,
+            p_equivalence=min(1.0, p_fair),
+            minimum_detectable=finite(scale * detectable),
+            verdict="inconclusive",
+            paper_verdict=None,
+            beyond_margin=scale * low > margin or scale * high < -margin,
+            clusters=clusters,
+            effective_clusters=float(clusters),
+            clusters_needed=needed,
+            note="; ".join(notes),
+        )
+        least = abs(estimate.centre) + quantile(0.95, estimate.freedom) * estimate.error
+        own = {
+            "outcome": name,
+            "attribute": column if of else "",
+            "contrast": SIDE_OF_GROUP if of else SIDE,
+            "group": of or "all",
+            "against": f"{scale * middle:g}{'%' if unit == 'percent' else ''}",
+            "differing": differ,
+            "smallest_margin": finite(scale * least),
+        }
+        yield Judged(row, own, fair, told)
+
+
+def _clusters_for_mean(estimate: Estimate, clusters: int, margin: float) -> int | None:
+    if margin <= 0 or not math.isfinite(estimate.error):
+        return None
+    return math.ceil(clusters * ((quantile(0.95) + quantile(0.9)) * estimate.error / margin) ** 2)
