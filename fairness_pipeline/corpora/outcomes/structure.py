@@ -1,0 +1,437 @@
+"""Guesses what the columns of a table are: by structure first, by words in their values second, by their names last.
+
+The item is the finest column whose values meet at least 80% of the groups. Guessing by name took a tool's `doc_id`, a
+row number, for it. What two columns could be alike is asked, and never decided silently.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.specification import Kind, Outcome, key_of
+from fairness_pipeline.corpora.outcomes.trials import Codes, numbered
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.plain_text import number_of, some
+from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
+
+ROLES = ("item", "group", "cluster", "name", "draw", "condition", "label", "asked", "answer")
+"""What a column can be, besides an outcome."""
+GROUP_WORDS = "lexicon/group_words.txt"
+
+_NAMES = {
+    "group": r"group|race|gender|sex|ethnicit|religion|nationality|age_group|identity|demographic|orientation|disab",
+    "item": r"item|question|vignette|template|scenario|decision|prompt_id|ranking|stem|task",
+    "draw": r"draw|repeat|repetition|seed|epoch|sample|generation|trial|iteration|attempt|response_number|replicate",
+    "condition": r"condition|prompt_format|prompt_style|format|model|setting|version|system|temperature|variant|arm",
+    "name": r"name|persona|person",
+    "label": r"label|gold|truth|target|qualified|reference_answer",
+    "outcome": r"score|outcome|decision|logit|prob|rating|agree|select|hired|advance|accept|rank|place|toxicity|"
+    r"sentiment|correct|refus|response|answer|result|length|words|approved",
+}
+"""Parts of names that make a guess sure."""
+_MOST_GROUPS = 60
+_MEETS = 0.8
+"""The share of the groups that an item's values meet."""
+_LONG = 40
+"""Characters of a text, on average."""
+_DEBRIS = re.compile(r"(?:</?s>|<unk>|<pad>|<eos>|<bos>|<\|[^|<>]{1,30}\|>|\[/?INST\]|<end_of_turn>)\s*$")
+_ENDS = re.compile(r"[.!?\"'”’)\]}:;。！？…`*]\s*$")
+_MOST_OUTCOMES = 3
+"""More columns that could be outcomes are asked about."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What the columns of a table seem to be.
+
+    Attributes:
+        roles: Columns by role.
+        outcomes: By name.
+        unsure: By role what else it could be, in words.
+        notes: What else is worth knowing of the table, a sentence each.
+    """
+
+    roles: Mapping[str, tuple[str, ...]]
+    outcomes: Mapping[str, Outcome]
+    unsure: Mapping[str, str]
+    notes: Sequence[str]
+
+    def one(self, role: str) -> str | None:
+        """The column of a role that one column has."""
+        return next(iter(self.roles.get(role, ())), None)
+
+
+class _Column:
+    """A column, and what its values look like."""
+
+    def __init__(self, name: str, column: pa.ChunkedArray) -> None:
+        self.name = name
+        encoded = column.chunk(0)
+        self.texts: list[str] = encoded.dictionary.to_pylist()
+        self.code = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        self.used = np.unique(self.code[self.code >= 0])
+        self.distinct = len(self.used)
+        self.missing = int((self.code < 0).sum())
+
+    @property
+    def values(self) -> list[str]:
+        """Its distinct values."""
+        return [self.texts[place] for place in self.used]
+
+    @property
+    def codes(self) -> Codes:
+        """As `numbered` takes it."""
+        return Codes(self.code, tuple(self.texts))
+
+    @cached_property
+    def numbers(self) -> np.ndarray | None:
+        """Its distinct values as numbers; None if they are none."""
+        try:
+            return np.array([float(text) for text in self.values])
+        except ValueError:
+            return None
+
+    @property
+    def whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.numbers is not None and bool(np.all(np.mod(self.numbers, 1) == 0))
+
+    @cached_property
+    def length(self) -> float:
+        """The mean length of its distinct values."""
+        return float(np.mean([len(text) for text in self.values[:2000]])) if self.distinct else 0.0
+
+    @property
+    def row_number(self) -> bool:
+        """Whether each row has a value of its own, that is no measurement."""
+        return self.distinct == len(self.code) and (self.whole or self.numbers is None)
+
+    @property
+    def measured(self) -> bool:
+        """Whether its values are measurements: numbers that are not whole, or very many."""
+        return self.numbers is not None and not self.whole
+
+    def called(self, role: str) -> bool:
+        """Whether its name is one of those of a role."""
+        return re.search(_NAMES[role], self.name.lower()) is not None
+
+
+@dataclass
+class _Doctor:
+    columns: dict[str, _Column]
+    given: Mapping[str, tuple[str, ...]]
+    roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unsure: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def taken(self) -> set[str]:
+        return {name for names in self.roles.values() for name in names}
+
+    def free(self) -> list[_Column]:
+        """Columns without a role that are neither constant nor row numbers."""
+        taken = self.taken()
+        return [
+            own for own in self.columns.values() if own.name not in taken and own.distinct > 1 and not own.row_number
+        ]
+
+    def codes(self, names: Iterable[str]) -> list[Codes]:
+        return [self.columns[name].codes for name in names]
+
+    # Relations between columns
+
+    def combinations(self, *names: str) -> int:
+        """How many different combinations of values they have."""
+        return len(np.unique(numbered(*self.codes(names))))
+
+    def nested(self, inner: str, *outer: str) -> bool:
+        """Whether each value of a column stands beside one value of others."""
+        return self.combinations(inner, *outer) == self.combinations(inner)
+
+    def meets(self, name: str, others: Sequence[str]) -> float:
+        """The share of the others' combinations that a value of a column meets on average."""
+        return self.combinations(name, *others) / (self.columns[name].distinct * self.combinations(*others))
+
+
+def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> Guess:
+    """What the columns of a table seem to be.
+
+    Args:
+        table: As `table_files.read_table` reads it.
+        given: Columns by role that the user names; `outcome` among them.
+    """
+    known = {role: tuple(names) for role, names in (given or {}).items() if names}
+    doctor = _Doctor({name: _Column(name, table[name]) for name in table.column_names}, known)
+    doctor.roles.update({role: names for role, names in known.items() if role != "outcome"})
+    doctor.notes += _plain_facts(doctor)
+    _guess_groups(doctor)
+    _guess_name(doctor)
+    _guess_item(doctor)
+    _guess_cluster(doctor)
+    outcomes = _guess_outcomes(doctor)
+    _guess_texts(doctor)
+    return Guess(doctor.roles, outcomes, doctor.unsure, doctor.notes)
+
+
+def _plain_facts(doctor: _Doctor) -> Iterator[str]:
+    constant = [own.name for own in doctor.columns.values() if own.distinct <= 1]
+    if constant:
+        yield f"constant: {some(constant, 6)}"
+    numbers = [own.name for own in doctor.columns.values() if own.row_number and own.length <= _LONG]
+    if numbers:
+        yield f"row numbers, another value in each row: {some(numbers, 6)}"
+    for own in doctor.columns.values():
+        if own.missing and own.distinct:
+            yield f"missing: {own.name} in {number_of(own.missing, 'row')}"
+
+
+def group_words() -> frozenset[str]:
+    """Words that name groups of people."""
+    lines = data_file(GROUP_WORDS).read_text(encoding="utf-8").splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
+
+
+def _guess_groups(doctor: _Doctor) -> None:
+    if "group" in doctor.roles:
+        return
+    words = group_words()
+    likely = [own for own in doctor.free() if own.distinct <= _MOST_GROUPS and own.length <= _LONG and not own.measured]
+    told = [own for own in likely if _share_of_groups(own, words) >= 0.5]
+    # A column that another one repeats (`gender` beside `sex`) is the same attribute.
+    kept: list[_Column] = []
+    for own in told:
+        if not any(doctor.nested(own.name, other.name) or doctor.nested(other.name, own.name) for other in kept):
+            kept.append(own)
+    if not kept:
+        kept = [own for own in likely if own.called("group") and own.numbers is None][:2]
+    if kept:
+        doctor.roles["group"] = tuple(own.name for own in kept[:3])
+        return
+    crossing = [own for own in likely if own.numbers is None]
+    if crossing:
+        doctor.roles["group"] = (crossing[0].name,)
+        doctor.unsure["group"] = (
+            f"no value of a column names a group that is known; could be {some([own.name for own in crossing], 6)}"
+        )
+    else:
+        doctor.unsure["group"] = "no column has few values that could be groups"
+
+
+def _share_of_groups(column: _Column, words: frozenset[str]) -> float:
+    named = [any(word in words for word in re.findall(r"[\w-]+", text.lower())) for text in column.values]
+    return sum(named) / len(named) if named else 0.0
+
+
+def _guess_name(doctor: _Doctor) -> None:
+    """A column with several values a group, each of one group, that meet items."""
+    groups = doctor.roles.get("group", ())
+    if "name" in doctor.roles or len(groups) != 1:
+        return
+    count = doctor.combinations(*groups)
+    for own in doctor.free():
+        rows = len(own.code)
+        repeated = own.distinct * 2 <= rows
+        if own.numbers is None and own.length <= _LONG and own.distinct >= 2 * count and repeated:
+            if doctor.nested(own.name, *groups) and not doctor.roles.get("name"):
+                others = [each for each in doctor.free() if each.name != own.name and not each.measured]
+                crossed = [each for each in others if doctor.meets(each.name, (own.name,)) >= _MEETS]
+                if crossed or own.called("name"):
+                    doctor.roles["name"] = (own.name,)
+
+
+def _guess_item(doctor: _Doctor) -> None:
+    groups = doctor.roles.get("group", ())
+    if not groups:
+        return
+    candidates = [
+        own
+        for own in doctor.free()
+        if not own.measured and not doctor.nested(own.name, *groups) and doctor.meets(own.name, groups) >= _MEETS
+    ]
+    candidates = [own for own in candidates if not _is_outcome(doctor, own)]
+    for role in ("condition", "draw"):
+        if role not in doctor.roles:
+            _guess_crossed(doctor, role, candidates)
+    left = [own for own in candidates if own.name not in doctor.taken()]
+    if "item" in doctor.roles:
+        return
+    if not left:
+        doctor.notes.append("no column meets the groups within its values: not paired, so only rates can be shown")
+        return
+    finest = max(left, key=lambda own: own.distinct)
+    doctor.roles["item"] = (finest.name,)
+    crossed = [own for own in left if own is not finest and not doctor.nested(finest.name, own.name)]
+    if crossed:
+        names = some([own.name for own in crossed], 6)
+        doctor.unsure["item"] = f"{names} cross it: is one of them a condition, a draw, or the item?"
+
+
+def _guess_crossed(doctor: _Doctor, role: str, candidates: Sequence[_Column]) -> None:
+    """A condition or draw by its name: it crosses what is left, and is not the finest column."""
+    named = [
+        own
+        for own in candidates
+        if own.name not in doctor.taken()
+        and own.called(role)
+        and not (own.called("item") and role == "condition")
+        and any(
+            other is not own and other.name not in doctor.taken() and doctor.meets(other.name, (own.name,)) >= _MEETS
+            for other in candidates
+        )
+    ]
+    if role == "draw":
+        named = [own for own in named if own.whole] or named
+    if named:
+        doctor.roles[role] = (min(named, key=lambda own: own.distinct).name if role == "condition" else named[0].name,)
+
+
+def _guess_cluster(doctor: _Doctor) -> None:
+    item = next(iter(doctor.roles.get("item", ())), None)
+    if item is None or "cluster" in doctor.roles:
+        return
+    items = doctor.columns[item].distinct
+    over = [
+        own
+        for own in doctor.free()
+        if own.distinct < items and not own.measured and own.length <= 4 * _LONG and doctor.nested(item, own.name)
+    ]
+    over = [own for own in over if not own.called("label")]
+    many = [own for own in over if own.distinct >= FEWEST_TO_TELL]
+    few = [own for own in over if own.distinct < FEWEST_TO_TELL]
+    if many:
+        coarsest = min(many, key=lambda own: own.distinct)
+        doctor.roles["cluster"] = (coarsest.name,)
+    if few:
+        names = ", ".join(f"{own.name} ({own.distinct})" for own in few)
+        doctor.notes.append(f"items also share {names}: as clusters these would be too few to tell anything")
+
+
+def _is_outcome(doctor: _Doctor, column: _Column) -> bool:
+    """Whether a column of few values looks like an outcome: called so, or a yes or no that no design would balance."""
+    if column.called("draw") or column.called("item"):
+        return False
+    if column.called("outcome") and column.distinct <= 12:
+        return True
+    low = {text.strip().lower() for text in column.values}
+    counts = np.bincount(column.code[column.code >= 0])
+    counts = counts[counts > 0]
+    even = counts.max() <= 1.05 * counts.min()
+    return (low <= {*_YES_NO} or (column.numbers is not None and column.distinct <= 5)) and not even
+
+
+_YES_NO = ("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "y", "n")
+
+
+def _guess_outcomes(doctor: _Doctor) -> dict[str, Outcome]:
+    if named := doctor.given.get("outcome"):
+        return {key_of(name): Outcome(kind=_kind(doctor, doctor.columns[name]), column=name) for name in named}
+    design = [*doctor.roles.get("group", ()), *doctor.roles.get("item", ())]
+    numeric = [
+        own
+        for own in doctor.columns.values()
+        if own.name not in doctor.taken()
+        and own.distinct > 1
+        and (own.measured or not own.row_number)
+        and (own.numbers is not None or {text.strip().lower() for text in own.values} <= {*_YES_NO})
+        and not any(doctor.nested(role, own.name) for role in design if doctor.columns[role].distinct > 1)
+    ]
+    labels = [own for own in numeric if own.called("label") and not own.called("outcome")]
+    found = [own for own in numeric if own not in labels] or labels
+    if labels and found is not labels and "label" not in doctor.roles:
+        doctor.roles["label"] = (labels[0].name,)
+    if len(found) > _MOST_OUTCOMES:
+        named_so = [own for own in found if own.called("outcome")]
+        doctor.unsure["outcome"] = f"{len(found)} columns could be: {some([own.name for own in found], 8)}"
+        found = (named_so or found)[:_MOST_OUTCOMES]
+    if not found:
+        texts = [own for own in doctor.free() if own.length > _LONG and own.distinct > len(own.code) / 50]
+        found = [own for own in texts if own.called("outcome")] or texts[-1:]
+        if not found:
+            doctor.unsure["outcome"] = "no column varies within an item and a group"
+    outcomes = {}
+    for own in found:
+        kind = _kind(doctor, own)
+        if kind == "signed":
+            doctor.unsure["outcome"] = (
+                f"{own.name} has the values {', '.join(own.values)}: signed, or yes_no with one that counts?"
+            )
+        outcomes[key_of(own.name)] = Outcome(kind=kind, column=own.name)
+    return outcomes
+
+
+def _kind(doctor: _Doctor, column: _Column) -> Kind:
+    low = {text.strip().lower() for text in column.values}
+    if low <= {*_YES_NO}:
+        return "yes_no"
+    if column.numbers is None:
+        return "text"
+    values = set(column.numbers.tolist())
+    if values <= {-1.0, 0.0, 1.0}:
+        return "signed"
+    item = next(iter(doctor.roles.get("item", ())), None)
+    if item and column.whole and column.numbers.min() == 1 and len(values) <= _MOST_GROUPS:
+        draws = (*doctor.roles.get("condition", ()), *doctor.roles.get("draw", ()))
+        if doctor.combinations(item, *draws, column.name) == len(column.code):
+            return "rank"
+    return "number"
+
+
+def _guess_texts(doctor: _Doctor) -> None:
+    """What was asked and answered, debris at the ends of texts, and texts that were cut off."""
+    texts = [own for own in doctor.columns.values() if own.numbers is None and own.length > _LONG and own.distinct > 20]
+    asked = [own for own in texts if re.search(r"prompt|input|question|context|asked", own.name.lower())]
+    answers = [
+        own for own in texts if re.search(r"answer|response|output|generation|text|completion", own.name.lower())
+    ]
+    for role, found in (("asked", asked), ("answer", answers)):
+        free = [own.name for own in found if own.name not in doctor.taken()]
+        if role not in doctor.roles and free:
+            doctor.roles[role] = (free[0],)
+    for own in texts:
+        shown = own.values[:5000]
+        if (debris := sum(_DEBRIS.search(text) is not None for text in shown)) > 0.01 * len(shown):
+            share = f"{100 * debris / len(shown):.0f}%"
+            doctor.notes.append(
+                f"debris: {share} of the texts in {own.name} end in a mark such as </s>; strip it first"
+            )
+        words = np.array([len(text.split()) for text in shown])
+        longest = words >= 0.9 * np.quantile(words, 0.99)
+        open_end = np.array([_ENDS.search(text) is None for text in shown])
+        if own.name in doctor.roles.get("answer", ()) and longest.any() and (open_end & longest).mean() > 0.02:
+            share = f"{100 * (open_end & longest).mean():.0f}%"
+            doctor.notes.append(
+                f"truncated: {share} of the texts in {own.name} are among the longest and end in the middle"
+            )
+
+
+def as_document(found: Guess, table: pa.Table) -> dict[str, Any]:
+    """The guess as a file of `data/tables` says it, without the file.
+
+    Args:
+        found: The guess.
+        table: The table.
+    """
+    document: dict[str, Any] = {
+        role: found.one(role)
+        for role in ("item", "cluster", "name", "draw", "condition", "asked", "answer")
+        if found.one(role)
+    }
+    document["group"] = list(found.roles.get("group", ()))
+    if column := found.one("condition"):
+        values = [text for text in _Column(column, table[column]).values]
+        keys: dict[str, str] = {}
+        for value in values:
+            key = key_of(value)
+            keys[key if key not in keys else f"{key}-{len(keys)}"] = value
+        document["conditions"] = keys
+    label = found.one("label")
+    document["outcomes"] = {
+        name: own.model_dump(exclude_unset=True, mode="json")
+        | ({"label": label} if label and own.kind == "yes_no" else {})
+        for name, own in found.outcomes.items()
+    }
+    return document
