@@ -82,3 +82,25 @@ def check_output(path: Path, forms: Collection[str], *, force: bool) -> None:
         raise FairnessError(
             f"--output: {path} already exists and may contain entries by hand; choose another file, or add --force"
         )
+
+
+def add_table_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say what the columns of a table are."""
+    said: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument(
+        "--column",
+        metavar="ROLE=COLUMN",
+        help="of a table: what a column is (item, group, cluster, name, draw, condition, label, asked, answer)",
+        **said,
+    )
+    parser.add_argument(
+        "--outcome",
+        metavar="COLUMN=KIND",
+        help="of a table: an outcome and its kind (yes_no, number, count, rank, signed, preference, text); "
+        "`yes_no:VALUE` says which value counts, `A minus B=number` and `A over B=preference` take two columns",
+        **said,
+    )
+    parser.add_argument(
+        "--baseline-condition", metavar="VALUE", help="of a table: what other conditions are compared with"
+    )
+    parser.add_argument("--control-condition", metavar="VALUE", help="of a table: a condition that hides the groups")

@@ -5,7 +5,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from fairness_pipeline.cli.arguments import number_of_pairs
+from fairness_pipeline.cli.arguments import add_table_options, number_of_pairs
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.cli.run import (
     bring_up_to_date,
@@ -35,7 +35,7 @@ def add(command: Command) -> None:
         default_profile=PROFILE,
     )
     audit.add_argument(
-        "what", metavar="MODEL", help="a folder, a Hugging Face id, an endpoint's address, a file of answers or scores"
+        "what", metavar="MODEL", help="a folder, a Hugging Face id, an endpoint's address, a file of answers, a table"
     )
     audit.add_argument("--name", help="what it is called in tables and reports (default: derived from its location)")
     audit.add_argument("--study", help="the study to use, if several can audit it")
@@ -61,6 +61,7 @@ def add(command: Command) -> None:
     audit.add_argument(
         "--keep-empty", action="store_true", help="of a file of answers: take empty ones as answers without words"
     )
+    add_table_options(audit)
     add_run_options(audit)
 
 
@@ -85,7 +86,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
         )
     given = look_at(arguments.what, arguments.revision)
     _check_options(given, arguments)
-    study = study_of(project, given, arguments.study)
+    study = study_of(project, given, arguments.study or (_of_tables(project) if arguments.column else None))
     name = arguments.name or name_of(given.name)
     check_key(name, "--name")
     module = study.load("audit")
@@ -126,6 +127,12 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     return status
 
 
+def _of_tables(project: "Project") -> str | None:
+    """The study that takes tables whose columns the user names."""
+    modules = {study.name: study.load("audit") for study in project.studies}
+    return next((name for name, module in modules.items() if module and getattr(module, "TABLES", False)), None)
+
+
 _FITS = {
     "revision": ("id",),
     "prompt": ("folder", "id", "address"),
@@ -133,6 +140,10 @@ _FITS = {
     "served": ("address",),
     "key": ("address",),
     "label": ("folder", "id"),
+    "column": ("file",),
+    "outcome": ("file",),
+    "baseline_condition": ("file",),
+    "control_condition": ("file",),
 }
 """The purpose of each option."""
 
@@ -141,7 +152,9 @@ def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
     """Refuses an option that does not apply to what is given."""
     for option, kinds in _FITS.items():
         if getattr(arguments, option) and given.kind not in kinds:
-            raise FairnessError(f"--{option} applies only to: {', '.join(kinds)}; {given.name} is {given.said}")
+            raise FairnessError(
+                f"--{option.replace('_', '-')} applies only to: {', '.join(kinds)}; {given.name} is {given.said}"
+            )
 
 
 def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy":
@@ -163,7 +176,8 @@ def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy
     lone = len(given.columns) == 1
     raise FairnessError(
         f"{given.name}: {given.said}, which {nobody}; expected a language model, an encoder-decoder, a "
-        "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id'"
+        "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id', or with groups and "
+        "outcomes"
         + (". The file has only one column: are its columns separated by commas (.csv) or tabs?" if lone else "")
     )
 
@@ -172,5 +186,5 @@ def name_of(place: str) -> str:
     """Makes a key from the last part of a place."""
     last = re.sub(r"^https?://", "", place).rstrip("/").split("/")
     stem = f"at-{last[0].replace(':', '-')}" if place.startswith("http") else last[-1]
-    stem = re.sub(r"\.(csv|jsonl|tsv)(\.gz|\.zst)?$", "", stem)
+    stem = re.sub(r"\.(csv|jsonl|ndjson|tsv|parquet|arrow|feather)(\.gz|\.zst)?$", "", stem)
     return re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).lstrip("_.-0123456789") or "model"

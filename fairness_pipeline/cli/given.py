@@ -13,7 +13,6 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.yaml_files import Specification, read_yaml, validate
 
-_FORMS = (".csv", ".tsv", ".jsonl")
 _LOSSLESS = (".gz", ".zst")
 _KEY = "OPENAI_API_KEY"
 
@@ -59,6 +58,7 @@ def look_at(what: str, revision: str | None = None) -> Given:
     Raises:
         FairnessError: the folder, file or model does not exist or cannot be read.
     """
+    from fairness_pipeline.corpora.outcomes.table_files import FORMS, column_names
     from fairness_pipeline.models.pretrained import is_path
 
     if what.startswith(("http://", "https://")):
@@ -66,12 +66,13 @@ def look_at(what: str, revision: str | None = None) -> Given:
     path = Path(what).expanduser()
     if what.strip() and path.is_dir():
         return Given("folder", str(path.resolve()), _configuration(str(path.resolve()), None))
-    form = path.with_suffix("").suffix if path.suffix in _LOSSLESS else path.suffix
     if path.is_file():
-        if form not in _FORMS:
-            raise FairnessError(f"{path}: expected a folder, or a file that ends in {', '.join(_FORMS)}")
-        return Given("file", str(path.resolve()), columns=_columns(path, form))
-    if form in _FORMS or is_path(what) or not what.strip():
+        return Given("file", str(path.resolve()), columns=column_names(path))
+    if (
+        path.with_suffix("" if path.suffix in _LOSSLESS else path.suffix).suffix in FORMS
+        or is_path(what)
+        or not what.strip()
+    ):
         raise FairnessError(f"{what or 'MODEL'}: there is no such folder or file; check the path")
     return Given("id", what, _configuration(what, revision), revision=revision)
 
@@ -137,18 +138,3 @@ def _configuration(name: str, revision: str | None) -> dict[str, Any]:
     configuration, tokenizer = load_tokenizer(name, revision, "MODEL")
     found: dict[str, Any] = json.loads(configuration.to_json_string(use_diff=False))
     return {**found, "chat_template": bool(tokenizer.chat_template), "eos_token": tokenizer.eos_token}
-
-
-def _columns(path: Path, form: str) -> tuple[str, ...]:
-    from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lines, read_lines
-
-    if form == ".jsonl":
-        first = next(iter(read_json_lines(path)), None)
-        names: list[str] = list(first[1]) if first else []
-    elif form == ".csv":
-        names = next((cells for _, cells in read_csv_rows(path)), [])
-    else:
-        names = next((line.split("\t") for _, line in read_lines(path)), [])
-    if not names:
-        raise FairnessError(f"{path}: expected a file with named columns, found an empty one")
-    return tuple(names)

@@ -22,6 +22,7 @@ _KINDS = {
     "model": "models",
     "system": "systems",
     "classifier": "classifiers",
+    "table": "tables",
 }
 """The folder of `data` in which the values of an axis have their files."""
 

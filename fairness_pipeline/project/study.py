@@ -14,7 +14,9 @@ from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.statistics.verdicts import Doubt
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
-STUDIES = ("dialogue_fairness", "language_model_bias", "sentiment_equity", "implicit_bias", "annotator_bias")
+STUDIES = (
+    "dialogue_fairness", "language_model_bias", "sentiment_equity", "implicit_bias", "annotator_bias", "outcomes",
+)  # fmt: skip
 """The studies in the order in which they are made; each is a folder in `fairness_pipeline.studies`."""
 
 
@@ -252,7 +254,13 @@ class Study(Generic[P]):
     @property
     def axes(self) -> tuple[str, ...]:
         """The axes of the significance table."""
-        return tuple(column for column in self.identity if column in ("dimension", "corpus", self.subject))
+        return tuple(column for column in self.identity if column in ("dimension", "corpus", "condition", self.subject))
+
+    def compared(self, part: P, key: Key, row: Row) -> tuple[str, str]:
+        """The names of what a row compares: its own `group` and `against`, or the partition's groups."""
+        if row.get("group") and row.get("against"):
+            return str(row["group"]), str(row["against"])
+        return self.groups(part, {**key, "measure": row["measure"]})
 
     def reservations(self, part: P, key: Key, row: Row) -> list[str]:
         """What would invalidate a row's finding, in a few words each."""

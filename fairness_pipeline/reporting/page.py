@@ -141,7 +141,7 @@ def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> 
         (
             " · ".join([*audit.key.values(), study.label(row)]),
             row,
-            study.direction(row, study.groups(part, {**audit.key, "measure": row["measure"]})),
+            study.direction(row, study.compared(part, audit.key, row)),
         )
         for audit, row in ((audit, study.decisive(row)) for audit, row in rows)
     ]

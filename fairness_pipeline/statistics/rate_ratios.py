@@ -15,7 +15,6 @@ _FEW = 10
 """With fewer selected the interval is Koopman's."""
 _WIDEST = 1e9
 
-BELOW, SHOWN, UNKNOWN = "below 4/5 shown", "4/5 shown", "cannot tell"
 Word = Literal["below 4/5 shown", "4/5 shown", "cannot tell"]
 
 
@@ -130,4 +129,4 @@ def word_of(low: float, high: float) -> Word:
         >>> word_of(0.5, 0.7), word_of(0.85, 1.0), word_of(0.7, 0.9)
         ('below 4/5 shown', '4/5 shown', 'cannot tell')
     """
-    return BELOW if high < FOUR_FIFTHS else SHOWN if low >= FOUR_FIFTHS else UNKNOWN
+    return "below 4/5 shown" if high < FOUR_FIFTHS else "4/5 shown" if low >= FOUR_FIFTHS else "cannot tell"

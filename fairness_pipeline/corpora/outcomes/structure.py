@@ -172,6 +172,7 @@ def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> 
     _guess_name(doctor)
     _guess_item(doctor)
     _guess_cluster(doctor)
+    _ask_about_crossed(doctor)
     outcomes = _guess_outcomes(doctor)
     _guess_texts(doctor)
     return Guess(doctor.roles, outcomes, doctor.unsure, doctor.notes)
@@ -233,14 +234,13 @@ def _guess_name(doctor: _Doctor) -> None:
         return
     count = doctor.combinations(*groups)
     for own in doctor.free():
-        rows = len(own.code)
-        repeated = own.distinct * 2 <= rows
-        if own.numbers is None and own.length <= _LONG and own.distinct >= 2 * count and repeated:
-            if doctor.nested(own.name, *groups) and not doctor.roles.get("name"):
-                others = [each for each in doctor.free() if each.name != own.name and not each.measured]
-                crossed = [each for each in others if doctor.meets(each.name, (own.name,)) >= _MEETS]
-                if crossed or own.called("name"):
-                    doctor.roles["name"] = (own.name,)
+        repeated = own.distinct * 2 <= len(own.code)
+        likely = own.numbers is None and own.length <= _LONG and own.distinct >= 2 * count and repeated
+        if "name" in doctor.roles or not likely or not doctor.nested(own.name, *groups):
+            continue
+        others = [each for each in doctor.free() if each.name != own.name and not each.measured]
+        if own.called("name") or any(doctor.meets(each.name, (own.name,)) >= _MEETS for each in others):
+            doctor.roles["name"] = (own.name,)
 
 
 def _guess_item(doctor: _Doctor) -> None:
@@ -264,10 +264,28 @@ def _guess_item(doctor: _Doctor) -> None:
         return
     finest = max(left, key=lambda own: own.distinct)
     doctor.roles["item"] = (finest.name,)
-    crossed = [own for own in left if own is not finest and not doctor.nested(finest.name, own.name)]
+
+
+def _ask_about_crossed(doctor: _Doctor) -> None:
+    """A column that varies within an item and a group, and has no role, would be pooled silently."""
+    item, groups = next(iter(doctor.roles.get("item", ())), None), doctor.roles.get("group", ())
+    if item is None or not groups:
+        return
+    crossed = [
+        own.name
+        for own in doctor.free()
+        if not own.measured
+        and own.distinct <= _MOST_GROUPS
+        and not _is_outcome(doctor, own)
+        and not doctor.nested(item, own.name)
+        and not doctor.nested(own.name, *groups)
+        and min(doctor.meets(own.name, groups), doctor.meets(own.name, (item,))) >= _MEETS
+    ]
     if crossed:
-        names = some([own.name for own in crossed], 6)
-        doctor.unsure["item"] = f"{names} cross it: is one of them a condition, a draw, or the item?"
+        columns = some(crossed, 6)
+        doctor.unsure["condition"] = (
+            f"{columns}: varies within an item and a group; a condition, a draw, or part of the item?"
+        )
 
 
 def _guess_crossed(doctor: _Doctor, role: str, candidates: Sequence[_Column]) -> None:
@@ -392,7 +410,7 @@ def _guess_texts(doctor: _Doctor) -> None:
         if role not in doctor.roles and free:
             doctor.roles[role] = (free[0],)
     for own in texts:
-        shown = own.values[:5000]
+        shown = [own.texts[place] for place in own.code[:5000] if place >= 0]
         if (debris := sum(_DEBRIS.search(text) is not None for text in shown)) > 0.01 * len(shown):
             share = f"{100 * debris / len(shown):.0f}%"
             doctor.notes.append(
@@ -422,9 +440,8 @@ def as_document(found: Guess, table: pa.Table) -> dict[str, Any]:
     }
     document["group"] = list(found.roles.get("group", ()))
     if column := found.one("condition"):
-        values = [text for text in _Column(column, table[column]).values]
         keys: dict[str, str] = {}
-        for value in values:
+        for value in _Column(column, table[column]).values:
             key = key_of(value)
             keys[key if key not in keys else f"{key}-{len(keys)}"] = value
         document["conditions"] = keys

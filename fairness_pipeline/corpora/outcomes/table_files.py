@@ -52,6 +52,29 @@ def form_of(path: Path) -> str:
     return form
 
 
+def column_names(path: Path) -> tuple[str, ...]:
+    """The names of a table's columns, as its beginning says them.
+
+    Args:
+        path: The file.
+
+    Raises:
+        FairnessError: the file has another form, or no columns.
+    """
+    form = form_of(path)
+    if form == ".csv":
+        names = next((cells for _, cells in read_csv_rows(path)), [])
+    elif form == ".tsv":
+        names = next((line.split("\t") for _, line in read_lines(path)), [])
+    elif form in _BINARY:
+        names = next((batch.column_names for batch in _BATCHES[form](path)), [])
+    else:
+        names = list(_flat(next((record for _, record in read_json_lines(path)), {})))
+    if not names:
+        raise FairnessError(f"{path}: expected a file with named columns, found an empty one")
+    return tuple(names)
+
+
 def read_table(path: Path) -> pa.Table:
     """The columns of a table as text, dictionary-encoded; null where a cell is empty.
 

@@ -289,7 +289,7 @@ class _Reader:
             earlier = int(np.argmax(place == place[row]))
             raise FairnessError(
                 f"{self._where(row)}: the same trial as {self._where(earlier).rpartition(', ')[2]} (draw "
-                f"'{draw.names[draw.code[row]]}'); number repeated trials, or name what else tells rows apart: condition"
+                f"'{draw.names[draw.code[row]]}'); number repeated trials, or name a condition"
             )
 
 

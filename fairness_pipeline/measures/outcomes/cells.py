@@ -138,8 +138,8 @@ class OutcomeCells:
             return Codes(codes.code[rows], codes.names) if codes else None
 
         groups = {name: Codes(own.code[rows], own.names) for name, own in self.groups.items()}
-        roles = (chosen(own) for own in (self.item, self.cluster, self.name))
-        return OutcomeCells(self.value[rows], self.square[rows], self.draws[rows], *roles, groups)
+        item, cluster, name = (chosen(own) for own in (self.item, self.cluster, self.name))
+        return OutcomeCells(self.value[rows], self.square[rows], self.draws[rows], item, cluster, name, groups)
 
     @property
     def deviation(self) -> float:

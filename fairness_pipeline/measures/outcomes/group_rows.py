@@ -34,6 +34,7 @@ from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.groups import Cells, Fit, clusters_if_none_differs
 from fairness_pipeline.statistics.intervals import Estimate, finite, quantile
 from fairness_pipeline.statistics.relabelling import intersections
+from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import too_few
 
 
@@ -115,6 +116,22 @@ class GroupRows:
                 yield self._single(self._listed, effects.groups[a], effects.groups[b], values, float(p), interval)
         if len(self._columns) == 2 and not effects.cells.name is not None:
             yield from self._beyond()
+
+    def power(self) -> str:
+        """What the table can show of it, in words, before any verdict."""
+        effects, unit = self._effects, UNITS[self._unit].rstrip()
+        whole = f"{measure_of(self._name, self._columns)}: {number_of(len(effects.groups), 'group')}"
+        sample = f"{whole}, {number_of(effects.sample, effects.unit)}{' a group' if effects.unit == 'name' else ''}"
+        if not effects.enough_to_tell:
+            least = FEWEST_NAMES if effects.unit == "name" else FEWEST_TO_TELL
+            return f"{sample}: too few to tell; {least} at least"
+        if effects.at_floor:
+            return f"{sample}: {self._floor(self._margin / self._scale)[2]}"
+        least_gap = self._scale * effects.minimum_detectable(self._judging.alpha)
+        found = f"finds gaps of {least_gap:.3g}{unit} four times in five"
+        needed = effects.needed(self._margin / self._scale)
+        shown = f"{needed:,} {effects.unit}s would show a margin of {self._margin:.3g}{unit}, if nothing differs"
+        return f"{sample}: {found}; {shown}"
 
     def _omnibus(self) -> Judged:
         effects, alpha = self._effects, self._judging.alpha
@@ -220,12 +237,12 @@ class GroupRows:
         values = self._beyond_values(found.effects, place)
         detectable = (reach + quantile(0.8)) * estimates[place].error
         test = "levels exchanged within clusters"
-        row = self._row(values, ends[place], found.omnibus, test, p_fair, detectable, None, note)
+        row = self._row(values, ends[place], found.omnibus, test, p_fair, detectable, None, note, True)
         own = self._own(BEYOND, effects.groups[place], "the sum of both", smallest_margin=self._scale * least)
         yield Judged(row, own, fair, told)
         for place, p in enumerate(found.each):
             values = self._beyond_values(found.effects, place)
-            row = self._row(values, ends[place], float(p), "corrected together", 1.0, None, None, "")
+            row = self._row(values, ends[place], float(p), "corrected together", 1.0, None, None, "", True)
             yield Judged(row, self._own(CROSSED, effects.groups[place], "the sum of both"), False, told)
 
     def _beyond_values(self, beyond: np.ndarray, place: int) -> tuple[float, float]:
@@ -258,6 +275,7 @@ class GroupRows:
         detectable: float | None,
         needed: int | None,
         note: str,
+        beyond: bool = False,
     ) -> Comparison:
         effects, scale = self._effects, self._scale
         centre, low, high = interval
@@ -265,12 +283,12 @@ class GroupRows:
         share = values if self._unit == "percent" else None
         size = cohens_h(*(min(1.0, max(0.0, each)) for each in share)) if share else None
         return Comparison(
-            measure=measure_of(self._name, self._columns),
+            measure=measure_of(self._name, self._columns) + (f", {BEYOND}" if beyond else ""),
             unit=self._unit,
             n=len(effects.cells.cluster),
             value_a=inside(scale * values[0], self._unit),
             value_b=inside(scale * values[1], self._unit),
-            difference=scale * centre,
+            difference=round(scale * centre, 12),
             difference_percent=None,
             ci_low=finite(scale * low),
             ci_high=finite(scale * high),

@@ -167,7 +167,7 @@ def _verdicts(study: AnyStudy, project: Project, audit: Audit) -> list[dict[str,
     part, column = project.parts[study.name], study.identity[len(study.axes)]
     found: dict[str, dict[str, Any]] = {}
     for row in sorted(filter(study.gated, audit.rows), key=severity(study)):
-        groups = study.groups(part, {**audit.key, "measure": row["measure"]})
+        groups = study.compared(part, audit.key, row)
         found.setdefault(
             row[column],
             {

@@ -67,7 +67,7 @@ _LONGEST = 40  # tokens of an answer
 def takes(given: Given) -> bool:
     """Whether this study can audit it."""
     if given.kind == "file":
-        return "response" in given.columns
+        return "response" in given.columns and not {"pair_id", "context"}.isdisjoint(given.columns)
     return given.kind == "address" or _architecture(given) is not None
 
 

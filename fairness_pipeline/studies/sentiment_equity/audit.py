@@ -38,7 +38,7 @@ _POSITIVE = ("positive", "pos")
 def takes(given: Given) -> bool:
     """Whether this study can audit it."""
     if given.kind == "file":
-        return "score" in given.columns
+        return "score" in given.columns and not {"sentence_id", "sentence"}.isdisjoint(given.columns)
     return given.kind == "address" or given.architecture.endswith("ForSequenceClassification")
 
 

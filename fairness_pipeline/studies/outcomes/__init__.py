@@ -1,0 +1,1 @@
+"""Study 6: any table of items, groups and outcomes."""

@@ -1,0 +1,46 @@
+"""What `fairness-pipeline audit` can give this study: a table of items, groups and outcomes."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from fairness_pipeline.cli.given import Given, put
+from fairness_pipeline.cli.imports import check_name, import_file
+from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
+from fairness_pipeline.corpora.outcomes.table_files import PACKED, form_of
+from fairness_pipeline.corpora.outcomes.trials import read_trials
+from fairness_pipeline.studies.outcomes.columns import diagnose, settled
+from fairness_pipeline.studies.outcomes.profile import OutcomesPart
+
+ASKED_WITH = ()
+TABLES = True
+"""It takes tables whose columns the user names."""
+
+
+def takes(given: Given) -> bool:
+    """Whether this study can audit it: any table with a few columns."""
+    return given.kind == "file" and len(given.columns) > 1
+
+
+def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
+    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+
+    Raises:
+        FairnessError: the profile has a table of this name, the columns are not clear, or a cell is not as expected.
+    """
+    check_name("--name", name, part.project.name, taken=name in part.settings.tables)
+    path = Path(given.name)
+    diagnosis = diagnose(path, arguments)
+    for line in diagnosis.lines():
+        print(line, file=sys.stderr)
+    diagnosis = settled(diagnosis, arguments)
+    specification = diagnosis.specification
+    read_trials(diagnosis.table, specification, path)
+    for line in diagnosis.shows():
+        print(line, file=sys.stderr)
+    target = part.file_of(name, form_of(path) + (path.suffix if path.suffix in PACKED else ""))
+    known = part.given.get(name)
+    document = {"file": {"path": target.name}, **diagnosis.document}
+    put(part.given_table(name), document, OutcomeTable, name, part.project.name)
+    import_file(path, target, part.project.workspace, f"the table '{name}'", [known] if known else [])
+    return f"'{name}': {diagnosis.table.num_rows:,} rows in {target}; what its columns are: {part.given_table(name)}"

@@ -1,0 +1,220 @@
+"""What a user says of a table's columns, what the doctor guesses, and what the table can show."""
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.specification import SIGNED, OutcomeTable, key_of
+from fairness_pipeline.corpora.outcomes.structure import ROLES, Guess, as_document, guess
+from fairness_pipeline.corpora.outcomes.table_files import read_table
+from fairness_pipeline.corpora.outcomes.trials import read_trials
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import number_of, some
+from fairness_pipeline.foundation.yaml_files import validate
+from fairness_pipeline.measures.outcomes.cells import OutcomeCells, cell_table
+from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
+
+_SEVERAL = ("group",)
+_KINDS = {"minus": "number", "over": "preference"}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A table, and what its columns seem to be.
+
+    Attributes:
+        path: The file.
+        table: Its columns.
+        guess: What they seem to be.
+        document: The same as a file of `data/tables` says it.
+    """
+
+    path: Path
+    table: pa.Table
+    guess: Guess
+    document: dict[str, Any]
+
+    @property
+    def specification(self) -> OutcomeTable:
+        """What its columns are; raises FairnessError if they do not fit together."""
+        return validate(OutcomeTable, {"file": {"path": str(self.path)}, **self.document}, self.path)
+
+    @property
+    def command(self) -> str:
+        """The command with the guesses spelled out."""
+        words = ["fairness-pipeline", "audit", str(self.path)]
+        for role in ROLES:
+            column = self.document.get(role)
+            for name in column if isinstance(column, list) else [column] if column else []:
+                words += ["--column", f"{role}={name}"]
+        for own in self.document["outcomes"].values():
+            words += ["--outcome", _spelled(own)]
+            if own.get("label"):
+                words += ["--column", f"label={own['label']}"]
+        for option, key in (("baseline-condition", "baseline"), ("control-condition", "control")):
+            if self.document.get(key):
+                words += [f"--{option}", self.document["conditions"][self.document[key]]]
+        return shlex.join(words)
+
+    def lines(self) -> Iterator[str]:
+        """What was taken for what, and what is wrong with the table, for a terminal."""
+        yield f"{self.path}: {number_of(self.table.num_rows, 'row')}, {number_of(self.table.num_columns, 'column')}"
+        for role in ROLES:
+            column = self.document.get(role)
+            for name in column if isinstance(column, list) else [column] if column else []:
+                values = self.table[name].chunk(0).dictionary.to_pylist()
+                shown = (
+                    "" if role in ("asked", "answer") else f" ({len(values):,}: {some([v[:30] for v in values], 4)})"
+                )
+                yield f"  {role:<10} {name}{shown}"
+        if not self.document.get("cluster") and self.document.get("item"):
+            yield "  cluster    each item is one"
+        for name, own in self.document["outcomes"].items():
+            yield f"  outcome    {name}: {_spelled(own)}"
+        yield from (f"  {note}" for note in self.guess.notes)
+
+    def shows(self) -> Iterator[str]:
+        """What the table can show, for each outcome and group column.
+
+        Raises:
+            FairnessError: a cell is not as expected.
+        """
+        specification = self.specification
+        trials = read_trials(self.table, specification, self.path)
+        condition = specification.condition_keys[0]
+        cells = cell_table(trials, condition)
+        judging = Judging(specification.outcomes, specification.group, {}, 0.05, 0)
+        for name, outcome in specification.outcomes.items():
+            own = OutcomeCells.of(cells, name, specification.group)
+            if outcome.kind in SIGNED or outcome.kind == "text" or not len(own.value) or not specification.judged:
+                continue
+            for column in specification.group:
+                yield f"  {GroupRows(name, outcome, own, (column,), judging, None).power()}"
+        for name in specification.outcomes:
+            values = trials.values.get(name)
+            missing = 0 if values is None else int((values != values).sum())
+            if missing:
+                yield f"  {name}: no value in {number_of(missing, 'row')} of {len(trials):,}"
+
+
+def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
+    """Looks at a table.
+
+    Args:
+        path: The file.
+        arguments: What the user says of its columns (`cli.arguments.add_table_options`).
+
+    Raises:
+        FairnessError: the file cannot be read, or has no such column.
+    """
+    table = read_table(path)
+    roles = _roles(arguments.column, table)
+    outcomes = dict(_outcome(text, table) for text in arguments.outcome)
+    named = {**roles, **({"outcome": [own["column"] for own in outcomes.values()]} if outcomes else {})}
+    known = {role: columns for role, columns in named.items() if role != "label"}
+    found = guess(table, known)
+    document = as_document(found, table)
+    if outcomes:
+        document["outcomes"] = outcomes
+        document |= {role: document.get(role) for role in ("asked", "answer") if document.get(role)}
+    label = next(iter(roles.get("label", ())), None)
+    for own in document["outcomes"].values():
+        if label and own["kind"] == "yes_no":
+            own["label"] = label
+    for option, key in (("baseline_condition", "baseline"), ("control_condition", "control")):
+        value = getattr(arguments, option)
+        if value is not None:
+            document[key] = _condition(value, document, f"--{option.replace('_', '-')}")
+    return Diagnosis(path, table, found, document)
+
+
+def settled(diagnosis: Diagnosis, arguments: argparse.Namespace) -> Diagnosis:
+    """The diagnosis, after the user was asked about what is not sure. In CI, and without a terminal, it is refused.
+
+    Args:
+        diagnosis: The diagnosis.
+        arguments: What the user said so far; the answers are added.
+
+    Raises:
+        FairnessError: nobody can be asked; names what is not sure, and the command that says it.
+    """
+    unsure = diagnosis.guess.unsure
+    if not unsure:
+        return diagnosis
+    if os.environ.get("CI") or not sys.stdin.isatty():
+        told = "; ".join(f"{role}: {why}" for role, why in unsure.items())
+        raise FairnessError(
+            f"{diagnosis.path}: not sure what its columns are: {told}. Say it, such as: {diagnosis.command}"
+        )
+    for role, why in unsure.items():
+        print(f"Not sure about the {role}: {why}")
+        if role == "outcome":
+            guessed = [_spelled(own) for own in diagnosis.document["outcomes"].values()]
+            answer = input(f"Outcomes, as COLUMN=KIND, separated by commas [{', '.join(guessed)}]: ").strip()
+            arguments.outcome = [part.strip() for part in (answer.split(",") if answer else guessed)]
+        else:
+            answer = input(f"As ROLE=COLUMN, separated by commas, or enter for none [{', '.join(ROLES[:6])}]: ").strip()
+            arguments.column += [part.strip() for part in answer.split(",") if part.strip()]
+    return diagnose(diagnosis.path, arguments)
+
+
+def _roles(said: list[str], table: pa.Table) -> Mapping[str, list[str]]:
+    roles: dict[str, list[str]] = {}
+    for text in said:
+        role, equals, column = text.partition("=")
+        if role not in ROLES or not equals:
+            raise FairnessError(f"--column: expected ROLE=COLUMN with a role of {', '.join(ROLES)}; found '{text}'")
+        _check_column(column, table, "--column")
+        if role in roles and role not in _SEVERAL:
+            raise FairnessError(f"--column: expected one {role}, found {roles[role][0]} and {column}")
+        roles.setdefault(role, []).append(column)
+    return roles
+
+
+def _outcome(text: str, table: pa.Table) -> tuple[str, dict[str, Any]]:
+    """An outcome's name and what it is, from `COLUMN=KIND`."""
+    columns, equals, kind = text.rpartition("=")
+    kind, colon, values = kind.partition(":")
+    if not equals:
+        columns, kind = text, ""
+    document: dict[str, Any] = {"kind": kind, "column": columns}
+    if columns not in table.column_names:
+        for word, default in _KINDS.items():
+            first, found, second = columns.partition(f" {word} ")
+            if found:
+                document = {"kind": kind or default, "column": first.strip(), word: second.strip()}
+                _check_column(document[word], table, "--outcome")
+    _check_column(document["column"], table, "--outcome")
+    if colon:
+        document["yes"] = values.split("|")
+    if not document["kind"]:
+        document["kind"] = guess(table, {"outcome": [columns]}).outcomes[key_of(columns)].kind
+    return key_of(columns).replace("-", "_"), document
+
+
+def _spelled(outcome: Mapping[str, Any]) -> str:
+    """An outcome as `--outcome` takes it."""
+    second = next((f" {word} {outcome[word]}" for word in _KINDS if outcome.get(word)), "")
+    values = ":" + "|".join(outcome["yes"]) if outcome.get("yes") else ""
+    return f"{outcome['column']}{second}={outcome['kind']}{values}"
+
+
+def _check_column(column: str, table: pa.Table, option: str) -> None:
+    if column not in table.column_names:
+        raise FairnessError(f"{option}: there is no column '{column}'; columns: {some(table.column_names, 12)}")
+
+
+def _condition(value: str, document: Mapping[str, Any], option: str) -> str:
+    """The key of a condition that is named by its value or its key."""
+    known = document.get("conditions", {})
+    found = next((key for key, own in known.items() if value in (key, own)), None)
+    if found is None:
+        raise FairnessError(f"{option}: expected one of {', '.join(known.values()) or 'no condition'}, found '{value}'")
+    return found

@@ -1,0 +1,31 @@
+"""The study's own command: what a table's columns are, and what it can show."""
+
+import argparse
+from pathlib import Path
+
+from fairness_pipeline.cli.arguments import add_table_options
+from fairness_pipeline.cli.commands import Command
+
+
+def add_commands(command: Command) -> None:
+    """Adds it to the command line."""
+    doctor = command("doctor", _doctor, "Say what the columns of a table are, what is wrong, and what it can show.")
+    doctor.add_argument("file", help=".csv, .tsv, .jsonl (also packed), .parquet, .arrow")
+    add_table_options(doctor)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.studies.outcomes.columns import diagnose
+
+    diagnosis = diagnose(Path(arguments.file), arguments)
+    for line in diagnosis.lines():
+        print(line)
+    print("\nWhat it can show:")
+    for line in diagnosis.shows():
+        print(line)
+    if diagnosis.guess.unsure:
+        print("\nNot sure:")
+        for role, why in diagnosis.guess.unsure.items():
+            print(f"  {role}: {why}")
+    print(f"\nAudit it, with the columns spelled out:\n{diagnosis.command}")
+    return 0

@@ -1,0 +1,145 @@
+"""Study 6: do the outcomes in a user's table depend on the group that they are about?
+
+Read top to bottom, this file is the lineage: trials to cells, verdicts, changes between conditions, rates of all rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.downloads import located
+from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
+from fairness_pipeline.corpora.outcomes.table_files import read_table
+from fairness_pipeline.corpora.outcomes.trials import Trials, read_trials
+from fairness_pipeline.corpora.specification import CorpusFile
+from fairness_pipeline.foundation import checks
+from fairness_pipeline.foundation.inputs import File, unhashed
+from fairness_pipeline.lineage.assets import Assets, Result, of_base, of_baselines
+from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.lineage.shelf import Shelf
+from fairness_pipeline.measures.outcomes.cells import OUTCOME_CELLS, cell_table
+from fairness_pipeline.measures.outcomes.changes import OUTCOME_CHANGES, changes_between
+from fairness_pipeline.measures.outcomes.group_rows import Judging
+from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
+from fairness_pipeline.measures.outcomes.rates import OUTCOME_RATES, rates_by_group
+from fairness_pipeline.measures.outcomes.rows import OUTCOME_SIGNIFICANCE
+from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, expanded, scored
+from fairness_pipeline.reporting.document import LIBRARIES, Described, described, report_of
+from fairness_pipeline.reporting.text_plot import judged
+from fairness_pipeline.studies.outcomes.profile import OutcomesPart
+from fairness_pipeline.studies.outcomes.report import render_report
+from fairness_pipeline.studies.outcomes.study import STUDY
+from fairness_pipeline.workspace.lake import Key
+
+asset = Assets(OutcomesPart)
+of_trials = Assets(OutcomesPart, stage="trials", axes=("table", "condition"))
+of_verdicts = Assets(
+    OutcomesPart, stage="verdicts", axes=("table", "condition"), covers=lambda part, key: part.judged(key)
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table's file, what its columns are, the condition, and what scores answers in words."""
+
+    table: OutcomeTable
+    file: File
+    condition: str
+    scorers: TextScorers | None
+    address: CorpusFile | None = unhashed()
+
+    def trials(self, run: Run) -> Trials:
+        """Its trials, with texts scored."""
+        path = located(self.address, Path(), run.progress) if self.address else self.file.path
+        trials = read_trials(read_table(path), self.table, path)
+        return scored(trials, self.table.outcomes, self.scorers, run.progress)
+
+
+def _source(part: OutcomesPart, key: Key) -> Source:
+    table = part.tables[key["table"]]
+    texts = any(outcome.kind == "text" for outcome in table.outcomes.values())
+    scorers = TextScorers.of(part.settings.measures) if texts else None
+    address = table.file if table.file.is_address else None
+    return Source(table.without("file"), part.file(key["table"]), key["condition"], scorers, address)
+
+
+@of_trials(
+    inputs=_source,
+    code_version="1",
+    libraries=("numpy",),
+    schema=OUTCOME_CELLS,
+    checks=(checks.not_empty,),
+    covers=lambda part, key: part.judged(key),
+)
+def outcome_cells(source: Source, run: Run) -> Result:
+    """The mean of each outcome by item, groups and name, draws averaged."""
+    trials = source.trials(run)
+    table = cell_table(trials, source.condition)
+    figures = {"rows": trials.rows, "trials": len(trials), "cells": table.num_rows}
+    return Result(table, figures, tables={"sample": table.slice(0, 5)})
+
+
+@of_trials(
+    inputs=_source,
+    code_version="1",
+    libraries=("numpy", "scipy"),
+    schema=OUTCOME_RATES,
+    covers=lambda part, key: part.rated(key),
+)
+def outcome_rates(source: Source, run: Run) -> Result:
+    """Selected and rate of each group in all rows as delivered, with the ratio to the most selected group."""
+    table = rates_by_group(source.trials(run), source.condition, expanded(source.table.outcomes))
+    return Result(table, {"groups": table.num_rows}, tables={"rates": table.slice(0, 20)})
+
+
+def _judging(part: OutcomesPart, key: Key) -> Judging:
+    table = part.tables[key["table"]]
+    outcomes: Mapping[str, Outcome] = expanded(table.outcomes)
+    return Judging(outcomes, table.group, table.reference, part.settings.alpha, part.project.profile.seed)
+
+
+@of_verdicts(
+    inputs=_judging,
+    reads={"cells": outcome_cells, "control": of_baselines(outcome_cells)},
+    code_version="1",
+    libraries=("numpy", "scipy"),
+    schema=OUTCOME_SIGNIFICANCE,
+    checks=(checks.not_empty, checks.rates_in_range),
+    show=judged(STUDY),
+)
+def outcome_significance(judging: Judging, cells: pa.Table, control: dict[str, pa.Table]) -> Result:
+    """Whether each outcome depends on the groups, on which, and by how much: clusters of items are the sample."""
+    table = judge_outcomes(cells, judging, next(iter(control.values()), None))
+    shown = table.select(["measure", "contrast", "group", "against", "difference", "p_holm", "verdict"])
+    return Result(table, tables={"significance": shown})
+
+
+@of_verdicts(
+    inputs=_judging,
+    reads={"cells": outcome_cells, "baseline": of_base(outcome_cells)},
+    covers=lambda part, key: part.compared(key),
+    code_version="1",
+    libraries=("numpy", "scipy"),
+    schema=OUTCOME_CHANGES,
+)
+def outcome_changes(judging: Judging, cells: pa.Table, baseline: pa.Table) -> Result:
+    """What a condition changes between the groups, compared with the baseline, over the same items."""
+    table = changes_between(baseline, cells, judging)
+    return Result(table, {"changes": table.num_rows}, tables={"changes": table.slice(0, 20)})
+
+
+@asset(
+    stage="report",
+    kind="document",
+    covers=lambda part, key: bool(part.tables),
+    inputs=lambda part, key: described(part.project, part),
+    reads=(outcome_cells, outcome_significance, outcome_changes, outcome_rates),
+    arrows=(outcome_significance, outcome_changes, outcome_rates),
+    code_version="1",
+    libraries=LIBRARIES,
+)
+def outcomes_report(inputs: Described, shelf: Shelf) -> Result:
+    """Each table's verdicts, groups, crossed groups, changes and rates. The report is kept in the history."""
+    return report_of(STUDY, shelf, render_report)

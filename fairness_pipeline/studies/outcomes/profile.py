@@ -1,0 +1,154 @@
+"""What a profile says of this study: tables of a user, and how their outcomes are judged."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.cli.given import check_free
+from fairness_pipeline.corpora.downloads import file_as_declared
+from fairness_pipeline.corpora.outcomes.specification import SIGNED, OutcomeTable
+from fairness_pipeline.corpora.outcomes.table_files import PACKED
+from fairness_pipeline.foundation.inputs import File
+from fairness_pipeline.foundation.yaml_files import Share, Specification, load, read_yaml
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.outcomes.text_outcomes import expanded
+from fairness_pipeline.project.project import Project, changed, find
+from fairness_pipeline.project.study import Part, Subject
+from fairness_pipeline.workspace.imports import imported_file, imported_files
+from fairness_pipeline.workspace.lake import Key
+
+NAME = "outcomes"
+_FILES, _TABLES = "trials", "outcome_tables"
+"""Folders of the workspace: the files of tables given to `audit`, and what their columns are."""
+
+
+class Outcomes(Specification):
+    """The section of a profile. Tables given to `audit` come on top of its tables."""
+
+    tables: dict[str, dict[str, Any]] = {}
+    """A table's key, and what the profile changes in its file."""
+    alpha: Share = 0.05
+    """Level of the tests."""
+    measures: MeasureSettings = MeasureSettings()
+    """How answers in words are scored."""
+
+
+class TrialTable(Subject):
+    """A table of trials: what this study audits.
+
+    Args:
+        specification: What its columns are.
+    """
+
+    may_change = False
+
+    def __init__(self, specification: OutcomeTable) -> None:
+        self.specification = specification
+
+    def identity(self) -> dict[str, object]:
+        """What its columns are."""
+        return self.specification.model_dump(mode="json", exclude_defaults=True)
+
+
+class OutcomesPart(Part[Outcomes]):
+    """The section, resolved.
+
+    Raises:
+        FairnessError: a table that the profile names is missing or wrong.
+    """
+
+    project: Project
+
+    def __init__(self, project: Project, settings: Outcomes) -> None:
+        super().__init__(project, settings)
+        self.tables: dict[str, OutcomeTable] = {}
+        self._folders: dict[str, Path] = {}
+        for key, changes in settings.tables.items():
+            path = find("tables", key, project.path, f"{NAME}.tables")
+            declared = read_yaml(path)
+            self.tables[key] = changed(OutcomeTable, (NAME, "tables", key), declared, changes, path, project.path)
+            self._folders[key] = path.parent
+        self._given: dict[str, Path] = {}
+        kept = {self._stem(file): file for file in imported_files(project.workspace / _FILES)}
+        for path in sorted((project.workspace / _TABLES).glob("*.yaml")):
+            check_free(path, self.tables, project.name)
+            self.tables[path.stem] = load(OutcomeTable, path)
+            self._given[path.stem] = kept.get(path.stem, self.file_of(path.stem, ".csv"))
+        self.subjects: Mapping[str, Subject] = {key: TrialTable(own) for key, own in self.tables.items()}
+        conditions = dict.fromkeys(name for own in self.tables.values() for name in own.condition_keys)
+        self.axes = {"table": list(self.tables), "condition": list(conditions)}
+
+    # What the shared code asks
+
+    @property
+    def level(self) -> float:
+        """That of its tests."""
+        return self.settings.alpha
+
+    def expected(self) -> list[Key]:
+        """Every table with verdicts, in each of its conditions."""
+        keys = [{"table": name, "condition": own} for name in self.tables for own in self.tables[name].condition_keys]
+        return [key for key in keys if self.judged(key)]
+
+    def base_of(self, key: Key) -> Key | None:
+        """The same table in its baseline."""
+        baseline = self.tables[key["table"]].baseline
+        return {**key, "condition": baseline} if baseline and baseline != key.get("condition") else None
+
+    def baselines_of(self, key: Key) -> list[Key]:
+        """The same table in its control."""
+        control = self.tables[key["table"]].control
+        return [{**key, "condition": control}] if control and control != key.get("condition") else []
+
+    @property
+    def given(self) -> dict[str, Path]:
+        """The files of tables given to `audit`."""
+        return self._given
+
+    # What the study itself asks
+
+    def has(self, key: Key) -> bool:
+        """Whether a table has a condition."""
+        return key["condition"] in self.tables[key["table"]].condition_keys
+
+    def judged(self, key: Key) -> bool:
+        """Whether there are verdicts: the groups meet in items, or an outcome has a side of its own."""
+        return self.has(key) and self.tables[key["table"]].judged
+
+    def compared(self, key: Key) -> bool:
+        """Whether a condition is compared with the baseline."""
+        return self.judged(key) and self.base_of(key) is not None
+
+    def rated(self, key: Key) -> bool:
+        """Whether it has rates by group."""
+        own = self.tables[key["table"]]
+        return (
+            self.has(key) and bool(own.group) and any(each.kind == "yes_no" for each in expanded(own.outcomes).values())
+        )
+
+    def signed(self, table: str) -> bool:
+        """Whether an outcome of a table has a side of its own."""
+        return any(outcome.kind in SIGNED for outcome in self.tables[table].outcomes.values())
+
+    def file(self, table: str) -> File:
+        """The file of a table.
+
+        Raises:
+            FairnessError: it is missing, or is not what was declared or given.
+        """
+        if table in self._given:
+            file = imported_file(self._given[table], self.project.workspace)
+            assert file is not None
+            return file
+        return file_as_declared(self.tables[table].file, self._folders[table])
+
+    def given_table(self, table: str) -> Path:
+        """Where the YAML file of a table lies that was given to `audit`."""
+        return self.project.workspace / _TABLES / f"{table}.yaml"
+
+    def file_of(self, table: str, form: str) -> Path:
+        """Where the file of a table lies that was given to `audit`."""
+        return self.project.workspace / _FILES / f"{table}{form}"
+
+    def _stem(self, file: Path) -> str:
+        return file.with_suffix("").stem if file.suffix in PACKED else file.stem

@@ -1,0 +1,120 @@
+"""The report of study 6: one self-contained HTML file."""
+
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.measures.outcomes.rates import ALL_GROUPS, UNKNOWN_GROUP
+from fairness_pipeline.measures.outcomes.rows import (
+    CROSSED,
+    GATED,
+    OMNIBUS,
+    OTHERS,
+    PAIR,
+    REFERENCE,
+    SIDE,
+    SIDE_OF_GROUP,
+)
+from fairness_pipeline.reporting import page
+from fairness_pipeline.reporting.results import Audit, worst_first
+from fairness_pipeline.studies.outcomes.plots import crossing_plot, forest_plot, power_plot
+from fairness_pipeline.studies.outcomes.profile import OutcomesPart
+from fairness_pipeline.studies.outcomes.study import STUDY
+from fairness_pipeline.workspace.lake import Key, Lake, Row
+
+_HERE = Path(__file__).parent
+
+
+def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
+    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+
+    Args:
+        part: The profile's part of the study.
+        lake: What has been made.
+        audits: All of them.
+    """
+    keys = [{"table": name, "condition": own} for name in part.tables for own in part.tables[name].condition_keys]
+    return page.render(
+        STUDY,
+        part.project,
+        lake,
+        audits,
+        _HERE,
+        striking=lambda audit, row: _striking(lake, audit, row),
+        tables=part.tables,
+        sections=[_section(part, lake, audit) for audit in worst_first(STUDY, [a for a in audits if a.measured])],
+        rates=[
+            {"key": key, "rows": rows}
+            for key in keys
+            if part.rated(key) and (rows := _rows(lake, "outcome_rates", key))
+        ],
+        figures={own: card.figures for own in part.tables if (card := _card(part, lake, own))},
+        gated=GATED,
+        all_groups=ALL_GROUPS,
+        unknown=UNKNOWN_GROUP,
+        level=f"{100 * part.level:g}%",
+        settings=part.settings.model_dump(exclude={"tables"}, exclude_unset=True),
+    )
+
+
+def _rows(lake: Lake, table: str, key: Key) -> list[Row]:
+    return lake.read(table, key).to_pylist() if lake.card(table, key) else []
+
+
+def _card(part: OutcomesPart, lake: Lake, table: str) -> Any:
+    cards = (
+        lake.card("outcome_cells", {"table": table, "condition": own}) for own in part.tables[table].condition_keys
+    )
+    return next((card for card in cards if card), None)
+
+
+def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
+    """An audit: its outcomes by group column, and what its condition changes."""
+    places = dict.fromkeys((row["outcome"], row["attribute"]) for row in audit.rows if row["attribute"])
+    sides = [row for row in audit.rows if row["contrast"] in (SIDE, SIDE_OF_GROUP)]
+    changes = _rows(lake, "outcome_changes", audit.key) if part.compared(audit.key) else []
+    return {
+        "audit": audit,
+        "parts": [_part(audit, *place) for place in places if not any(row["outcome"] == place[0] for row in sides)],
+        "sides": sides,
+        "changes": changes,
+        "baseline": part.tables[audit.key["table"]].baseline,
+    }
+
+
+def _part(audit: Audit, outcome: str, attribute: str) -> dict[str, Any]:
+    rows = [row for row in audit.rows if (row["outcome"], row["attribute"]) == (outcome, attribute)]
+    singles = [row for row in audit.rows if row["outcome"] == outcome]
+    whole = next(row for row in rows if row["contrast"] == OMNIBUS)
+    return {
+        "outcome": outcome,
+        "attribute": attribute,
+        "whole": whole,
+        "forest": forest_plot(rows),
+        "crossing": crossing_plot(rows, singles),
+        "power": power_plot(whole),
+        "groups": [row for row in rows if row["contrast"] == OTHERS],
+        "pairs": [row for row in rows if row["contrast"] in (PAIR, REFERENCE)],
+        "beyond": [row for row in rows if row["contrast"] == CROSSED],
+    }
+
+
+def _striking(lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
+    """An item with texts on which the two groups of a finding differ."""
+    if row["contrast"] != OMNIBUS:
+        return None
+    places: dict[str, dict[str, Row]] = {}
+    for cell in lake.read("outcome_cells", audit.key).to_pylist():
+        name = " ".join(map(str, cell["groups"]))
+        if cell["outcome"] == row["outcome"] and name in (row["group"], row["against"]) and cell["answer"]:
+            places.setdefault(cell["item"], {}).setdefault(name, cell)
+    for both in places.values():
+        if len(both) == 2 and both[row["group"]]["value"] > both[row["against"]]["value"]:
+            return {
+                side: {
+                    "group": name,
+                    "context": both[name]["asked"] or both[name]["item"],
+                    "response": both[name]["answer"],
+                }
+                for side, name in (("a", row["group"]), ("b", row["against"]))
+            }
+    return None

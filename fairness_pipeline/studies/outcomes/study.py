@@ -1,0 +1,79 @@
+"""Study 6: does what comes out depend on the group that it is about? Any table, any groups."""
+
+from collections.abc import Sequence
+
+from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
+from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, SIDE
+from fairness_pipeline.project.study import Judged, Study
+from fairness_pipeline.statistics.units import UNITS
+from fairness_pipeline.studies.outcomes.profile import NAME, Outcomes, OutcomesPart
+from fairness_pipeline.workspace.lake import Key, Row
+
+_FORMS = {"percent": "{:.3g}%", "count_per_response": "{:.3g}", "score": "{:.3g}"}
+
+
+def _finding(part: OutcomesPart, key: Key, row: Row) -> str:
+    where = (
+        key["table"] if len(part.tables[key["table"]].condition_keys) == 1 else f"{key['table']} ({key['condition']})"
+    )
+    a, b = (_FORMS[row["unit"]].format(row[f"value_{side}"]) for side in "ab")
+    if row["contrast"] == SIDE:
+        return f"{where}: {row['outcome']} is {a}, where {row['against']} would favour no side"
+    if row["contrast"] == BEYOND:
+        return (
+            f"{where}: {row['outcome']} is {a} for {row['group']}, where the effects of {row['attribute']} by "
+            f"themselves would make it {b}"
+        )
+    amount = f"{abs(row['difference']):.3g}{UNITS[row['unit']]}"
+    return f"{where}: {row['outcome']} is {a} for {row['group']} and {b} for {row['against']}, a gap of {amount}"
+
+
+def _more(part: OutcomesPart, rows: Sequence[Judged]) -> str:
+    needed = [row["clusters_needed"] for _, row in rows if row["clusters_needed"]]
+    if not needed:
+        return "more clusters of items (topics, templates), or a wider margin"
+    now = max(row["clusters"] for _, row in rows)
+    enough = f"{number_of(max(needed), 'cluster')} of items (now {now:,})"
+    return f"{enough} would show fairness four times in five, if nothing differs"
+
+
+def _cure(part: OutcomesPart, rows: Sequence[Judged]) -> str:
+    return (
+        "change the prompt or the model, collect the same items again, and give them a column 'condition': the change "
+        "is tested over the same items"
+    )
+
+
+def _control(part: OutcomesPart, key: Key, row: Row) -> str:
+    control, amount = part.tables[key["table"]].control, f"{row['control_gap']:.3g}{UNITS[row['unit']]}"
+    half = f"p of less than half {row['p_control']:.2g}"
+    return f"the control '{control}', which says nothing of the group, shows {amount} of it ({half})"
+
+
+STUDY = Study(
+    name=NAME,
+    title="Outcomes by group",
+    section=Outcomes,
+    part=OutcomesPart,
+    subject="table",
+    table="outcome_significance",
+    report="outcomes_report",
+    asked="outcome_cells",
+    identity=("table", "condition", "measure", "contrast", "group", "against"),
+    shown=(
+        "table", "condition", "measure", "contrast", "group", "against", "n", "value_a", "value_b", "difference",
+        "ci_low", "ci_high", "p_holm", "verdict", "clusters", "by_chance",
+    ),
+    headings=("outcomes",),
+    heading=lambda row: "outcomes" if row["contrast"] in GATED else None,
+    label=lambda row: str(row["measure"]),
+    groups=lambda part, key: ("the higher group", "the lower group"),
+    finding=_finding,
+    files={"tables (items, groups and outcomes)": OutcomeTable},
+    direction=lambda row, groups: f"{row['group']} − {row['against']}",
+    control=_control,
+    gated=lambda row: row["contrast"] in GATED,
+    more=_more,
+    cure=_cure,
+)  # fmt: skip
