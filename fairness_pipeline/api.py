@@ -4,15 +4,22 @@ All functions take and return plain lists and pandas tables. The pipeline does t
 what it has done.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pydantic
 
+from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
+from fairness_pipeline.corpora.outcomes.structure import guess
+from fairness_pipeline.corpora.outcomes.table_files import read_table, text_columns
+from fairness_pipeline.corpora.outcomes.trials import read_trials
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import some
+from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
@@ -22,6 +29,9 @@ from fairness_pipeline.measures.dialogue.distinguishable import distinguish
 from fairness_pipeline.measures.dialogue.measure import MARGINS, SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.outcomes.cells import cell_table
+from fairness_pipeline.measures.outcomes.group_rows import Judging
+from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import COMPARISON
 
@@ -243,3 +253,96 @@ def compare(
         distinguished=distinguished,
     )
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON).to_pandas()
+
+
+def audit(
+    table: "pd.DataFrame | pa.Table | str | Path",
+    *,
+    outcome: str | Sequence[str] | Mapping[str, Mapping[str, object]],
+    group: str | Sequence[str] = (),
+    item: str | None = None,
+    cluster: str | None = None,
+    name: str | None = None,
+    draw: str | None = None,
+    condition: str | None = None,
+    reference: Mapping[str, str] | None = None,
+    margins: Mapping[str, Mapping[str, float]] | None = None,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> "pd.DataFrame":
+    """Judges whether the outcomes in a table depend on the group that a row is about: any groups, any kind of outcome.
+
+    A row is a trial. Clusters of items are the sample, not rows: docs/outcomes.md says what each column means.
+
+    Args:
+        table: A pandas or Arrow table, or the path of a file.
+        outcome: A column, several, or what each outcome is, by name, as in a file of `data/tables`:
+            `{"log_odds": {"kind": "number", "column": "yes_logit", "minus": "no_logit"}}`. The kind of a bare column is
+            guessed from its values.
+        group: The columns that say which group a row is about. Two are crossed as well.
+        item: The column of what stays the same when only the group changes.
+        cluster: The column of what items share. By default each item is a cluster.
+        name: The column of what stands for a group, such as first names.
+        draw: The column that numbers repeated trials.
+        condition: The column of prompts or models. Each value is judged by itself.
+        reference: By group column the group with which the others are compared, in place of all pairs.
+        margins: By outcome the largest difference that does not matter: one of `absolute`, `standard_deviations`,
+            `cohens_h`, `relative` with its size; percentage points for rates.
+        alpha: The level of the tests.
+        seed: The seed of all draws.
+
+    Returns:
+        One row per verdict and per contrast below it, as in `outcome_significance`, after a column `condition`.
+
+    Raises:
+        FairnessError: a column is missing, a cell is not as expected, or the groups never meet in an item.
+
+    Examples:
+        >>> import fairness_pipeline as fp, pandas as pd
+        >>> rows = [(i, g, (7 * i + (g == "b") * 3) % 10 / 10 - 0.2 * (g == "c")) for i in range(40) for g in "abc"]
+        >>> verdicts = fp.audit(pd.DataFrame(rows, columns=["item", "who", "score"]), item="item", group="who",
+        ...                     outcome="score")
+        >>> verdicts.loc[0, ["measure", "against", "verdict"]].tolist()
+        ['score by who', 'c', 'biased']
+    """
+    path = Path(table) if isinstance(table, str | Path) else None
+    if path is not None:
+        columns = read_table(path)
+    elif isinstance(table, pa.Table):
+        columns = text_columns(table)
+    elif hasattr(table, "columns"):
+        columns = text_columns(pa.Table.from_pandas(table, preserve_index=False))
+    else:
+        raise FairnessError(f"table: expected a pandas or Arrow table, or a path; found {_kind(table)}")
+    groups = (group,) if isinstance(group, str) else tuple(group)
+    if not isinstance(outcome, Mapping):
+        names = [outcome] if isinstance(outcome, str) else list(outcome)
+        if absent := [own for own in names if own not in columns.column_names]:
+            raise FairnessError(f"outcome: there is no column '{absent[0]}'; columns: {some(columns.column_names, 12)}")
+        guessed = guess(columns, {"outcome": names, "group": groups, "item": [item] if item else []}).outcomes
+        outcome = {own.column or key: own.model_dump(exclude_unset=True) for key, own in guessed.items()}
+    if condition is not None and condition not in columns.column_names:
+        raise FairnessError(f"condition: there is no column '{condition}'; columns: {some(columns.column_names, 12)}")
+    values = columns[condition].chunk(0).dictionary.to_pylist() if condition else []
+    document: dict[str, Any] = {
+        "file": {"path": str(path or "table")}, "group": groups, "item": item, "cluster": cluster, "name": name,
+        "draw": draw, "condition": condition, "conditions": {f"c{place}": own for place, own in enumerate(values)},
+        "reference": dict(reference or {}), "outcomes": {key: dict(own) for key, own in outcome.items()},
+    }  # fmt: skip
+    for key, margin in (margins or {}).items():
+        if key not in document["outcomes"]:
+            raise FairnessError(f"margins: '{key}' is no outcome; those: {', '.join(document['outcomes'])}")
+        document["outcomes"][key]["margin"] = dict(margin)
+    specification = validate(OutcomeTable, document, path or Path("table"))
+    if not specification.judged:
+        raise FairnessError("item: name the column of what stays the same when only the group changes")
+    trials = read_trials(columns, specification, path)
+    judging = Judging(specification.outcomes, groups, specification.reference, alpha, seed)
+    found = []
+    for key in specification.condition_keys:
+        rows = judge_outcomes(cell_table(trials, key), judging).to_pandas()
+        rows.insert(0, "condition", specification.conditions.get(key, key))
+        found.append(rows)
+    import pandas as pd
+
+    return pd.concat(found, ignore_index=True)

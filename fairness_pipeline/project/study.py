@@ -213,6 +213,8 @@ class Study(Generic[P]):
         warnings: What to read before any verdict, one sentence each; shown wherever verdicts are shown.
         power_forecast: The expected power of the verdicts in one dimension or all, before anything is queried; one line
             each.
+        rates: The rates by group of all rows as they were delivered, which an evidence pack shows; empty for a study
+            that judges balanced texts.
         requests: The number of endpoint requests to make a partition; None if a pending partition must be made to know.
         legend: What abbreviations in its headings mean, for the line below its table of verdicts.
         more: How rows without a conclusion get one: how much more is needed, and how to get it.
@@ -249,6 +251,7 @@ class Study(Generic[P]):
     degenerate: Callable[[P, Key, Lake], str | None] = lambda part, key, lake: None
     warnings: Callable[[P, Lake], list[str]] = lambda part, lake: []
     power_forecast: Callable[[P, Lake, str | None], list[str]] = lambda part, lake, dimension: []
+    rates: Callable[[P, Lake], list[Row]] = lambda part, lake: []
     requests: Callable[[P, str, Key, Lake, Pending], int | None] = lambda part, asset, key, lake, pending: 0
 
     @property

@@ -14,7 +14,8 @@ from fairness_pipeline.statistics.intervals import Estimate, quantile
 
 Share = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 _KINDS = ("cohens_h", "standard_deviations", "relative", "absolute")
-_POWER = 0.8
+POWER = 0.8
+"""The power that is announced."""
 
 
 class Margin(Specification):
@@ -232,7 +233,7 @@ def _error(estimate: Estimate, bound: Bound, side: int) -> float:
 
 def reach(alpha: float, freedom: float = math.inf) -> float:
     """The width that the margin needs, in standard errors, for both tests to reject with the wanted power at 0."""
-    return quantile(1 - alpha, freedom) + quantile((1 + _POWER) / 2, freedom)
+    return quantile(1 - alpha, freedom) + quantile((1 + POWER) / 2, freedom)
 
 
 def _h_at(h: float, rate: float) -> tuple[float, float]:

@@ -42,7 +42,7 @@ def rate_ratio(
     Examples:
         >>> ratio = rate_ratio((30, 50), (100, 100), 1 / 30 - 1 / 100 + 1 / 50 - 1 / 100, math.inf)
         >>> round(ratio.value, 2), round(ratio.low, 3), round(ratio.high, 3)
-        (0.6, 0.419, 0.86)
+        (0.6, 0.42, 0.858)
     """
     rates = selected[0] / sizes[0], selected[1] / sizes[1]
     if rates[1] == 0:

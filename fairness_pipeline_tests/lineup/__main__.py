@@ -26,6 +26,7 @@ TITLES = {
     "sentiment_equity": "Study 3: sentiment equity",
     "implicit_bias": "Study 4: implicit bias in text classification",
     "annotator_bias": "Study 5: annotator group bias",
+    "outcomes": "Study 6: outcomes by group",
 }
 _DETERMINISTIC = ("AFINN", "TextBlob")
 

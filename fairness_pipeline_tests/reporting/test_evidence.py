@@ -1,6 +1,5 @@
 """The evidence pack: what it says is what the tables hold, in forms that others read."""
 
-import html
 import json
 from collections import Counter
 from hashlib import sha256
@@ -47,35 +46,19 @@ def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None
     assert "1 model card, 1 data sheet" in done.stdout and "Not signed" in done.stdout
     told = json.loads((folder / "evidence.json").read_text(encoding="utf-8"))
     (subject,) = told["subjects"]
-    lake, rates = Lake(made.workspace), 0
-    for own in subject["verdicts"]:
-        if own["measure"] != "Offence rate":
-            continue
-        # The rates once more, from single answers.
-        rows = lake.read("politeness", {"dimension": own["where"], "model": "seq2seq"}).to_pylist()
-        sides = [[row["offensive"] for row in rows if row["side"] == side] for side in "ab"]
-        shares = [100 * sum(side) / len(side) for side in sides]
-        assert own["rates"]["rates"] == pytest.approx(shares)
-        assert own["rates"]["n"] == len(sides[0])
-        ratio = min(shares) / max(shares) if max(shares) else None
-        assert own["rates"]["ratio"] == (pytest.approx(ratio) if ratio is not None else None)
-        rates += 1
-    assert rates == 2
-    assert all(own["rates"] is None for own in subject["verdicts"] if own["measure"] in ("Diversity", "Length"))
+    lake = Lake(made.workspace)
+    assert told["rates"] == []
     assert {own["asset"] for own in told["hashes"]} >= {"responses", "dialogue_models", "dialogue_fairness_report"}
     assert all(len(own["sha256"]) == 64 for own in told["hashes"])
     page = (folder / "evidence.html").read_text(encoding="utf-8")
-    # Rates of balanced texts stand under no law's name.
-    assert "balanced" in told["about_rates"] and "no law's ratio" in told["about_rates"]
-    assert told["about_rates"] in html.unescape(page)
-    assert "Local Law" not in page and "impact ratio" not in page
-    for said in ("Annex IV", "No threshold of any law is applied", told["corpora"][0]["licence"]):
+    assert "from which no rate of all cases can be read" in page
+    for said in ("Annex IV", "No threshold of any law decides a verdict", told["corpora"][0]["licence"]):
         assert said in page
     # On a phone each cell carries the heading of its column.
     cells = Cells()
     cells.feed(page)
     assert len(cells.labels) > 100
-    assert set(cells.labels) - {"Group"} == cells.headings - {"First group", "Second group"}
+    assert set(cells.labels) == cells.headings
     assert (folder / "evidence.pdf").read_bytes().startswith(b"%PDF-")
     # Hugging Face's own library reads the card's metadata.
     card = ModelCard.load(folder / "model-cards" / "dialogue-fairness-seq2seq.md")

@@ -19,6 +19,7 @@ from fairness_pipeline_tests.verify import (
     dialogue_fairness,
     implicit_bias,
     language_model_bias,
+    outcomes,
     sentiment_equity,
     storm,
 )
@@ -27,7 +28,11 @@ from fairness_pipeline_tests.verify.page import WORDS, write_page, write_storm
 from fairness_pipeline_tests.verify.shared import DIALOGUES, STATE, Part, version
 
 VERIFIED = dict(
-    zip(STUDIES, (dialogue_fairness, language_model_bias, sentiment_equity, implicit_bias, annotator_bias), strict=True)
+    zip(
+        STUDIES,
+        (dialogue_fairness, language_model_bias, sentiment_equity, implicit_bias, annotator_bias, outcomes),
+        strict=True,
+    )
 )
 STORM = "storm"
 
@@ -44,24 +49,24 @@ def main() -> None:
     }
     parts[DIALOGUES]["full_disk"] = full_disk
     parts[STORM] = {**storm.parts(), **damage.parts()}
-    outcomes = {
+    kept = {
         name: remembered(name, run)
         for own, of_study in parts.items()
         if study in (None, own)
         for name, run in of_study.items()
     }
     verdicts = {
-        name: [*own.judge(outcomes), *judge_kill(outcomes[f"kill-{name}"])]
+        name: [*own.judge(kept), *judge_kill(kept[f"kill-{name}"])]
         for name, own in VERIFIED.items()
         if study in (None, name)
     }
     if DIALOGUES in verdicts:
-        verdicts[DIALOGUES].append(judge_disk(outcomes["full_disk"]))
+        verdicts[DIALOGUES].append(judge_disk(kept["full_disk"]))
     if study in (None, STORM):
-        verdicts[STORM] = [*storm.judge(outcomes), *damage.judge(outcomes)]
-        write_storm({name: outcomes[name] for name in parts[STORM]}, verdicts[STORM])
+        verdicts[STORM] = [*storm.judge(kept), *damage.judge(kept)]
+        write_storm({name: kept[name] for name in parts[STORM]}, verdicts[STORM])
     if study is None:
-        write_page(outcomes, verdicts)
+        write_page(kept, verdicts)
     everything = [verdict for of_study in verdicts.values() for verdict in of_study]
     for claim, held, figures in everything:
         print(f"{WORDS[held]}: {claim} ({figures})")

@@ -18,7 +18,7 @@ from fairness_pipeline.project.study import STUDIES
 ROOT = Path(__file__).parents[2]
 STATE = ROOT / "data" / "lake" / "verification"
 SEEDS = (1, 2, 3, 4, 5)
-DIALOGUES, LANGUAGE, SENTIMENT, STYLE, ANNOTATORS = STUDIES
+DIALOGUES, LANGUAGE, SENTIMENT, STYLE, ANNOTATORS, OUTCOMES = STUDIES
 Part = Callable[[], dict[str, Any]]
 Claim = tuple[str, bool | None, str]
 """What is claimed, whether it holds (None: could not be tried here), and the figures behind it."""

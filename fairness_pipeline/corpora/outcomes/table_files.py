@@ -94,6 +94,25 @@ def read_table(path: Path) -> pa.Table:
         raise unreadable(path, error) from None
     if not batches or not sum(batch.num_rows for batch in batches):
         raise FairnessError(f"{path}: expected rows below the names of the columns, found none")
+    return _together(batches)
+
+
+def text_columns(table: pa.Table) -> pa.Table:
+    """A table in memory as `read_table` reads one.
+
+    Args:
+        table: The table.
+
+    Raises:
+        FairnessError: it has no rows, or a column of another kind.
+    """
+    if not table.num_rows:
+        raise FairnessError("table: expected rows, found none")
+    return _together(list(_within(Path("table"), iter([table]))))
+
+
+def _together(batches: list[pa.Table]) -> pa.Table:
+    """Encoded batches as one table; a column that a batch lacks is null there."""
     names = list(dict.fromkeys(name for batch in batches for name in batch.column_names))
     columns = [
         pa.chunked_array(

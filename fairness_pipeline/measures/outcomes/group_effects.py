@@ -1,13 +1,15 @@
 """How one outcome depends on the groups: the estimates and p values of one group column, or of two crossed."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import scipy
 
 from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TELL
-from fairness_pipeline.statistics.equivalence import Bound, tost
+from fairness_pipeline.statistics.equivalence import POWER, Bound, tost
 from fairness_pipeline.statistics.group_names import NamedFit
 from fairness_pipeline.statistics.groups import (
     Cells,
@@ -193,13 +195,17 @@ class GroupEffects:
         )
 
     def minimum_detectable(self, alpha: float) -> float:
-        """The difference of one group from the others that would be found with 80% power: by the test of each group
-        against the others, Bonferroni for k groups."""
+        """The difference of one group from all others that the omnibus test would find with 80% power: with k groups
+        of one variance its statistic is noncentral chi-square of k - 1 degrees of freedom, widened as Student's t is.
+
+        Args:
+            alpha: The level.
+        """
         count = len(self.groups)
-        typical = self.errors(each_against_others(count)).estimates()[0]
-        corrected = alpha / (count if count > 2 else 1)
-        reach = quantile(1 - corrected / 2, typical.freedom) + quantile(0.8, typical.freedom)
-        return reach * float(np.sqrt(np.square(self.errors(each_against_others(count)).widest).mean()))
+        critical = scipy.special.chdtri(count - 1, alpha)
+        noncentrality = float(scipy.special.chndtrinc(critical, count - 1, 1 - POWER))
+        few = quantile(1 - alpha / 2, float(np.median(self._every_pair.freedom))) / quantile(1 - alpha / 2)
+        return few * math.sqrt(noncentrality * count / (count - 1) / 2) * (self._named or self.fit).typical_error()
 
     def needed(self, margin: float) -> int | None:
         """The number of clusters (or of names a group) like these that would show that no two groups differ by the

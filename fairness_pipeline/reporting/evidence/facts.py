@@ -18,7 +18,6 @@ from fairness_pipeline.reporting.results import (
     beside_subject,
     said,
     severity,
-    together,
     warnings_of,
     worst_first,
 )
@@ -28,23 +27,6 @@ from fairness_pipeline.workspace.imports import Import, sealed_imports
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _LIBRARIES = ("torch", "transformers", "dagster", "pandas", "pyarrow", "scipy", "scikit-learn")
-
-
-@dataclass(frozen=True)
-class Rates:
-    """How often each group gets an outcome.
-
-    Attributes:
-        groups: The names of both groups.
-        rates: Of each the share of its cases, in percent.
-        ratio: The lower rate divided by the higher one; None where nobody gets the outcome.
-        n: On how many cases, or pairs of cases, they rest.
-    """
-
-    groups: tuple[str, str]
-    rates: tuple[float, float]
-    ratio: float | None
-    n: int
 
 
 @dataclass(frozen=True)
@@ -65,7 +47,6 @@ class Verdict:
         finding: In a sentence, if it is biased.
         control: Why an artefact is not the system's doing; of other verdicts what the table notes beside them.
         doubts: What could overturn it.
-        rates: Of both groups; None where the measure is no rate.
         stale: Whether it is out of date.
     """
 
@@ -82,7 +63,6 @@ class Verdict:
     finding: str
     control: str
     doubts: list[Doubt]
-    rates: Rates | None
     stale: bool
 
 
@@ -131,6 +111,7 @@ class Facts:
     seed: int
     warnings: list[str]
     subjects: list[Subject]
+    rates: list[Row]
     corpora: list[Corpus]
     imports: list[Import]
     hashes: list[Hash]
@@ -141,18 +122,9 @@ class Facts:
         own = (doubt.means for subject in self.subjects for verdict in subject.verdicts for doubt in verdict.doubts)
         return list(dict.fromkeys(own))
 
-    @property
-    def about_rates(self) -> str:
-        """Which cases the rates are of."""
-        return (
-            "The texts are balanced: both groups have the same contexts, as many texts of each label, or the same "
-            "items. These are not the rates of all cases as they come, so no law's ratio (of selection rates, say) can "
-            "be read off them."
-        )
-
     def as_json(self) -> dict[str, Any]:
         """The same for machines."""
-        whole = {**asdict(self), "made": self.made.isoformat(), "about_rates": self.about_rates}
+        whole = {**asdict(self), "made": self.made.isoformat()}
         for written, subject in zip(whole["subjects"], self.subjects, strict=True):
             written["audited"] = [audited.model_dump() for audited in subject.audited]
         return {**whole, "imports": [given.model_dump(mode="json") for given in self.imports]}
@@ -177,6 +149,7 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         seed=project.profile.seed,
         warnings=[told for study in project.studies for told in warnings_of(study, project.parts[study.name], lake)],
         subjects=subjects(lineage, lake, audits),
+        rates=[row for study in project.studies for row in study.rates(project.parts[study.name], lake)],
         corpora=list(corpora.values()),
         imports=sealed_imports(project.workspace),
         hashes=[
@@ -240,17 +213,8 @@ def _verdicts(study: AnyStudy, part: AnyPart, audit: Audit, state: State) -> Ite
             study.finding(part, audit.key, row) if told in FINDINGS else "",
             study.control(part, audit.key, row) if told == ARTEFACT else row.get("note") or "",
             doubts,
-            _rates(row, groups),
             stale,
         )
-
-
-def _rates(row: Row, groups: tuple[str, str]) -> Rates | None:
-    """Rates by group, where single cases have the outcome or have it not; the values as answered."""
-    if row["unit"] != "percent" or together(row) or not row["n"]:
-        return None
-    a, b = row["value_a"], row["value_b"]
-    return Rates(groups, (a, b), min(a, b) / max(a, b) if max(a, b) > 0 else None, row["n"])
 
 
 def _corpora(part: AnyPart, audits: list[Audit]) -> Iterator[Corpus]:

@@ -18,7 +18,7 @@ from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.outcomes.plots import crossing_plot, forest_plot, power_plot
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
-from fairness_pipeline.studies.outcomes.study import STUDY
+from fairness_pipeline.studies.outcomes.study import STUDY, rates
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 _HERE = Path(__file__).parent
@@ -32,7 +32,6 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
         lake: What has been made.
         audits: All of them.
     """
-    keys = [{"table": name, "condition": own} for name in part.tables for own in part.tables[name].condition_keys]
     return page.render(
         STUDY,
         part.project,
@@ -42,11 +41,7 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
         striking=lambda audit, row: _striking(lake, audit, row),
         tables=part.tables,
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, [a for a in audits if a.measured])],
-        rates=[
-            {"key": key, "rows": rows}
-            for key in keys
-            if part.rated(key) and (rows := _rows(lake, "outcome_rates", key))
-        ],
+        rates=_by_partition(rates(part, lake)),
         figures={own: card.figures for own in part.tables if (card := _card(part, lake, own))},
         gated=GATED,
         all_groups=ALL_GROUPS,
@@ -54,6 +49,14 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
         level=f"{100 * part.level:g}%",
         settings=part.settings.model_dump(exclude={"tables"}, exclude_unset=True),
     )
+
+
+def _by_partition(rows: list[Row]) -> list[dict[str, Any]]:
+    """The rates of each table and condition."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row["table"], row["condition"]), []).append(row)
+    return [{"key": {"table": table, "condition": own}, "rows": rows} for (table, own), rows in found.items()]
 
 
 def _rows(lake: Lake, table: str, key: Key) -> list[Row]:

@@ -8,7 +8,7 @@ from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, SIDE
 from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.studies.outcomes.profile import NAME, Outcomes, OutcomesPart
-from fairness_pipeline.workspace.lake import Key, Row
+from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 _FORMS = {"percent": "{:.3g}%", "count_per_response": "{:.3g}", "score": "{:.3g}"}
 
@@ -51,6 +51,18 @@ def _control(part: OutcomesPart, key: Key, row: Row) -> str:
     return f"the control '{control}', which says nothing of the group, shows {amount} of it ({half})"
 
 
+def rates(part: OutcomesPart, lake: Lake) -> list[Row]:
+    """The rates by group of all rows of all tables, each with its partition.
+
+    Args:
+        part: The profile's part of the study.
+        lake: What has been made.
+    """
+    keys = [{"table": name, "condition": own} for name in part.tables for own in part.tables[name].condition_keys]
+    made = [key for key in keys if part.rated(key) and lake.card("outcome_rates", key)]
+    return [{**key, **row} for key in made for row in lake.read("outcome_rates", key).to_pylist()]
+
+
 STUDY = Study(
     name=NAME,
     title="Outcomes by group",
@@ -73,6 +85,7 @@ STUDY = Study(
     files={"tables (items, groups and outcomes)": OutcomeTable},
     direction=lambda row, groups: f"{row['group']} − {row['against']}",
     control=_control,
+    rates=rates,
     gated=lambda row: row["contrast"] in GATED,
     more=_more,
     cure=_cure,

@@ -5,6 +5,8 @@ from io import StringIO
 
 import numpy as np
 
+from fairness_pipeline.statistics.groups import Cells
+
 TOPICS = (
     "rent", "loan", "visa", "repair", "refund", "training", "transfer", "grant", "permit", "parking", "insurance",
     "warranty", "childcare", "library", "gym", "garden", "hotel", "bursary", "moving", "storage", "internship",
@@ -37,3 +39,70 @@ def sample_table() -> str:
                             words = max(1, round(random.normal(length, 6)))
                             rows.writerow([topic, request, town, age, prompt, draw, approved, words])
     return stream.getvalue()
+
+
+def simulated(
+    random: np.random.Generator,
+    *,
+    clusters: int = 16,
+    items: int = 3,
+    groups: int = 8,
+    rate: float | None = 0.4,
+    draws: int = 5,
+    missing: float = 0.0,
+    unequal: bool = False,
+    spread_of_first: float = 1.0,
+    skewed: bool = False,
+    by_cluster: float = 1.0,
+    planted: float = 0.0,
+    names: int = 0,
+    by_name: float = 0.0,
+) -> Cells:
+    """Cells of one outcome with random cluster effects of each group, and none of a group but what is planted.
+
+    Args:
+        random: Draws everything.
+        clusters: How many clusters.
+        items: Items of a cluster, on average if they are `unequal`.
+        groups: How many groups.
+        rate: The rate of a yes/no outcome; None for a number.
+        draws: Draws of a cell.
+        missing: The share of cells that are missing.
+        unequal: Whether clusters have one to many items.
+        spread_of_first: How much more the first group varies between clusters than the others.
+        skewed: Whether that variation is skewed.
+        by_cluster: How much clusters vary between groups; 0 for items that are not a sample.
+        planted: What is added to the first group, 0 to twice as much by cluster.
+        names: Names of each group; 0 for none.
+        by_name: The standard deviation of what a name adds.
+    """
+    sizes = random.geometric(1 / items, clusters) if unequal else np.full(clusters, items)
+    cluster = np.repeat(np.arange(clusters), sizes)
+    count = len(cluster)
+    scale = np.full(groups, by_cluster)
+    scale[0] *= spread_of_first
+    noise = random.exponential(1.0, (clusters, groups)) - 1.0 if skewed else random.normal(size=(clusters, groups))
+    each = max(1, names)
+    own = np.repeat((scale * noise)[cluster][:, :, None], each, axis=2)
+    name_effect = random.normal(0.0, by_name, (groups, each))
+    added = np.zeros((clusters, groups))
+    added[:, 0] = random.uniform(0.0, 2 * planted, clusters) if planted else 0.0
+    if rate is None:
+        level = random.normal(size=count)[:, None, None]
+        value = (
+            level + 0.5 * own + name_effect + added[cluster][:, :, None] + random.normal(0, 1, own.shape) / draws**0.5
+        )
+    else:
+        chance = rate + 0.3 * rate * own + random.normal(0, 0.2 * rate, count)[:, None, None] + name_effect
+        chance = np.clip(chance + added[cluster][:, :, None], 0.0, 1.0)
+        value = random.binomial(draws, chance) / draws
+    item, group, name = np.meshgrid(np.arange(count), np.arange(groups), np.arange(each), indexing="ij")
+    kept = random.random(value.shape) >= missing
+    texts = tuple(f"g{number}" for number in range(groups))
+    return Cells(value[kept], item[kept], group[kept], cluster, texts, (group * each + name)[kept] if names else None)
+
+
+def exchanged(cells: Cells, random: np.random.Generator) -> Cells:
+    """The same cells with the groups' labels exchanged within each cluster: no group differs any more."""
+    orders = np.stack([random.permutation(len(cells.groups)) for _ in range(int(cells.cluster.max()) + 1)])
+    return cells._replace(group=orders[cells.cluster[cells.item], cells.group])
