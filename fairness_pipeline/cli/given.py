@@ -13,7 +13,6 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.yaml_files import Specification, read_yaml, validate
 
-_LOSSLESS = (".gz", ".zst")
 _KEY = "OPENAI_API_KEY"
 
 
@@ -58,7 +57,7 @@ def look_at(what: str, revision: str | None = None) -> Given:
     Raises:
         FairnessError: the folder, file or model does not exist or cannot be read.
     """
-    from fairness_pipeline.corpora.outcomes.table_files import FORMS, column_names
+    from fairness_pipeline.corpora.outcomes.table_files import FORMS, PACKED, column_names
     from fairness_pipeline.models.pretrained import is_path
 
     if what.startswith(("http://", "https://")):
@@ -69,7 +68,7 @@ def look_at(what: str, revision: str | None = None) -> Given:
     if path.is_file():
         return Given("file", str(path.resolve()), columns=column_names(path))
     if (
-        path.with_suffix("" if path.suffix in _LOSSLESS else path.suffix).suffix in FORMS
+        what.endswith((*FORMS, *(form + packed for form in FORMS for packed in PACKED)))
         or is_path(what)
         or not what.strip()
     ):

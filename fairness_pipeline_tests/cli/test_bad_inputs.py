@@ -99,7 +99,7 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("audit http://user:pw@host/v1", 1, "an address that carries a key or password"),
     ("audit ftp://host/v1", 1, "there is no such folder or file"),
     ("audit folder", 1, "expected a model as save_pretrained writes it, found no config.json"),
-    ("audit notes.txt", 1, "expected a folder, or a file that ends in .csv, .tsv, .jsonl"),
+    ("audit notes.txt", 1, "expected a table that ends in .csv, .tsv, .jsonl"),
     ("audit empty.csv", 1, "empty.csv: expected a file with named columns, found an empty one"),
     ("audit other.csv", 1, "a file with the columns a, b, which no study audits"),
     ("audit semicolons.csv", 1, "are its columns separated by commas"),
