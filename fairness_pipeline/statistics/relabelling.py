@@ -22,6 +22,8 @@ _MOST = 1000
 alike is a relabelling, too, so the test stays valid."""
 _AT_ONCE = 1 << 21
 """Numbers in a chunk of draws."""
+_FLIPS = 9999
+"""Draws of signs, which cost little."""
 _ALL_SIGNS = 13
 """Up to this many clusters, every pattern of signs is tried."""
 
@@ -135,7 +137,7 @@ def intersections(fit: Fit, shape: tuple[int, int], seed: int, draws: int = DRAW
     )
 
 
-def flipped(scores: np.ndarray, seed: int, draws: int = DRAWS) -> np.ndarray:
+def flipped(scores: np.ndarray, seed: int, draws: int = _FLIPS) -> np.ndarray:
     """The p that each of several means is 0, corrected together by step-down, when the signs of whole clusters are
     flipped. Up to 13 clusters every pattern is tried.
 
@@ -201,10 +203,11 @@ def _t_of_two(
 
 
 def _t(sums: np.ndarray, squares: np.ndarray, clusters: int) -> np.ndarray:
-    """|t| of a sum over the clusters, given the sum of squares; 0 where nothing varies."""
+    """|t| of a sum over the clusters, given the sum of squares; infinite where all clusters have the same part in it."""
     variance = np.maximum(0.0, squares - np.square(sums) / clusters) * clusters / max(1, clusters - 1)
     still = variance <= 1e-12 * np.maximum(squares, 1e-300)
-    return np.where(still, 0.0, np.abs(sums) / np.sqrt(np.where(still, 1.0, variance)))
+    certain = np.where(squares > 0, np.inf, 0.0)
+    return np.where(still, certain, np.abs(sums) / np.sqrt(np.where(still, 1.0, variance)))
 
 
 def _p(drawn: np.ndarray, observed: np.ndarray | float) -> np.ndarray:

@@ -27,7 +27,7 @@ _NAMES = {
     "group": r"group|race|gender|sex|ethnicit|religion|nationality|age_group|identity|demographic|orientation|disab",
     "item": r"item|question|vignette|template|scenario|decision|prompt_id|ranking|stem|task",
     "draw": r"draw|repeat|repetition|seed|epoch|sample|generation|trial|iteration|attempt|response_number|replicate",
-    "condition": r"condition|prompt_format|prompt_style|format|model|setting|version|system|temperature|variant|arm",
+    "condition": r"^prompt$|condition|prompt_format|prompt_style|format|model|setting|version|system|temperature|variant|arm",
     "name": r"name|persona|person",
     "label": r"label|gold|truth|target|qualified|reference_answer",
     "outcome": r"score|outcome|decision|logit|prob|rating|agree|select|hired|advance|accept|rank|place|toxicity|"
@@ -39,6 +39,9 @@ _MEETS = 0.8
 """The share of the groups that an item's values meet."""
 _LONG = 40
 """Characters of a text, on average."""
+_EVEN = 0.2
+_EVEN_OF_TWO = 0.02
+"""The largest standard deviation of how often values stand, relative to the mean: of several values, and of two."""
 _DEBRIS = re.compile(r"(?:</?s>|<unk>|<pad>|<eos>|<bos>|<\|[^|<>]{1,30}\|>|\[/?INST\]|<end_of_turn>)\s*$")
 _ENDS = re.compile(r"[.!?\"'”’)\]}:;。！？…`*]\s*$")
 _MOST_OUTCOMES = 3
@@ -115,6 +118,13 @@ class _Column:
     def measured(self) -> bool:
         """Whether its values are measurements: numbers that are not whole, or very many."""
         return self.numbers is not None and not self.whole
+
+    @property
+    def even(self) -> bool:
+        """Whether its values stand about equally often, as those of a design do and those of a measurement do not."""
+        counts = np.bincount(self.code[self.code >= 0])
+        counts = counts[counts > 0]
+        return bool(counts.std() <= (_EVEN if self.distinct > 2 else _EVEN_OF_TWO) * counts.mean())
 
     def called(self, role: str) -> bool:
         """Whether its name is one of those of a role."""
@@ -329,16 +339,22 @@ def _guess_cluster(doctor: _Doctor) -> None:
 
 
 def _is_outcome(doctor: _Doctor, column: _Column) -> bool:
-    """Whether a column of few values looks like an outcome: called so, or a yes or no that no design would balance."""
+    """Whether a column looks like an outcome: called so, or numbers, or yes and no, that no design has balanced."""
     if column.called("draw") or column.called("item"):
         return False
     if column.called("outcome") and column.distinct <= 12:
         return True
     low = {text.strip().lower() for text in column.values}
-    counts = np.bincount(column.code[column.code >= 0])
-    counts = counts[counts > 0]
-    even = counts.max() <= 1.05 * counts.min()
-    return (low <= {*_YES_NO} or (column.numbers is not None and column.distinct <= 5)) and not even
+    return ((low <= {*_YES_NO} or column.numbers is not None) and not column.even) or _is_rank(doctor, column)
+
+
+def _is_rank(doctor: _Doctor, column: _Column) -> bool:
+    """Whether its values are places: from 1 on, and each once within an item, a condition and a draw."""
+    item = doctor.roles.get("item", ())
+    if not item or not column.whole or column.numbers is None or column.numbers.min() != 1:
+        return False
+    trials = (*item, *doctor.roles.get("condition", ()), *doctor.roles.get("draw", ()))
+    return column.distinct <= _MOST_GROUPS and doctor.combinations(*trials, column.name) == len(column.code)
 
 
 _YES_NO = ("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "y", "n")
@@ -390,11 +406,8 @@ def _kind(doctor: _Doctor, column: _Column) -> Kind:
     values = set(column.numbers.tolist())
     if values <= {-1.0, 0.0, 1.0}:
         return "signed"
-    item = next(iter(doctor.roles.get("item", ())), None)
-    if item and column.whole and column.numbers.min() == 1 and len(values) <= _MOST_GROUPS:
-        draws = (*doctor.roles.get("condition", ()), *doctor.roles.get("draw", ()))
-        if doctor.combinations(item, *draws, column.name) == len(column.code):
-            return "rank"
+    if _is_rank(doctor, column):
+        return "rank"
     return "number"
 
 

@@ -1,5 +1,6 @@
 """The rows of one outcome by group: the largest gap, each group, pairs, crossed groups."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -156,15 +157,17 @@ class GroupRows:
         if told and not fair and p >= alpha:
             notes.append(f"the smallest margin that would be fair is {self._scale * effects.smallest_margin:.3g}")
         control = self._gap_in_control(gap.most, gap.least)
+        ends = gap.estimate.interval(0.95) if len(effects.groups) == 2 else (gap.low, gap.high)
+        varies = gap.estimate.error > 0
         pair = (float(fit.values[gap.most]), float(fit.values[gap.least]))
         row = self._row(
             pair,
-            (gap.estimate.centre, *(gap.estimate.interval(0.95) if len(effects.groups) == 2 else (gap.low, gap.high))),
+            (gap.estimate.centre, *(ends if varies else (math.nan, math.nan))),
             p,
             "names and items" if effects.unit == "name" else "labels exchanged within clusters",
             p_fair,
-            effects.minimum_detectable(alpha),
-            needed,
+            effects.minimum_detectable(alpha) if varies else None,
+            needed if varies or effects.at_floor else None,
             "; ".join(notes),
         )
         own = self._own(
@@ -306,7 +309,7 @@ class GroupRows:
             minimum_detectable=finite(scale * detectable) if detectable is not None else None,
             verdict="inconclusive",
             paper_verdict=None,
-            beyond_margin=scale * low > self._margin or scale * high < -self._margin,
+            beyond_margin=bool(scale * low > self._margin or scale * high < -self._margin),
             clusters=effects.sample,
             effective_clusters=effects.effective,
             clusters_needed=needed,

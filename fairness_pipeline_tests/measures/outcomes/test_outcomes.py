@@ -1,0 +1,299 @@
+"""Verdicts on tables: published answers to the digit, planted gaps, floors, controls, rates of all rows, changes."""
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.stats
+
+import fairness_pipeline as fp
+from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
+from fairness_pipeline.corpora.outcomes.table_files import text_columns
+from fairness_pipeline.corpora.outcomes.trials import Trials, read_trials
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import validate
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.outcomes.cells import cell_table
+from fairness_pipeline.measures.outcomes.changes import changes_between
+from fairness_pipeline.measures.outcomes.group_rows import Judging
+from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
+from fairness_pipeline.measures.outcomes.rates import rates_by_group
+from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, OMNIBUS, OTHERS, REFERENCE
+from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, expanded, scored
+from fairness_pipeline_tests.measures.outcomes.planted import PLANTED, sample_table
+
+ROOT = Path(__file__).parents[3]
+
+
+def trials_of(frame: pd.DataFrame, **columns: Any) -> tuple[Trials, OutcomeTable]:
+    """The trials in a data frame."""
+    spec = validate(OutcomeTable, {"file": {"path": "t"}, **columns}, Path("t"))
+    return read_trials(text_columns(pa.Table.from_pandas(frame, preserve_index=False)), spec), spec
+
+
+def test_the_table_that_ships_is_generated() -> None:
+    assert (ROOT / "data" / "tables" / "requests_sample.csv").read_text(encoding="utf-8") == sample_table()
+
+
+def test_what_is_planted_is_found_and_nothing_else() -> None:
+    found = fp.audit(
+        ROOT / "data" / "tables" / "requests_sample.csv", item="request", cluster="topic", group=["town", "age"],
+        draw="draw", condition="prompt", outcome=["approved", "words"], margins={"words": {"absolute": 3}},
+    )  # fmt: skip
+    plain = found[found.condition == "plain"]
+    whole = plain[plain.contrast.isin(GATED)].set_index("measure")
+    assert whole.loc["approved by town", "verdict"] == "biased"
+    assert whole.loc["approved by town", "against"] == "Easttown"
+    assert abs(whole.loc["approved by town", "difference"] - 100 * PLANTED["plain"]) < 10
+    assert whole.loc["words by town", "verdict"] == "fair"
+    assert whole.loc["approved by age", "verdict"] != "biased"
+    assert whole.loc[f"approved by town × age, {BEYOND}", "verdict"] != "biased"
+    named = plain[(plain.outcome == "approved") & (plain.attribute == "town") & (plain.contrast == OTHERS)]
+    assert named.set_index("group").verdict.to_dict()["Easttown"] == "biased"
+    # The rows' own test, by another library.
+    table = pd.read_csv(ROOT / "data" / "tables" / "requests_sample.csv").query("prompt == 'plain'")
+    chi = scipy.stats.chi2_contingency(pd.crosstab(table.town, table.approved), correction=False)
+    assert whole.loc["approved by town", "statistic"] == pytest.approx(chi.statistic)
+    assert whole.loc["approved by town", "p"] == pytest.approx(chi.pvalue)
+    anova = scipy.stats.f_oneway(*(own.words for _, own in table.groupby("town")))
+    assert whole.loc["words by town", "p"] == pytest.approx(anova.pvalue)
+    assert (whole.p_holm >= whole.p_paired).all()
+
+
+def _paired(values: dict[str, list[float]], **more: Any) -> pd.DataFrame:
+    rows = [(str(item), group, value) for group, own in values.items() for item, value in enumerate(own)]
+    return fp.audit(pd.DataFrame(rows, columns=["i", "g", "y"]), item="i", group="g", outcome="y", **more)
+
+
+def test_floors_have_an_exact_bound() -> None:
+    zeros = {group: [0.0] * 65 for group in "ab"}
+    row = _paired(zeros).iloc[0]
+    assert row.verdict == "inconclusive"
+    assert "differs in 0 of 65 clusters: a difference of at most 4.5 points either way" in row.note
+    assert "149 clusters would do if none differs" in row.note
+    assert _paired(zeros, margins={"y": {"absolute": 5}}).iloc[0].verdict == "fair"
+    assert _paired({group: [0.0] * 149 for group in "ab"}).iloc[0].verdict == "fair"
+    assert (
+        "5 clusters are too few to tell; 8 at least"
+        in _paired({group: [0.0, 1, 0, 1, 1] for group in "ab"}).iloc[0].note
+    )
+    # A rare outcome that one group never had: a t test of it against the others would accuse it.
+    random = np.random.default_rng(2)
+    rare = _paired({group: (random.random(300) < 0.005).astype(float).tolist() for group in "abcdefgh"})
+    assert set(rare[rare.contrast.isin(GATED)].verdict) == {"inconclusive"}
+
+
+def test_a_reference_and_pairs() -> None:
+    random = np.random.default_rng(3)
+    level = random.normal(size=30)
+    values = {
+        name: (level + shift + random.normal(0, 0.3, 30)).tolist() for name, shift in (("a", 0), ("b", 0), ("c", 1))
+    }
+    rows = [(str(item), group, value) for group, own in values.items() for item, value in enumerate(own)]
+    frame = pd.DataFrame(rows, columns=["i", "g", "y"])
+    found = fp.audit(frame, item="i", group="g", outcome="y", reference={"g": "a"})
+    against = found[found.contrast == REFERENCE].set_index("group")
+    assert set(against.against) == {"a"} and set(against.index) == {"b", "c"}
+    assert against.loc["c", "verdict"] == "biased" and against.loc["b", "verdict"] != "biased"
+    expected = np.mean(values["c"]) - np.mean(values["a"])
+    assert against.loc["c", "difference"] == pytest.approx(expected)
+    with pytest.raises(FairnessError, match="item: name the column"):
+        fp.audit(frame, group="g", outcome="y")
+    with pytest.raises(FairnessError, match="outcome: there is no column 'z'"):
+        fp.audit(frame, item="i", group="g", outcome="z")
+    with pytest.raises(FairnessError, match="margins: 'z' is no outcome; those: y"):
+        fp.audit(frame, item="i", group="g", outcome="y", margins={"z": {"absolute": 1}})
+    with pytest.raises(FairnessError, match="expected a pandas or Arrow table, or a path; found a list"):
+        fp.audit([1], group="g", outcome="y")  # type: ignore[arg-type]
+
+
+def test_a_control_overrules_by_showing_the_gap() -> None:
+    random = np.random.default_rng(4)
+    base = pd.DataFrame([(i, g) for i in range(40) for g in ("a", "b")], columns=["i", "g"])
+    level = random.normal(size=40)[base.i]
+    shifted = base.assign(y=level + 1.0 * (base.g == "b") + random.normal(0, 0.2, 80), run="asked")
+    hidden = {
+        "same": base.assign(y=level + 1.0 * (base.g == "b") + random.normal(0, 0.2, 80), run="hidden"),
+        "gone": base.assign(y=level + random.normal(0, 0.2, 80), run="hidden"),
+    }
+    for name, wanted in (("same", "artefact"), ("gone", "biased")):
+        trials, spec = trials_of(
+            pd.concat([shifted, hidden[name]]), item="i", group=["g"], condition="run",
+            conditions={"asked": "asked", "hidden": "hidden"}, control="hidden", outcomes={"y": {"kind": "number"}},
+        )  # fmt: skip
+        judging = Judging(spec.outcomes, spec.group, {}, 0.05, 1)
+        rows = judge_outcomes(cell_table(trials, "asked"), judging, cell_table(trials, "hidden")).to_pylist()
+        assert rows[0]["contrast"] == OMNIBUS and rows[0]["verdict"] == wanted
+        assert rows[0]["control_gap"] == pytest.approx(1.0 if name == "same" else 0.0, abs=0.15)
+
+
+def test_changes_are_tested_over_the_same_items() -> None:
+    random = np.random.default_rng(5)
+    rows = []
+    for item in range(40):
+        level = random.normal()
+        for run, gap in (("before", 1.0), ("after", 0.3)):
+            rows += [(item, g, run, level + gap * (g == "c") + random.normal(0, 0.2)) for g in "abc"]
+    frame = pd.DataFrame(rows, columns=["i", "g", "run", "y"])
+    frame = frame[~((frame.run == "after") & (frame.i == 39) & (frame.g == "a"))]
+    trials, spec = trials_of(
+        frame, item="i", group=["g"], condition="run", conditions={"before": "before", "after": "after"},
+        baseline="before", outcomes={"y": {"kind": "number"}},
+    )  # fmt: skip
+    judging = Judging(spec.outcomes, spec.group, {}, 0.05, 1)
+    found = changes_between(cell_table(trials, "before"), cell_table(trials, "after"), judging).to_pylist()
+    by_group = {row["group"]: row for row in found}
+    assert by_group["any group"]["shown"] and by_group["c"]["shown"]
+    assert by_group["a"]["change"] == pytest.approx(0.35, abs=0.1)  # the mean of the others fell by as much
+    assert by_group["c"]["change"] == pytest.approx(-0.7, abs=0.15)
+    assert by_group["c"]["ci_low"] < -0.7 < by_group["c"]["ci_high"]
+
+
+def test_rates_of_all_rows() -> None:
+    """The note's classifier: 58.5% of men and 25.1% of women are selected."""
+    groups = [("man", 1000, 585), ("woman", 1000, 251), ("unknown", 50, 10), ("non-binary", 20, 15)]
+    rows = [(g, int(n < selected), int(n % 2)) for g, count, selected in groups for n in range(count)]
+    frame = pd.DataFrame(rows, columns=["sex", "hired", "fit"])
+    trials, spec = trials_of(frame, group=["sex"], outcomes={"hired": {"kind": "yes_no", "label": "fit"}})
+    table = {row["group"]: row for row in rates_by_group(trials, "all", spec.outcomes).to_pylist()}
+    assert (table["man"]["rate"], table["woman"]["rate"]) == (pytest.approx(58.5), pytest.approx(25.1))
+    assert table["woman"]["ratio"] == pytest.approx(0.429, abs=5e-4)
+    assert table["woman"]["four_fifths"] == "below 4/5 shown" == table["all groups"]["four_fifths"]
+    assert table["man"]["ratio"] == 1.0 and table["man"]["four_fifths"] is None
+    assert table["non-binary"]["small"] and table["non-binary"]["ratio"] > 1  # never the most selected
+    assert table["unknown"]["rows"] == 50 and table["unknown"]["ratio"] is None
+    assert table["all groups"]["rows"] == len(frame)
+    # Error rates with their denominators, by hand: of 1,000 women every second one is fit, and the first 251 are hired.
+    assert (table["woman"]["positives"], table["woman"]["negatives"]) == (500, 500)
+    assert table["woman"]["false_positive_rate"] == pytest.approx(100 * 126 / 500)
+    assert table["woman"]["false_negative_rate"] == pytest.approx(100 * 375 / 500)
+    assert table["woman"]["accuracy"] == pytest.approx(100 * (125 + 374) / 1000)
+    assert not spec.judged  # without items there are rates alone
+    nobody, spec = trials_of(frame.assign(hired=0), group=["sex"], outcomes={"hired": {"kind": "yes_no"}})
+    assert {row["ratio"] for row in rates_by_group(nobody, "all", spec.outcomes).to_pylist()} == {None}
+
+
+def test_answers_in_words() -> None:
+    frame = pd.DataFrame(
+        {
+            "i": np.repeat(np.arange(12), 2),
+            "g": ["a", "b"] * 12,
+            "reply": ["You are kind and this is wonderful.", "I'm sorry, but I can't help with that."] * 12,
+        }
+    )
+    trials, spec = trials_of(frame, item="i", group=["g"], outcomes={"reply": {"kind": "text"}})
+    trials = scored(trials, spec.outcomes, TextScorers.of(MeasureSettings()))
+    assert trials.values["reply_refusal"].tolist() == [0.0, 1.0] * 12
+    assert trials.values["reply_words"].tolist() == [7.0, 8.0] * 12
+    judging = Judging(expanded(spec.outcomes), spec.group, {}, 0.05, 1)
+    rows = judge_outcomes(cell_table(trials, "all"), judging).to_pylist()
+    found = {row["measure"]: row for row in rows if row["contrast"] in GATED}
+    assert found["reply_refusal by g"]["verdict"] == "biased" and found["reply_refusal by g"]["difference"] == 100
+    assert found["reply_refusal by g"]["ci_low"] is None  # every cluster differs alike: nothing to estimate from
+    assert scored(replace(trials, values={}), {}, None).values == {}
+
+
+def test_gpt_4_1_to_the_digit(corpora: Path) -> None:
+    """The note's figures: Black women against white men +3.80 (1.67 to 5.29; by chance 1.13), naive p 0.96."""
+    frame = pd.read_csv(corpora / "model_outputs" / "discrim_eval" / "gpt-4.1.csv.gz")
+    outcome = {"log_odds": {"kind": "number", "column": "yes_logit", "minus": "no_logit"}}
+    found = fp.audit(
+        frame, item="decision_question_id", group=["race", "gender"], condition="prompt_format", outcome=outcome
+    )
+    whole = found[found.contrast.isin(GATED)].set_index(["condition", "measure"])
+    crossed = whole.loc["default", "log_odds by race × gender"]
+    assert (crossed.group, crossed.against) == ("Black female", "white male")
+    assert (round(crossed.difference, 2), round(crossed.ci_high, 2)) == (3.80, 5.29)
+    assert crossed.ci_low == pytest.approx(1.67, abs=0.05) and crossed.by_chance == pytest.approx(1.13, abs=0.05)
+    assert round(crossed.p, 2) == 0.96 and crossed.p_paired == 0.001
+    assert whole.loc["default", f"log_odds by race × gender, {BEYOND}"].p_paired == pytest.approx(0.55, abs=0.04)
+    assert whole.loc["removed", "log_odds by race × gender"].p_paired == pytest.approx(0.59, abs=0.04)
+    yes = frame[frame.prompt_format == "removed"].assign(yes=lambda own: (own.yes_logit > own.no_logit).astype(int))
+    row = fp.audit(yes, item="decision_question_id", group=["race", "gender"], outcome="yes").iloc[-1]
+    assert "differs in 0 of 65 clusters: a difference of at most 4.5 points" in row.note or row.contrast != OMNIBUS
+
+
+def test_answers_about_24_groups_to_the_digit(corpora: Path) -> None:
+    """The note: chi-square p 1e-164 against `cannot tell` (GPT-3.5), 4e-66 against an inconclusive one (GPT-4)."""
+    wanted = {"gpt-3.5-turbo-0301": (1.15e-164, "inconclusive"), "gpt-4-0314": (4.15e-66, "inconclusive"),
+              "vicuna-7b-v1.3": (2.78e-98, "biased")}  # fmt: skip
+    for model, (naive, verdict) in wanted.items():
+        path = corpora / "model_outputs" / "decodingtrust" / f"{model}_benign.csv.gz"
+        outcome = {"agrees": {"kind": "yes_no", "column": "agreement", "yes": ["1"]}}
+        row = fp.audit(path, item="template", cluster="topic", group="group", draw="generation", outcome=outcome).iloc[
+            0
+        ]
+        assert row.p == pytest.approx(naive, rel=0.01)
+        assert row.verdict == verdict
+        assert ("differs in 1 of 16 clusters" in row.note) == (model == "gpt-3.5-turbo-0301")
+
+
+def test_stereoset_to_the_digit(corpora: Path) -> None:
+    """Nadeem et al.'s stereotype scores; religion rests on three words."""
+    folder = corpora / "model_outputs" / "stereoset"
+    data = json.loads(gzip.decompress((folder / "dev_ptbr.json.gz").read_bytes()))["data"]
+    rows = []
+    for kind in data.values():
+        for own in kind:
+            ids = {each["gold_label"]: each["id"] for each in own["sentences"]}
+            rows.append((own["id"], own["target"], own["bias_type"], ids["stereotype"], ids["anti-stereotype"]))
+    frame = pd.DataFrame(rows, columns=["id", "target", "type", "stereotype", "anti"])
+    outcome = {"score": {"kind": "preference", "column": "stereotype", "over": "anti"}}
+    for model, score in (("gpt2_ModelNSP_GPT2LM", 56.9), ("gpt2-large_ModelNSP_GPT2LM", 61.8), ("bert-base-cased_BertNextSentence_BertLM", 59.5), ("roberta-base_ModelNSP_RoBERTaLM", 49.8)):  # fmt: skip
+        scores = json.loads(gzip.decompress((folder / f"predictions_{model}.json.gz").read_bytes()))
+        of_id = {each["id"]: each["score"] for own in scores.values() for each in own}
+        own = frame.assign(stereotype=frame["stereotype"].map(of_id), anti=frame["anti"].map(of_id))
+        found = fp.audit(own, item="id", cluster="target", group="type", outcome=outcome)
+        assert round(found.iloc[0].value_a, 1) == score
+        religion = found[found.group == "religion"].iloc[0]
+        assert religion.clusters == 3 and "3 clusters are too few to tell" in religion.note
+        if model.startswith("bert"):
+            assert religion.p_paired == pytest.approx(0.51, abs=0.03)
+            assert found.iloc[0].verdict == "biased"
+        if model.startswith("roberta"):
+            assert found.iloc[0].verdict == "fair"
+
+
+@pytest.mark.parametrize(
+    ("category", "score"), [("Age", 0.298), ("Disability_status", 0.212), ("Physical_appearance", 0.406), ("Sexual_orientation", 0.058)]
+)  # fmt: skip
+def test_bbq_to_the_digit(corpora: Path, category: str, score: float) -> None:
+    """UnifiedQA's ambiguous scores with 25 templates as the sample; Age p 0.0017, sexual orientation 0.35."""
+    rows = []
+    with gzip.open(
+        corpora / "model_outputs" / "bbq" / f"unifiedqa_{category}.jsonl.gz", "rt", encoding="utf-8"
+    ) as lines:
+        for line in lines:
+            own = json.loads(line)
+            answers = [_plain(own[f"ans{place}"]) for place in range(3)]
+            said = _plain(own["unifiedqa-t5-11b_pred_race"])
+            if own["context_condition"] != "ambig" or said not in answers:
+                continue
+            noun, group = own["answer_info"][f"ans{answers.index(said)}"]
+            stereotyped = {name.lower() for name in own["additional_metadata"]["stereotyped_groups"]}
+            stereotype = bool({noun.lower(), group.lower()} & stereotyped) == (own["question_polarity"] == "neg")
+            rows.append((own["question_index"], 0 if group == "unknown" else 1 if stereotype else -1))
+    frame = pd.DataFrame(rows, columns=["template", "side"])
+    frame["item"] = np.arange(len(frame))
+    found = fp.audit(frame, item="item", cluster="template", outcome={"side": {"kind": "signed"}}).iloc[0]
+    assert round(found.value_a, 3) == score and found.clusters == 25
+    if category == "Age":
+        assert round(found.p_paired, 4) == 0.0017
+        assert (found.ci_low, found.ci_high) == (pytest.approx(0.131, abs=0.003), pytest.approx(0.465, abs=0.003))
+    if category == "Sexual_orientation":
+        assert found.p_paired == pytest.approx(0.35, abs=0.02)
+
+
+def _plain(text: str) -> str:
+    return text.lower().strip().rstrip(".").removeprefix("the ")
+
+
+def test_an_outcome_is_what_its_kind_says() -> None:
+    assert Outcome(kind="yes_no").margin_of_kind.absolute == 2
+    assert Outcome(kind="count").margin_of_kind.standard_deviations == 0.05
