@@ -99,12 +99,20 @@ def put(path: Path, document: dict[str, Any], schema: type[Specification], name:
         temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
-def check_free(file: Path, taken: Collection[str], profile: str) -> None:
-    """Raises FairnessError if the `file` that `audit` wrote has a name that the profile uses for something else."""
-    if file.stem in taken:
+def check_free(file: Path, taken: Collection[str], profile: str, name: str | None = None) -> None:
+    """Raises FairnessError if what `audit` wrote has a name that the profile uses for something else.
+
+    Args:
+        file: The file that `audit` wrote.
+        taken: The names that the profile uses.
+        profile: The profile.
+        name: The name of what was given, if that is not the file's stem.
+    """
+    name = name or file.stem
+    if name in taken:
         raise FairnessError(
-            f"{file}: '{file.stem}' was given to 'audit', and the profile has another of this name; rename one, or "
-            f"remove it: fairness-pipeline forget {file.stem} --profile {profile}"
+            f"{file}: '{name}' was given to 'audit', and the profile has another of this name; rename one, or "
+            f"remove it: fairness-pipeline forget {name} --profile {profile}"
         )
 
 

@@ -203,7 +203,7 @@ def _t_of_two(
 
 
 def _t(sums: np.ndarray, squares: np.ndarray, clusters: int) -> np.ndarray:
-    """|t| of a sum over the clusters, given the sum of squares; infinite where all clusters have the same part in it."""
+    """|t| of a sum over the clusters, given the sum of squares; infinite where every cluster has the same part."""
     variance = np.maximum(0.0, squares - np.square(sums) / clusters) * clusters / max(1, clusters - 1)
     still = variance <= 1e-12 * np.maximum(squares, 1e-300)
     certain = np.where(squares > 0, np.inf, 0.0)

@@ -19,8 +19,8 @@ from fairness_pipeline.workspace.lake import FORMAT, IMPORTS, Format, Lake, fing
 
 _BY_HAND = "scores"
 """The folder into which users may put files themselves, which then have no seal."""
-_ABOUT = "model.yaml"
-"""Lies beside imported answers, and is none."""
+_ABOUT = ("model.yaml", "table.yaml")
+"""Lie beside imported answers and tables, and are none."""
 _SEAL = ".{}.import.json"
 _AGAIN = "import the file again, or restore it from a copy"
 
@@ -88,7 +88,7 @@ def is_imported(file: Path) -> bool:
 
 def imported_files(folder: Path) -> list[Path]:
     """The files that were imported into a folder, also those of which only the seal is left."""
-    names = {path.name for path in folder.glob("[!.]*") if not path.is_dir() and path.name != _ABOUT}
+    names = {path.name for path in folder.glob("[!.]*") if not path.is_dir() and path.name not in _ABOUT}
     ending = _SEAL.removeprefix(".{}")
     names |= {path.name.removeprefix(".").removesuffix(ending) for path in folder.glob(_SEAL.format("*"))}
     return [folder / name for name in sorted(names)]

@@ -27,7 +27,7 @@ _NAMES = {
     "group": r"group|race|gender|sex|ethnicit|religion|nationality|age_group|identity|demographic|orientation|disab",
     "item": r"item|question|vignette|template|scenario|decision|prompt_id|ranking|stem|task",
     "draw": r"draw|repeat|repetition|seed|epoch|sample|generation|trial|iteration|attempt|response_number|replicate",
-    "condition": r"^prompt$|condition|prompt_format|prompt_style|format|model|setting|version|system|temperature|variant|arm",
+    "condition": r"^prompt$|condition|format|prompt_style|model|setting|version|system|temperature|variant|arm",
     "name": r"name|persona|person",
     "label": r"label|gold|truth|target|qualified|reference_answer",
     "outcome": r"score|outcome|decision|logit|prob|rating|agree|select|hired|advance|accept|rank|place|toxicity|"

@@ -38,9 +38,10 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     read_trials(diagnosis.table, specification, path)
     for line in diagnosis.shows():
         print(line, file=sys.stderr)
-    target = part.file_of(name, form_of(path) + (path.suffix if path.suffix in PACKED else ""))
-    known = part.given.get(name)
+    target = part.place_of(name) / f"{name}{form_of(path)}{path.suffix if path.suffix in PACKED else ''}"
+    known = [part.given_file(name)] if name in part.given else []
     document = {"file": {"path": target.name}, **diagnosis.document}
-    put(part.given_table(name), document, OutcomeTable, name, part.project.name)
-    import_file(path, target, part.project.workspace, f"the table '{name}'", [known] if known else [])
-    return f"'{name}': {diagnosis.table.num_rows:,} rows in {target}; what its columns are: {part.given_table(name)}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    put(part.about(name), document, OutcomeTable, name, part.project.name)
+    import_file(path, target, part.project.workspace, f"the table '{name}'", known)
+    return f"'{name}': {diagnosis.table.num_rows:,} rows in {target}; what its columns are: {part.about(name)}"

@@ -7,7 +7,6 @@ from typing import Any
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, OutcomeTable
-from fairness_pipeline.corpora.outcomes.table_files import PACKED
 from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load, read_yaml
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
@@ -18,8 +17,8 @@ from fairness_pipeline.workspace.imports import imported_file, imported_files
 from fairness_pipeline.workspace.lake import Key
 
 NAME = "outcomes"
-_FILES, _TABLES = "trials", "outcome_tables"
-"""Folders of the workspace: the files of tables given to `audit`, and what their columns are."""
+_GIVEN, _ABOUT = "trials", "table.yaml"
+"""The folder of the workspace with a folder for each table given to `audit`, and what its columns are."""
 
 
 class Outcomes(Specification):
@@ -69,11 +68,11 @@ class OutcomesPart(Part[Outcomes]):
             self.tables[key] = changed(OutcomeTable, (NAME, "tables", key), declared, changes, path, project.path)
             self._folders[key] = path.parent
         self._given: dict[str, Path] = {}
-        kept = {self._stem(file): file for file in imported_files(project.workspace / _FILES)}
-        for path in sorted((project.workspace / _TABLES).glob("*.yaml")):
-            check_free(path, self.tables, project.name)
-            self.tables[path.stem] = load(OutcomeTable, path)
-            self._given[path.stem] = kept.get(path.stem, self.file_of(path.stem, ".csv"))
+        for path in sorted((project.workspace / _GIVEN).glob(f"*/{_ABOUT}")):
+            name = path.parent.name
+            check_free(path, self.tables, project.name, name)
+            self.tables[name] = load(OutcomeTable, path)
+            self._given[name] = path.parent
         self.subjects: Mapping[str, Subject] = {key: TrialTable(own) for key, own in self.tables.items()}
         conditions = dict.fromkeys(name for own in self.tables.values() for name in own.condition_keys)
         self.axes = {"table": list(self.tables), "condition": list(conditions)}
@@ -102,7 +101,7 @@ class OutcomesPart(Part[Outcomes]):
 
     @property
     def given(self) -> dict[str, Path]:
-        """The files of tables given to `audit`."""
+        """The folders of tables given to `audit`."""
         return self._given
 
     # What the study itself asks
@@ -137,18 +136,20 @@ class OutcomesPart(Part[Outcomes]):
             FairnessError: it is missing, or is not what was declared or given.
         """
         if table in self._given:
-            file = imported_file(self._given[table], self.project.workspace)
+            file = imported_file(self.given_file(table), self.project.workspace)
             assert file is not None
             return file
         return file_as_declared(self.tables[table].file, self._folders[table])
 
-    def given_table(self, table: str) -> Path:
-        """Where the YAML file of a table lies that was given to `audit`."""
-        return self.project.workspace / _TABLES / f"{table}.yaml"
+    def given_file(self, table: str) -> Path:
+        """The file of a table that was given to `audit`."""
+        kept = imported_files(self._given[table])
+        return kept[0] if kept else self.place_of(table) / f"{table}.csv"
 
-    def file_of(self, table: str, form: str) -> Path:
-        """Where the file of a table lies that was given to `audit`."""
-        return self.project.workspace / _FILES / f"{table}{form}"
+    def place_of(self, table: str) -> Path:
+        """The folder of a table that is given to `audit`."""
+        return self.project.workspace / _GIVEN / table
 
-    def _stem(self, file: Path) -> str:
-        return file.with_suffix("").stem if file.suffix in PACKED else file.stem
+    def about(self, table: str) -> Path:
+        """The file that says what the columns of a table are that is given to `audit`."""
+        return self.place_of(table) / _ABOUT
