@@ -8,6 +8,7 @@ below the t test of the group with the largest effect. (The smallest p of any gr
 draws through where one group's spread was tripled; this lets 5 to 8%, with the same power.)
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -81,8 +82,8 @@ def relabel(fit: Fit, first: np.ndarray, second: np.ndarray, seed: int, draws: i
         np.maximum(_p(largest, np.abs(total)), single),
         np.maximum(_p(most, observed), fit.errors(of_two(first, second, count)).p),
         float(np.median(ranges)),
-        float(np.quantile(most_others, 0.95)),
-        float(np.quantile(most, 0.95)),
+        _reach(most_others),
+        _reach(most),
     )
 
 
@@ -208,6 +209,11 @@ def _t(sums: np.ndarray, squares: np.ndarray, clusters: int) -> np.ndarray:
     still = variance <= 1e-12 * np.maximum(squares, 1e-300)
     certain = np.where(squares > 0, np.inf, 0.0)
     return np.where(still, certain, np.abs(sums) / np.sqrt(np.where(still, 1.0, variance)))
+
+
+def _reach(largest: np.ndarray) -> float:
+    """The largest |t| that 95% of the draws stay at or below."""
+    return float(np.sort(largest)[math.ceil(0.95 * len(largest)) - 1])
 
 
 def _p(drawn: np.ndarray, observed: np.ndarray | float) -> np.ndarray:
