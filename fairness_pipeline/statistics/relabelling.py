@@ -4,8 +4,8 @@ If the groups do not differ, the k scores of a cluster (`groups.Fit.scores`) may
 that exchanges within items, takes clusters for more than they are; a t test of one group against the others fails where
 an outcome is rare (docs/outcomes.md). Every p here has a second guard, without which a group that merely varies more
 than the others is accused: it is never below that of the contrast's own t test, and that of all groups together never
-below the t test of the group with the largest effect. (The smallest p of any group, tried before, let 9 to 14% of
-draws through where one group's spread was tripled; this lets 5 to 8%, with the same power.)
+below the t test of the group with the largest effect. (The smallest p of any group, tried before, let 8 to 13% of
+draws through where one group's spread was tripled; this lets 5 to 10%, with the same power.)
 """
 
 import math

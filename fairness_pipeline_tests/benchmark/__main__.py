@@ -34,6 +34,7 @@ from fairness_pipeline_tests.benchmark.endpoints import endpoints
 from fairness_pipeline_tests.benchmark.engines import locks, ray
 from fairness_pipeline_tests.benchmark.gpu import gpu
 from fairness_pipeline_tests.benchmark.language import generation, language_models
+from fairness_pipeline_tests.benchmark.outcomes import outcomes
 from fairness_pipeline_tests.benchmark.page import RESULTS, document, with_gpu
 from fairness_pipeline_tests.benchmark.sentiment import equity
 from fairness_pipeline_tests.benchmark.shared import ROOT, Ratio
@@ -46,7 +47,7 @@ PARTS = {
     "pairs": pairs, "measures": measures, "vader": vader, "worth": worth, "permutation": permutation, "cores": cores,
     "bleu": bleu, "retrieval": retrieval, "decoding": decoding, "training": training, "disentanglement": disentanglement,
     "generation": generation, "classifiers": classifiers, "language_models": language_models, "equity": equity,
-    "truth_inference": truth_inference, "endpoints": endpoints, "ray": ray, "locks": locks,
+    "truth_inference": truth_inference, "outcomes": outcomes, "endpoints": endpoints, "ray": ray, "locks": locks,
 }  # fmt: skip
 """Ratios."""
 FIGURES: dict[str, Callable[[], Any]] = {

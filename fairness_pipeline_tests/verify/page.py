@@ -9,6 +9,7 @@ from fairness_pipeline_tests.verify.shared import (
     ANNOTATORS,
     DIALOGUES,
     LANGUAGE,
+    OUTCOMES,
     ROOT,
     SEEDS,
     SENTIMENT,
@@ -110,8 +111,28 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Cla
         "| claim | outcome | figures |",
         "| --- | --- | --- |",
         *(f"| {claim} | {WORDS[held]} | {figures} |" for claim, held, figures in verdicts[ANNOTATORS]),
+        "",
+        *of_outcomes(verdicts[OUTCOMES]),
     ]
     (ROOT / "docs" / "verification.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def of_outcomes(claims: list[Claim]) -> list[str]:
+    """The section on study 6.
+
+    Args:
+        claims: What is claimed, and whether it holds.
+    """
+    return [
+        "## Study 6: outcomes by group",
+        "",
+        "Simulated tables and published answers of five models (`FAIRNESS_CORPORA`), whose groups are known not to differ, or",
+        f"to differ by what was planted; run by itself with `make verify STUDY={OUTCOMES}`.",
+        "",
+        "| claim | outcome | figures |",
+        "| --- | --- | --- |",
+        *(f"| {claim} | {WORDS[held]} | {figures} |" for claim, held, figures in claims),
+    ]
 
 
 def write_storm(outcomes: dict[str, dict[str, Any]], claims: list[Claim]) -> None:

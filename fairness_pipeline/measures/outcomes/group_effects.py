@@ -32,6 +32,10 @@ FEWEST_NAMES = 5
 """With fewer names a group nothing is told."""
 
 
+_LEVEL = 0.05
+"""Of the intervals."""
+
+
 @dataclass(frozen=True)
 class GroupEffects:
     """The groups' effects on one outcome, tested.
@@ -151,13 +155,15 @@ class GroupEffects:
         return self._named.errors(contrasts) if self._named else self.fit.errors(contrasts)
 
     def intervals(self, kind: Literal["others", "contrasts"]) -> list[tuple[float, float, float]]:
-        """Each contrast with its 95% interval, which holds for all of them together."""
+        """Each contrast with its 95% interval, which holds for all of them together, and holds 0 if its test does not
+        reject it."""
         count = len(self.groups)
         own = each_against_others(count) if kind == "others" else of_two(self.first, self.second, count)
-        reach = self._reach(kind, len(own))
+        reach, p_values = self._reach(kind, len(own)), self.others if kind == "others" else self.contrasts
         found = []
-        for estimate in self.errors(own).estimates():
+        for estimate, p in zip(self.errors(own).estimates(), p_values, strict=True):
             wide = max(reach, quantile(0.975, estimate.freedom)) * estimate.error
+            wide = max(wide, abs(estimate.centre)) if p >= _LEVEL else wide
             found.append((estimate.centre, estimate.centre - wide, estimate.centre + wide))
         return found
 
@@ -169,8 +175,9 @@ class GroupEffects:
 
     @cached_property
     def gap(self) -> LargestGap:
-        """The largest gap between two groups."""
-        return largest_gap(self, self._reach("contrasts", len(self.first)))
+        """The largest gap between two groups; its interval holds 0 if no group is shown to differ."""
+        gap = largest_gap(self, self._reach("contrasts", len(self.first)))
+        return gap._replace(low=0.0) if self.omnibus >= _LEVEL else gap
 
     @property
     def effects(self) -> np.ndarray:

@@ -517,7 +517,7 @@ def _pictures(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> Pictur
         classifier_debiasing_effects, saliency, balance_rates,
     ),
     arrows=(classifier_fairness, classifier_debiasing_effects, saliency, balance_rates),
-    code_version="4",
+    code_version="5",
     libraries=LIBRARIES,
     show=drawn(STUDY, _pictures),
 )  # fmt: skip
