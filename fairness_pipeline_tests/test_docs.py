@@ -20,6 +20,7 @@ from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.conftest import TINY, write_small_audit, write_yaml
 from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.measures.outcomes.planted import sample_table
 from fairness_pipeline_tests.models.classifiers.tiny import told_by_a_word
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 
@@ -137,6 +138,9 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     tables = "tickets.csv", "labels.csv", "raters.csv", "ticket_texts.jsonl"
     own = ("/models/our-bot", "my-model"), ("./my-model", "my-model"), *((f"/data/{name}", name) for name in tables)
     write_tickets(tmp_path / "tickets.csv")
+    towns = {"Northtown": "white", "Southtown": "Black", "Easttown": "Asian"}
+    decisions = re.sub("|".join(towns), lambda found: towns[found.group()], sample_table())
+    (tmp_path / "decisions.csv").write_text(decisions, encoding="utf-8")
     write_labels(tmp_path)
     return {text: str(tmp_path / name) for text, name in own}
 

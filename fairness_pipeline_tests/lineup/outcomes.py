@@ -71,11 +71,20 @@ def systems() -> Iterator[System]:
     }
     guilty: dict[str, tuple[dict[str, Any], float]] = {
         "one of eight groups approved 20 points more": ({"planted": 0.2}, 0.9),
-        "one of two groups approved 10 points more": ({"groups": 2, "planted": 0.1, "by_cluster": 0.5}, 0.8),
-        "one of 24 groups approved 20 points more": ({"groups": 24, "planted": 0.2}, 0.8),
-        "one of eight groups approved 10 points more": ({"planted": 0.1, "by_cluster": 0.5}, 0.7),
+        "one of eight groups approved 10 points more": ({"planted": 0.1, "by_cluster": 0.5}, 0.5),
+        "one of eight groups approved 20 points less": ({"planted": -0.2}, 0.9),
+        "one of two groups approved 10 points more": ({"groups": 2, "planted": 0.1, "by_cluster": 0.5}, 0.6),
+        "one of 24 groups approved 20 points more": ({"groups": 24, "planted": 0.2}, 0.7),
+        "20 points more, topics of unequal size, a fifth missing": (
+            {"planted": 0.2, "unequal": True, "missing": 0.2},
+            0.7,
+        ),
         "ten names a group, one group approved 20 points more": (
             {"groups": 4, "names": 10, "by_name": 0.05, "items": 1, "planted": 0.2},
+            0.8,
+        ),
+        "twenty names a group, one of two approved 20 points more": (
+            {"groups": 2, "names": 20, "by_name": 0.05, "items": 1, "planted": 0.2},
             0.8,
         ),
     }

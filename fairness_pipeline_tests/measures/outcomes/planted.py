@@ -86,7 +86,7 @@ def simulated(
     own = np.repeat((scale * noise)[cluster][:, :, None], each, axis=2)
     name_effect = random.normal(0.0, by_name, (groups, each))
     added = np.zeros((clusters, groups))
-    added[:, 0] = random.uniform(0.0, 2 * planted, clusters) if planted else 0.0
+    added[:, 0] = random.uniform(*sorted((0.0, 2 * planted)), clusters) if planted else 0.0
     if rate is None:
         level = random.normal(size=count)[:, None, None]
         value = (
