@@ -233,7 +233,7 @@ def coverage() -> dict[str, Any]:
             effects = effects_of(cells._replace(value=cells.value + truth[cells.group]), repeat)
             true = pairs(len(truth)) @ truth
             inside = [
-                low <= value <= high for value, (_, low, high) in zip(true, effects.intervals("contrasts"), strict=True)
+                own.low <= value <= own.high for value, own in zip(true, effects.intervals("contrasts"), strict=True)
             ]
             low, high = effects.errors(pairs(len(truth))[:1]).estimates()[0].interval(0.95)
             gap = effects.gap

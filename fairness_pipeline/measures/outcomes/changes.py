@@ -87,12 +87,12 @@ def _of_groups(
         np.array([cells.value[cells.group == place].mean() for place in range(len(cells.groups))])
         for cells in (then, now)
     ]
-    for place, (p, interval) in enumerate(zip(effects.others, effects.intervals("others"), strict=True)):
-        levels = [scale * float(own[place] - np.delete(own, place).mean()) for own in means]
-        change, low, high = (scale * each for each in interval)
+    for place, own in enumerate(effects.intervals("others")):
+        levels = [scale * float(mean[place] - np.delete(mean, place).mean()) for mean in means]
+        change, low, high = (scale * each for each in (own.estimate.centre, own.low, own.high))
         yield {
             "group": effects.groups[place], "items": items, "before": levels[0], "after": levels[1], "change": change,
-            "ci_low": low, "ci_high": high, "p": float(p),
+            "ci_low": low, "ci_high": high, "p": own.p,
         }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -23,7 +23,7 @@ from fairness_pipeline.statistics.groups import (
     of_two,
     pairs,
 )
-from fairness_pipeline.statistics.intervals import quantile
+from fairness_pipeline.statistics.intervals import Estimate, quantile
 from fairness_pipeline.statistics.relabelling import Relabelled, relabel
 
 FEWEST_THAT_DIFFER = 6
@@ -34,6 +34,22 @@ FEWEST_NAMES = 5
 
 _LEVEL = 0.05
 """Of the intervals."""
+
+
+class Interval(NamedTuple):
+    """A contrast with its p and its 95% interval, both corrected for all contrasts of its kind."""
+
+    estimate: Estimate
+    p: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, estimate: Estimate, reach: float, p: float) -> "Interval":
+        """The interval that reaches so many standard errors, and holds 0 unless p is below 5%."""
+        wide = max(reach, quantile(0.975, estimate.freedom)) * estimate.error
+        wide = max(wide, abs(estimate.centre)) if p >= _LEVEL else wide
+        return cls(estimate, p, estimate.centre - wide, estimate.centre + wide)
 
 
 @dataclass(frozen=True)
@@ -115,13 +131,19 @@ class GroupEffects:
         """Whether too few clusters differ at all."""
         return self.differing[0] < FEWEST_THAT_DIFFER
 
-    @cached_property
+    def p_bound(self, share: float) -> float:
+        """The exact p that any pair of groups differs in this share of clusters or more; a rate differs by no more."""
+        count, whole = self._most_differing
+        return float(scipy.special.betaincc(count + 1, max(whole - count, 1e-9), share)) if share < 1 else 0.0
+
+    @property
     def largest_possible(self) -> float:
-        """The exact upper limit of the share of clusters in which any pair of groups differs; a rate differs by no
-        more."""
-        if self._named:
-            return most_that_differ(*self.differing)
-        return most_that_differ(self.fit.most_differing(), self.fit.effective)
+        """The exact upper limit of the share of clusters in which any pair of groups differs."""
+        return most_that_differ(*self._most_differing)
+
+    @property
+    def _most_differing(self) -> tuple[int, float]:
+        return self.differing if self._named else (self.fit.most_differing(), self.fit.effective)
 
     # Tests
 
@@ -154,18 +176,16 @@ class GroupEffects:
         """The contrasts with their errors."""
         return self._named.errors(contrasts) if self._named else self.fit.errors(contrasts)
 
-    def intervals(self, kind: Literal["others", "contrasts"]) -> list[tuple[float, float, float]]:
+    def intervals(self, kind: Literal["others", "contrasts"]) -> list["Interval"]:
         """Each contrast with its 95% interval, which holds for all of them together, and holds 0 if its test does not
         reject it."""
         count = len(self.groups)
         own = each_against_others(count) if kind == "others" else of_two(self.first, self.second, count)
         reach, p_values = self._reach(kind, len(own)), self.others if kind == "others" else self.contrasts
-        found = []
-        for estimate, p in zip(self.errors(own).estimates(), p_values, strict=True):
-            wide = max(reach, quantile(0.975, estimate.freedom)) * estimate.error
-            wide = max(wide, abs(estimate.centre)) if p >= _LEVEL else wide
-            found.append((estimate.centre, estimate.centre - wide, estimate.centre + wide))
-        return found
+        return [
+            Interval.of(estimate, reach, float(p))
+            for estimate, p in zip(self.errors(own).estimates(), p_values, strict=True)
+        ]
 
     def _reach(self, kind: str, count: int) -> float:
         if self._named:

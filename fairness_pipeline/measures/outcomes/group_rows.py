@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy
 from fairness_pipeline.corpora.outcomes.specification import Outcome
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells
-from fairness_pipeline.measures.outcomes.group_effects import FEWEST_NAMES, FEWEST_THAT_DIFFER, GroupEffects
+from fairness_pipeline.measures.outcomes.group_effects import FEWEST_NAMES, FEWEST_THAT_DIFFER, GroupEffects, Interval
 from fairness_pipeline.measures.outcomes.rows import (
     BEYOND,
     CROSS,
@@ -33,7 +34,7 @@ from fairness_pipeline.statistics.controls import EXPLAINED
 from fairness_pipeline.statistics.effects import cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.groups import Cells, Fit, clusters_if_none_differs
-from fairness_pipeline.statistics.intervals import Estimate, finite, quantile
+from fairness_pipeline.statistics.intervals import finite, quantile
 from fairness_pipeline.statistics.relabelling import intersections
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import too_few
@@ -106,15 +107,14 @@ class GroupRows:
             return
         count = len(effects.groups)
         if count > 2:
-            for place, (p, interval) in enumerate(zip(effects.others, effects.intervals("others"), strict=True)):
+            for place, interval in enumerate(effects.intervals("others")):
                 others = float(np.delete(effects.fit.values, place).mean())
                 values = (float(effects.fit.values[place]), others)
-                yield self._single(OTHERS, effects.groups[place], "the others", values, float(p), interval)
+                yield self._single(OTHERS, effects.groups[place], "the others", values, interval)
         if len(effects.first) <= MOST_PAIRS:
-            places = zip(effects.first, effects.second, effects.contrasts, effects.intervals("contrasts"), strict=True)
-            for a, b, p, interval in places:
+            for a, b, interval in zip(effects.first, effects.second, effects.intervals("contrasts"), strict=True):
                 values = (float(effects.fit.values[a]), float(effects.fit.values[b]))
-                yield self._single(self._listed, effects.groups[a], effects.groups[b], values, float(p), interval)
+                yield self._single(self._listed, effects.groups[a], effects.groups[b], values, interval)
         if len(self._columns) == 2 and not effects.cells.name is not None:
             yield from self._beyond()
 
@@ -192,34 +192,21 @@ class GroupRows:
             told = f"{differ} of {number_of(of, where)} {'differs' if differ == 1 else 'differ'}"
         if self._unit != "percent":
             return False, 1.0, f"{told}, and {FEWEST_THAT_DIFFER} at least must: {AT_THE_END} nothing is known", None
-        most = effects.largest_possible
-        number = effects.differing if where == "name" else (effects.fit.most_differing(), effects.fit.effective)
-        p = (
-            float(scipy.special.betaincc(number[0] + 1, max(number[1] - number[0], 1e-9), margin))
-            if margin < 1
-            else 0.0
-        )
         enough = clusters_if_none_differs(margin, self._judging.alpha)
-        note = f"{told}: {AT_THE_END} {100 * most:.2g} points either way (exact, 95%)"
-        fair = most <= margin and effects.enough_for_fair
+        note = f"{told}: {AT_THE_END} {100 * effects.largest_possible:.2g} points either way (exact, 95%)"
+        p = effects.p_bound(margin)
+        fair = p <= self._judging.alpha and effects.enough_for_fair
         return fair, p, note if fair else f"{note}; {enough} {where}s would do if none differs", enough
 
-    def _single(
-        self,
-        contrast: str,
-        group: str,
-        against: str,
-        values: tuple[float, float],
-        p: float,
-        interval: tuple[float, float, float],
-    ) -> Judged:
-        centre, low, high = interval
-        reach = quantile(0.975) or 1.0
-        estimate = Estimate(centre, (high - low) / 2 / reach)
-        p_fair = tost(estimate, Bound(self._margin / self._scale)).p
-        row = self._row(values, interval, p, "corrected together", p_fair, None, None, "")
-        told = not self._effects.at_floor
-        return Judged(row, self._own(contrast, group, against), p_fair <= self._judging.alpha and told, told)
+    def _single(self, contrast: str, group: str, against: str, values: tuple[float, float], own: Interval) -> Judged:
+        """One contrast of groups below the omnibus row."""
+        effects = self._effects
+        p_fair = tost(own.estimate, Bound(self._margin / self._scale)).p
+        ends = (own.estimate.centre, own.low, own.high)
+        row = self._row(values, ends, own.p, "corrected together", p_fair, None, None, "")
+        told = not effects.at_floor
+        fair = p_fair <= self._judging.alpha and told and effects.enough_for_fair
+        return Judged(row, self._own(contrast, group, against), fair, told)
 
     def _beyond(self) -> Iterator[Judged]:
         """The crossed groups beyond the sum of both columns' effects."""
@@ -282,7 +269,6 @@ class GroupRows:
     ) -> Comparison:
         effects, scale = self._effects, self._scale
         centre, low, high = interval
-        plain = plain_test(effects.cells, self._draws, self._whole, rates=self._unit == "percent")
         share = values if self._unit == "percent" else None
         size = cohens_h(*(min(1.0, max(0.0, each)) for each in share)) if share else None
         return Comparison(
@@ -295,9 +281,9 @@ class GroupRows:
             difference_percent=None,
             ci_low=finite(scale * low),
             ci_high=finite(scale * high),
-            test=plain[0],
-            statistic=finite(plain[1]),
-            p=plain[2],
+            test=self._plain[0],
+            statistic=finite(self._plain[1]),
+            p=self._plain[2],
             p_holm=p,
             p_bh=p,
             paired_test=test,
@@ -315,6 +301,10 @@ class GroupRows:
             clusters_needed=needed,
             note=note,
         )
+
+    @cached_property
+    def _plain(self) -> tuple[str, float, float]:
+        return plain_test(self._effects.cells, self._draws, self._whole, rates=self._unit == "percent")
 
     def _own(self, contrast: str, group: str, against: str, **more: Any) -> dict[str, Any]:
         return {
