@@ -130,10 +130,20 @@ class NamedFit:
         ]
         return float(np.median(gaps))
 
+    @property
+    def _differing(self) -> np.ndarray:
+        """(k,) how many names of each group are answered otherwise than the middle one of all."""
+        apart = np.abs(self.of_name - np.median(self.of_name)) > 1e-9 * max(1e-300, float(np.abs(self.of_name).max()))
+        return np.bincount(self.group_of, apart, len(self._sizes)).astype(int)
+
     def differing(self) -> int:
-        """How many names are answered otherwise than the middle one."""
-        apart = np.abs(self.of_name - np.median(self.of_name))
-        return int((apart > 1e-9 * max(1e-300, float(np.abs(self._cells.value).max()))).sum())
+        """How many names of a typical pair of groups are answered otherwise than the middle one."""
+        return round(2 * float(np.median(self._differing)))
+
+    def most_differing(self) -> int:
+        """The same of the two groups with the most such names. With J names a group the groups' rates differ by no more
+        than the share of J names that do."""
+        return int(np.sort(self._differing)[-2:].sum())
 
     def typical_error(self) -> float:
         """The error of a typical pair of groups."""

@@ -110,6 +110,37 @@ def test_from_the_doctor_to_the_evidence(
     assert not (workspace / "trials" / "decisions").exists()
 
 
+def test_the_doctor_asks_where_it_is_not_sure(
+    mine: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blind = tmp_path / "blind.csv"
+    pd.read_csv(table).rename(columns={"prompt": "p", "draw": "d"}).to_csv(blind, index=False)
+    asked: list[str] = []
+
+    def answer(question: str) -> str:
+        asked.append(question)
+        return "condition=p, draw=d"
+
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", answer)
+    words = ("--column", "item=request", "--column", "group=town", "--outcome", "approved=yes_no")
+    done = command("audit", str(blind), "--profile", "mine", "--workers", "1", *words)
+    assert done.returncode == 0, done.stderr
+    assert len(asked) == 1 and "As ROLE=COLUMN" in asked[0]
+    assert "Not sure about the condition: p, d: varies within an item and a group" in done.stdout
+    assert "blind × instructed" in done.stdout
+
+    # The same table a month later, with a larger gap: the change is tested over the same items.
+    monkeypatch.setenv("CI", "true")
+    later = pd.read_csv(blind)
+    later.loc[(later.town == "Easttown") & (later.p == "instructed"), "approved"] = 0
+    later.to_csv(blind, index=False)
+    words = (*words, "--column", "condition=p", "--column", "draw=d")
+    done = command("audit", str(blind), "--profile", "mine", "--workers", "1", *words, "--baseline", "previous")
+    assert "blind × instructed approved by town: inconclusive -> biased; the gap grew by" in done.stdout, done.stdout
+
+
 def test_a_table_of_a_profile(mine: Path, data: Path, table: Path) -> None:
     (data / "tables").mkdir()
     declared = {

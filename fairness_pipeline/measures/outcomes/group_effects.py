@@ -119,17 +119,15 @@ class GroupEffects:
         return self.sample >= FEWEST_FOR_FAIR
 
     @cached_property
-    def differing(self) -> tuple[int, int]:
-        """In how many clusters the typical pair of groups differs at all (or how many names differ from the middle
-        one), and how many there are."""
-        if self._named:
-            return self._named.differing(), len(self._named.of_name)
-        return self.fit.differing(), self.fit.clusters
+    def differing(self) -> int:
+        """In how many clusters the typical pair of groups differs at all; or how many of its names differ from the
+        middle one."""
+        return (self._named or self.fit).differing()
 
     @property
     def at_floor(self) -> bool:
         """Whether too few clusters differ at all."""
-        return self.differing[0] < FEWEST_THAT_DIFFER
+        return self.differing < FEWEST_THAT_DIFFER
 
     def p_bound(self, share: float) -> float:
         """The exact p that any pair of groups differs in this share of clusters or more; a rate differs by no more."""
@@ -143,7 +141,7 @@ class GroupEffects:
 
     @property
     def _most_differing(self) -> tuple[int, float]:
-        return self.differing if self._named else (self.fit.most_differing(), self.fit.effective)
+        return (self._named or self.fit).most_differing(), self.effective
 
     # Tests
 

@@ -175,7 +175,7 @@ class GroupRows:
             effects.groups[gap.most],
             effects.groups[gap.least],
             by_chance=self._scale * effects.by_chance,
-            differing=effects.differing[0],
+            differing=effects.differing,
             smallest_margin=self._scale * effects.smallest_margin,
             **control,
         )
@@ -185,18 +185,23 @@ class GroupRows:
         """What can be said where too few clusters differ: whether it is fair, the p of that, the bound in words, and
         how many clusters would do if none differs."""
         effects = self._effects
-        differ, of = effects.differing
         where = "name" if effects.unit == "name" else "cluster"
-        told = f"the typical pair of groups differs in {differ} of {number_of(of, where)}"
-        if effects.unit == "name":
-            told = f"{differ} of {number_of(of, where)} {'differs' if differ == 1 else 'differ'}"
+        sample = f"{number_of(effects.sample, where)}{' a group' if where == 'name' else ''}"
+        told = f"the typical pair of groups differs in {effects.differing} of {sample}"
         if self._unit != "percent":
             return False, 1.0, f"{told}, and {FEWEST_THAT_DIFFER} at least must: {AT_THE_END} nothing is known", None
         enough = clusters_if_none_differs(margin, self._judging.alpha)
         note = f"{told}: {AT_THE_END} {100 * effects.largest_possible:.2g} points either way (exact, 95%)"
         p = effects.p_bound(margin)
         fair = p <= self._judging.alpha and effects.enough_for_fair
-        return fair, p, note if fair else f"{note}; {enough} {where}s would do if none differs", enough
+        return (
+            fair,
+            p,
+            note
+            if fair
+            else f"{note}; {enough} {where}s{' a group' if where == 'name' else ''} would do if none differs",
+            enough,
+        )
 
     def _single(self, contrast: str, group: str, against: str, values: tuple[float, float], own: Interval) -> Judged:
         """One contrast of groups below the omnibus row."""

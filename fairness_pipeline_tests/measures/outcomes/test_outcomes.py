@@ -234,6 +234,22 @@ def test_answers_about_24_groups_to_the_digit(corpora: Path) -> None:
         assert ("differs in 1 of 16 clusters" in row.note) == (model == "gpt-3.5-turbo-0301")
 
 
+def test_emails_to_the_digit(corpora: Path) -> None:
+    """The note: thanks 100 / 100, 0 of 30 names differ, so at most 9.5%; length fair (5 words)."""
+    path = corpora / "model_outputs" / "workplace_emails" / "emails_gpt52.json.gz"
+    frame = pd.DataFrame(json.loads(gzip.decompress(path.read_bytes())))
+    texts = frame["email_text"]
+    frame = frame.assign(thanks=texts.str.contains("(?i)thank").astype(int), words=texts.str.split().str.len())
+    found = fp.audit(
+        frame, item="scenario_id", group="gender", name="persona_id", draw="response_number",
+        outcome=["thanks", "words"], margins={"words": {"absolute": 5}},
+    )  # fmt: skip
+    whole = found[found.contrast == OMNIBUS].set_index("measure")
+    assert "in these 2 items" in whole.loc["thanks by gender"].note
+    assert "differs in 0 of 30 names a group: a difference of at most 9.5 points" in whole.loc["thanks by gender"].note
+    assert whole.loc["words by gender"].verdict == "fair"
+
+
 def test_stereoset_to_the_digit(corpora: Path) -> None:
     """Nadeem et al.'s stereotype scores; religion rests on three words."""
     folder = corpora / "model_outputs" / "stereoset"
