@@ -5,16 +5,15 @@ row number, for it. What two columns could be alike is asked, and never decided 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.corpora.outcomes.columns import Column, Columns
 from fairness_pipeline.corpora.outcomes.specification import Kind, Outcome, key_of
-from fairness_pipeline.corpora.outcomes.trials import Codes, numbered
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
@@ -39,9 +38,8 @@ _MEETS = 0.8
 """The share of the groups that an item's values meet."""
 _LONG = 40
 """Characters of a text, on average."""
-_EVEN = 0.2
-_EVEN_OF_TWO = 0.02
-"""The largest standard deviation of how often values stand, relative to the mean: of several values, and of two."""
+_LOOKED_AT = 1_000_000
+"""Rows of a larger table that are looked at."""
 _DEBRIS = re.compile(r"(?:</?s>|<unk>|<pad>|<eos>|<bos>|<\|[^|<>]{1,30}\|>|\[/?INST\]|<end_of_turn>)\s*$")
 _ENDS = re.compile(r"[.!?\"'”’)\]}:;。！？…`*]\s*$")
 _MOST_OUTCOMES = 3
@@ -69,102 +67,24 @@ class Guess:
         return next(iter(self.roles.get(role, ())), None)
 
 
-class _Column:
-    """A column, and what its values look like."""
-
-    def __init__(self, name: str, column: pa.ChunkedArray) -> None:
-        self.name = name
-        encoded = column.chunk(0)
-        self.texts: list[str] = encoded.dictionary.to_pylist()
-        self.code = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        self.used = np.unique(self.code[self.code >= 0])
-        self.distinct = len(self.used)
-        self.missing = int((self.code < 0).sum())
-
-    @property
-    def values(self) -> list[str]:
-        """Its distinct values."""
-        return [self.texts[place] for place in self.used]
-
-    @property
-    def codes(self) -> Codes:
-        """As `numbered` takes it."""
-        return Codes(self.code, tuple(self.texts))
-
-    @cached_property
-    def numbers(self) -> np.ndarray | None:
-        """Its distinct values as numbers; None if they are none."""
-        try:
-            return np.array([float(text) for text in self.values])
-        except ValueError:
-            return None
-
-    @property
-    def whole(self) -> bool:
-        """Whether its values are whole numbers."""
-        return self.numbers is not None and bool(np.all(np.mod(self.numbers, 1) == 0))
-
-    @cached_property
-    def length(self) -> float:
-        """The mean length of its distinct values."""
-        return float(np.mean([len(text) for text in self.values[:2000]])) if self.distinct else 0.0
-
-    @property
-    def row_number(self) -> bool:
-        """Whether each row has a value of its own, that is no measurement."""
-        return self.distinct == len(self.code) and (self.whole or self.numbers is None)
-
-    @property
-    def measured(self) -> bool:
-        """Whether its values are measurements: numbers that are not whole, or very many."""
-        return self.numbers is not None and not self.whole
-
-    @property
-    def even(self) -> bool:
-        """Whether its values stand about equally often, as those of a design do and those of a measurement do not."""
-        counts = np.bincount(self.code[self.code >= 0])
-        counts = counts[counts > 0]
-        return bool(counts.std() <= (_EVEN if self.distinct > 2 else _EVEN_OF_TWO) * counts.mean())
-
-    def called(self, role: str) -> bool:
-        """Whether its name is one of those of a role."""
-        return re.search(_NAMES[role], self.name.lower()) is not None
-
-
 @dataclass
 class _Doctor:
-    columns: dict[str, _Column]
+    """What is guessed so far."""
+
+    columns: Columns
     given: Mapping[str, tuple[str, ...]]
     roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
     unsure: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def taken(self) -> set[str]:
+        """The columns that have a role."""
         return {name for names in self.roles.values() for name in names}
 
-    def free(self) -> list[_Column]:
+    def free(self) -> list[Column]:
         """Columns without a role that are neither constant nor row numbers."""
         taken = self.taken()
-        return [
-            own for own in self.columns.values() if own.name not in taken and own.distinct > 1 and not own.row_number
-        ]
-
-    def codes(self, names: Iterable[str]) -> list[Codes]:
-        return [self.columns[name].codes for name in names]
-
-    # Relations between columns
-
-    def combinations(self, *names: str) -> int:
-        """How many different combinations of values they have."""
-        return len(np.unique(numbered(*self.codes(names))))
-
-    def nested(self, inner: str, *outer: str) -> bool:
-        """Whether each value of a column stands beside one value of others."""
-        return self.combinations(inner, *outer) == self.combinations(inner)
-
-    def meets(self, name: str, others: Sequence[str]) -> float:
-        """The share of the others' combinations that a value of a column meets on average."""
-        return self.combinations(name, *others) / (self.columns[name].distinct * self.combinations(*others))
+        return [own for own in self.columns if own.name not in taken and own.distinct > 1 and not own.row_number]
 
 
 def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> Guess:
@@ -175,7 +95,7 @@ def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> 
         given: Columns by role that the user names; `outcome` among them.
     """
     known = {role: tuple(names) for role, names in (given or {}).items() if names}
-    doctor = _Doctor({name: _Column(name, table[name]) for name in table.column_names}, known)
+    doctor = _Doctor(Columns(table.slice(0, _LOOKED_AT)), known)
     doctor.roles.update({role: names for role, names in known.items() if role != "outcome"})
     doctor.notes += _plain_facts(doctor)
     _guess_groups(doctor)
@@ -189,15 +109,20 @@ def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> 
 
 
 def _plain_facts(doctor: _Doctor) -> Iterator[str]:
-    constant = [own.name for own in doctor.columns.values() if own.distinct <= 1]
+    constant = [own.name for own in doctor.columns if own.distinct <= 1]
     if constant:
         yield f"constant: {some(constant, 6)}"
-    numbers = [own.name for own in doctor.columns.values() if own.row_number and own.length <= _LONG]
+    numbers = [own.name for own in doctor.columns if own.row_number and own.length <= _LONG]
     if numbers:
         yield f"row numbers, another value in each row: {some(numbers, 6)}"
-    for own in doctor.columns.values():
+    for own in doctor.columns:
         if own.missing and own.distinct:
             yield f"missing: {own.name} in {number_of(own.missing, 'row')}"
+
+
+def _called(column: Column, role: str) -> bool:
+    """Whether a column's name is one of those of a role."""
+    return re.search(_NAMES[role], column.name.lower()) is not None
 
 
 def group_words() -> frozenset[str]:
@@ -213,12 +138,14 @@ def _guess_groups(doctor: _Doctor) -> None:
     likely = [own for own in doctor.free() if own.distinct <= _MOST_GROUPS and own.length <= _LONG and not own.measured]
     told = [own for own in likely if _share_of_groups(own, words) >= 0.5]
     # A column that another one repeats (`gender` beside `sex`) is the same attribute.
-    kept: list[_Column] = []
+    kept: list[Column] = []
     for own in told:
-        if not any(doctor.nested(own.name, other.name) or doctor.nested(other.name, own.name) for other in kept):
+        if not any(
+            doctor.columns.nested(own.name, other.name) or doctor.columns.nested(other.name, own.name) for other in kept
+        ):
             kept.append(own)
     if not kept:
-        kept = [own for own in likely if own.called("group") and own.numbers is None][:2]
+        kept = [own for own in likely if _called(own, "group") and own.numbers is None][:2]
     if kept:
         doctor.roles["group"] = tuple(own.name for own in kept[:3])
         return
@@ -232,7 +159,7 @@ def _guess_groups(doctor: _Doctor) -> None:
         doctor.unsure["group"] = "no column has few values that could be groups"
 
 
-def _share_of_groups(column: _Column, words: frozenset[str]) -> float:
+def _share_of_groups(column: Column, words: frozenset[str]) -> float:
     named = [any(word in words for word in re.findall(r"[\w-]+", text.lower())) for text in column.values]
     return sum(named) / len(named) if named else 0.0
 
@@ -242,14 +169,14 @@ def _guess_name(doctor: _Doctor) -> None:
     groups = doctor.roles.get("group", ())
     if "name" in doctor.roles or len(groups) != 1:
         return
-    count = doctor.combinations(*groups)
+    count = doctor.columns.combinations(*groups)
     for own in doctor.free():
         repeated = own.distinct * 2 <= len(own.code)
         likely = own.numbers is None and own.length <= _LONG and own.distinct >= 2 * count and repeated
-        if "name" in doctor.roles or not likely or not doctor.nested(own.name, *groups):
+        if "name" in doctor.roles or not likely or not doctor.columns.nested(own.name, *groups):
             continue
         others = [each for each in doctor.free() if each.name != own.name and not each.measured]
-        if own.called("name") or any(doctor.meets(each.name, (own.name,)) >= _MEETS for each in others):
+        if _called(own, "name") or any(doctor.columns.meets(each.name, (own.name,)) >= _MEETS for each in others):
             doctor.roles["name"] = (own.name,)
 
 
@@ -260,7 +187,9 @@ def _guess_item(doctor: _Doctor) -> None:
     candidates = [
         own
         for own in doctor.free()
-        if not own.measured and not doctor.nested(own.name, *groups) and doctor.meets(own.name, groups) >= _MEETS
+        if not own.measured
+        and not doctor.columns.nested(own.name, *groups)
+        and doctor.columns.meets(own.name, groups) >= _MEETS
     ]
     candidates = [own for own in candidates if not _is_outcome(doctor, own)]
     for role in ("condition", "draw"):
@@ -287,9 +216,9 @@ def _ask_about_crossed(doctor: _Doctor) -> None:
         if not own.measured
         and own.distinct <= _MOST_GROUPS
         and not _is_outcome(doctor, own)
-        and not doctor.nested(item, own.name)
-        and not doctor.nested(own.name, *groups)
-        and min(doctor.meets(own.name, groups), doctor.meets(own.name, (item,))) >= _MEETS
+        and not doctor.columns.nested(item, own.name)
+        and not doctor.columns.nested(own.name, *groups)
+        and min(doctor.columns.meets(own.name, groups), doctor.columns.meets(own.name, (item,))) >= _MEETS
     ]
     if crossed:
         columns = some(crossed, 6)
@@ -298,16 +227,18 @@ def _ask_about_crossed(doctor: _Doctor) -> None:
         )
 
 
-def _guess_crossed(doctor: _Doctor, role: str, candidates: Sequence[_Column]) -> None:
+def _guess_crossed(doctor: _Doctor, role: str, candidates: Sequence[Column]) -> None:
     """A condition or draw by its name: it crosses what is left, and is not the finest column."""
     named = [
         own
         for own in candidates
         if own.name not in doctor.taken()
-        and own.called(role)
-        and not (own.called("item") and role == "condition")
+        and _called(own, role)
+        and not (_called(own, "item") and role == "condition")
         and any(
-            other is not own and other.name not in doctor.taken() and doctor.meets(other.name, (own.name,)) >= _MEETS
+            other is not own
+            and other.name not in doctor.taken()
+            and doctor.columns.meets(other.name, (own.name,)) >= _MEETS
             for other in candidates
         )
     ]
@@ -325,9 +256,12 @@ def _guess_cluster(doctor: _Doctor) -> None:
     over = [
         own
         for own in doctor.free()
-        if own.distinct < items and not own.measured and own.length <= 4 * _LONG and doctor.nested(item, own.name)
+        if own.distinct < items
+        and not own.measured
+        and own.length <= 4 * _LONG
+        and doctor.columns.nested(item, own.name)
     ]
-    over = [own for own in over if not own.called("label")]
+    over = [own for own in over if not _called(own, "label")]
     many = [own for own in over if own.distinct >= FEWEST_TO_TELL]
     few = [own for own in over if own.distinct < FEWEST_TO_TELL]
     if many:
@@ -338,23 +272,23 @@ def _guess_cluster(doctor: _Doctor) -> None:
         doctor.notes.append(f"items also share {names}: as clusters these would be too few to tell anything")
 
 
-def _is_outcome(doctor: _Doctor, column: _Column) -> bool:
+def _is_outcome(doctor: _Doctor, column: Column) -> bool:
     """Whether a column looks like an outcome: called so, or numbers, or yes and no, that no design has balanced."""
-    if column.called("draw") or column.called("item"):
+    if _called(column, "draw") or _called(column, "item"):
         return False
-    if column.called("outcome") and column.distinct <= 12:
+    if _called(column, "outcome") and column.distinct <= 12:
         return True
     low = {text.strip().lower() for text in column.values}
     return ((low <= {*_YES_NO} or column.numbers is not None) and not column.even) or _is_rank(doctor, column)
 
 
-def _is_rank(doctor: _Doctor, column: _Column) -> bool:
+def _is_rank(doctor: _Doctor, column: Column) -> bool:
     """Whether its values are places: from 1 on, and each once within an item, a condition and a draw."""
     item = doctor.roles.get("item", ())
     if not item or not column.whole or column.numbers is None or column.numbers.min() != 1:
         return False
     trials = (*item, *doctor.roles.get("condition", ()), *doctor.roles.get("draw", ()))
-    return column.distinct <= _MOST_GROUPS and doctor.combinations(*trials, column.name) == len(column.code)
+    return column.distinct <= _MOST_GROUPS and doctor.columns.combinations(*trials, column.name) == len(column.code)
 
 
 _YES_NO = ("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "y", "n")
@@ -366,24 +300,24 @@ def _guess_outcomes(doctor: _Doctor) -> dict[str, Outcome]:
     design = [*doctor.roles.get("group", ()), *doctor.roles.get("item", ())]
     numeric = [
         own
-        for own in doctor.columns.values()
+        for own in doctor.columns
         if own.name not in doctor.taken()
         and own.distinct > 1
         and (own.measured or not own.row_number)
         and (own.numbers is not None or {text.strip().lower() for text in own.values} <= {*_YES_NO})
-        and not any(doctor.nested(role, own.name) for role in design if doctor.columns[role].distinct > 1)
+        and not any(doctor.columns.nested(role, own.name) for role in design if doctor.columns[role].distinct > 1)
     ]
-    labels = [own for own in numeric if own.called("label") and not own.called("outcome")]
+    labels = [own for own in numeric if _called(own, "label") and not _called(own, "outcome")]
     found = [own for own in numeric if own not in labels] or labels
     if labels and found is not labels and "label" not in doctor.roles:
         doctor.roles["label"] = (labels[0].name,)
     if len(found) > _MOST_OUTCOMES:
-        named_so = [own for own in found if own.called("outcome")]
+        named_so = [own for own in found if _called(own, "outcome")]
         doctor.unsure["outcome"] = f"{len(found)} columns could be: {some([own.name for own in found], 8)}"
         found = (named_so or found)[:_MOST_OUTCOMES]
     if not found:
         texts = [own for own in doctor.free() if own.length > _LONG and own.distinct > len(own.code) / 50]
-        found = [own for own in texts if own.called("outcome")] or texts[-1:]
+        found = [own for own in texts if _called(own, "outcome")] or texts[-1:]
         if not found:
             doctor.unsure["outcome"] = "no column varies within an item and a group"
     outcomes = {}
@@ -397,7 +331,7 @@ def _guess_outcomes(doctor: _Doctor) -> dict[str, Outcome]:
     return outcomes
 
 
-def _kind(doctor: _Doctor, column: _Column) -> Kind:
+def _kind(doctor: _Doctor, column: Column) -> Kind:
     low = {text.strip().lower() for text in column.values}
     if low <= {*_YES_NO}:
         return "yes_no"
@@ -413,7 +347,7 @@ def _kind(doctor: _Doctor, column: _Column) -> Kind:
 
 def _guess_texts(doctor: _Doctor) -> None:
     """What was asked and answered, debris at the ends of texts, and texts that were cut off."""
-    texts = [own for own in doctor.columns.values() if own.numbers is None and own.length > _LONG and own.distinct > 20]
+    texts = [own for own in doctor.columns if own.numbers is None and own.length > _LONG and own.distinct > 20]
     asked = [own for own in texts if re.search(r"prompt|input|question|context|asked", own.name.lower())]
     answers = [
         own for own in texts if re.search(r"answer|response|output|generation|text|completion", own.name.lower())
@@ -454,7 +388,7 @@ def as_document(found: Guess, table: pa.Table) -> dict[str, Any]:
     document["group"] = list(found.roles.get("group", ()))
     if column := found.one("condition"):
         keys: dict[str, str] = {}
-        for value in _Column(column, table[column]).values:
+        for value in Column(column, table[column]).values:
             key = key_of(value)
             keys[key if key not in keys else f"{key}-{len(keys)}"] = value
         document["conditions"] = keys

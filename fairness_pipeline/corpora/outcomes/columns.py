@@ -1,0 +1,109 @@
+"""The columns of a table: what their values look like, and how they stand to each other."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.trials import Codes, numbered
+
+_EVEN = 0.2
+_EVEN_OF_TWO = 0.02
+"""The largest standard deviation of how often values stand, relative to the mean: of several values, and of two."""
+
+
+class Column:
+    """A column, and what its values look like.
+
+    Args:
+        name: Its name.
+        column: Its values, dictionary-encoded in one chunk.
+    """
+
+    def __init__(self, name: str, column: pa.ChunkedArray) -> None:
+        self.name = name
+        encoded = column.chunk(0)
+        self.texts: list[str] = encoded.dictionary.to_pylist()
+        self.code = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        self.used = np.unique(self.code[self.code >= 0])
+        self.distinct = len(self.used)
+        self.missing = int((self.code < 0).sum())
+
+    @property
+    def values(self) -> list[str]:
+        """Its distinct values."""
+        return [self.texts[place] for place in self.used]
+
+    @property
+    def codes(self) -> Codes:
+        """As `numbered` takes it."""
+        return Codes(self.code, tuple(self.texts))
+
+    @cached_property
+    def numbers(self) -> np.ndarray | None:
+        """Its distinct values as numbers; None if they are none."""
+        try:
+            return np.array([float(text) for text in self.values])
+        except ValueError:
+            return None
+
+    @property
+    def whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        return self.numbers is not None and bool(np.all(np.mod(self.numbers, 1) == 0))
+
+    @cached_property
+    def length(self) -> float:
+        """The mean length of its distinct values."""
+        return float(np.mean([len(text) for text in self.values[:2000]])) if self.distinct else 0.0
+
+    @property
+    def row_number(self) -> bool:
+        """Whether each row has a value of its own, that is no measurement."""
+        return self.distinct == len(self.code) and (self.whole or self.numbers is None)
+
+    @property
+    def measured(self) -> bool:
+        """Whether its values are measurements: numbers that are not whole, or very many."""
+        return self.numbers is not None and not self.whole
+
+    @property
+    def even(self) -> bool:
+        """Whether its values stand about equally often, as those of a design do and those of a measurement do not."""
+        counts = np.bincount(self.code[self.code >= 0])
+        counts = counts[counts > 0]
+        return bool(counts.std() <= (_EVEN if self.distinct > 2 else _EVEN_OF_TWO) * counts.mean())
+
+
+class Columns:
+    """The columns of a table, and how they stand to each other.
+
+    Args:
+        table: As `table_files.read_table` reads it.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._columns = {name: Column(name, table[name]) for name in table.column_names}
+        self._combinations: dict[frozenset[str], int] = {}
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self._columns.values())
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name]
+
+    def combinations(self, *names: str) -> int:
+        """How many different combinations of values some columns have."""
+        key = frozenset(names)
+        if key not in self._combinations:
+            self._combinations[key] = len(np.unique(numbered(*(self[name].codes for name in key))))
+        return self._combinations[key]
+
+    def nested(self, inner: str, *outer: str) -> bool:
+        """Whether each value of a column stands beside one value of others."""
+        return self.combinations(inner, *outer) == self.combinations(inner)
+
+    def meets(self, name: str, others: Sequence[str]) -> float:
+        """The share of the others' combinations that a value of a column meets on average."""
+        return self.combinations(name, *others) / (self[name].distinct * self.combinations(*others))
