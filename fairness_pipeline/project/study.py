@@ -109,6 +109,11 @@ class Part(ABC, Generic[S]):
         return []
 
     @property
+    def thresholds(self) -> Mapping[str, tuple[Any, Any]]:
+        """What decides verdicts outside of the section, by its place, each beside what is shipped."""
+        return {}
+
+    @property
     def corpora_of_all(self) -> Sequence[str]:
         """The keys of the corpora that assets without a corpus axis read."""
         return ()

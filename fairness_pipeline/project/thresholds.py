@@ -1,6 +1,6 @@
 """How a profile judges: the levels, margins and thresholds that decide its verdicts, and which are not as shipped."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairness_pipeline.foundation.yaml_files import Specification
@@ -13,32 +13,36 @@ _DECIDES_NOTHING = ("device", "labelled", "other_classifiers")
 """Keys of these sections that say where something is computed, or what stands beside a verdict."""
 
 
-def judging(settings: Specification) -> dict[str, Any]:
+Further = Mapping[str, tuple[Any, Any]]
+"""What decides verdicts outside of a study's section, by its place, beside what is shipped (`Part.thresholds`)."""
+
+
+def judging(settings: Specification, further: Further) -> dict[str, Any]:
     """What decides verdicts in a study's section, by its place in it, such as `significance.margins.rates`."""
-    return dict(_deciding(settings, shipped=False))
+    return {**dict(_deciding(settings, shipped=False)), **{place: now for place, (now, _) in further.items()}}
 
 
-def told_margins(settings: Specification) -> list[str]:
+def told_margins(settings: Specification, further: Further) -> list[str]:
     """Its levels and margins, in words."""
-    thresholds = judging(settings).items()
+    thresholds = judging(settings, further).items()
     return [
         f"{place} {_said(value)}" for place, value in thresholds if isinstance(value, Margin) or place.endswith("alpha")
     ]
 
 
-def not_as_shipped(settings: Specification) -> dict[str, str]:
+def not_as_shipped(settings: Specification, further: Further) -> dict[str, str]:
     """What decides otherwise than in a profile that says nothing of it, in words, by its place.
 
     Examples:
         >>> class Section(Specification):
         ...     margin: Margin = Margin(absolute=0.01)
-        >>> not_as_shipped(Section(margin=Margin(absolute=0.5)))
+        >>> not_as_shipped(Section(margin=Margin(absolute=0.5)), {})
         {'margin': '0.5 (shipped 0.01)'}
     """
-    shipped = dict(_deciding(settings, shipped=True))
+    shipped = {**dict(_deciding(settings, shipped=True)), **{place: before for place, (_, before) in further.items()}}
     return {
         place: f"{_said(now)} (shipped {_said(shipped[place])})" if place in shipped else _said(now)
-        for place, now in judging(settings).items()
+        for place, now in judging(settings, further).items()
         if now != shipped.get(place)
     }
 

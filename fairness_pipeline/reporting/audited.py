@@ -57,7 +57,7 @@ def audited_by(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Audit
     hashes: dict[str, str] = {}
     for asked in lineage.upstream_keys(key, study.asked):
         hashes |= _asked(lineage, lake, study, asked)
-    margins = {place: canonical(value) for place, value in judging(part.settings).items()}
+    margins = {place: canonical(value) for place, value in judging(part.settings, part.thresholds).items()}
     return Audited(study=study.name, key=key, sha256={**hashes, "margins": fingerprint(margins)})
 
 

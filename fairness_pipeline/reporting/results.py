@@ -166,7 +166,7 @@ def beside_subject(study: AnyStudy, audit: Audit) -> str:
 
 def warnings_of(study: AnyStudy, part: AnyPart, lake: Lake) -> list[str]:
     """What to read before any verdict: what decides otherwise than as shipped, and what the study says."""
-    otherwise = not_as_shipped(part.settings)
+    otherwise = not_as_shipped(part.settings, part.thresholds)
     return [*([told_judging(otherwise)] if otherwise else []), *study.warnings(part, lake)]
 
 

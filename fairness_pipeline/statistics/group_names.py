@@ -7,11 +7,12 @@ a difference are significant if names matter; with the names alone up to 94% if 
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
 from fairness_pipeline.statistics.corrections import holm
-from fairness_pipeline.statistics.groups import Cells, Errors, Fit, each_against_others, pairs, quadratic
+from fairness_pipeline.statistics.groups import Cells, Errors, Fit, Meetings, each_against_others, pairs, quadratic
 from fairness_pipeline.statistics.intervals import combined
 from fairness_pipeline.statistics.relabelling import DRAWS
 
@@ -118,8 +119,11 @@ class NamedFit:
         return np.array(holm(np.maximum(self.errors(contrasts).p, shuffled).tolist()))
 
     def others(self, seed: int) -> np.ndarray:
-        """The adjusted p of each group against the mean of the others: (k,)."""
-        return self.adjusted(each_against_others(len(self._sizes)), seed)
+        """The adjusted p of each group against the mean of the others: (k,). Of two groups it is one contrast."""
+        count = len(self._sizes)
+        if count == 2:
+            return np.repeat(self.adjusted(pairs(2), seed), 2)
+        return self.adjusted(each_against_others(count), seed)
 
     def by_chance(self, seed: int) -> float:
         """The median of the largest gap between two groups when the names' groups are shuffled."""
@@ -130,20 +134,15 @@ class NamedFit:
         ]
         return float(np.median(gaps))
 
-    @property
-    def _differing(self) -> np.ndarray:
-        """(k,) how many names of each group are answered otherwise than the middle one of all."""
+    @cached_property
+    def meetings(self) -> Meetings:
+        """Of each pair of groups the names of the smaller one, and how many names of both are answered otherwise than
+        the middle one of all. Their rates differ by no more than the share of the smaller group's names that do."""
         apart = np.abs(self.of_name - np.median(self.of_name)) > 1e-9 * max(1e-300, float(np.abs(self.of_name).max()))
-        return np.bincount(self.group_of, apart, len(self._sizes)).astype(int)
-
-    def differing(self) -> int:
-        """How many names of a typical pair of groups are answered otherwise than the middle one."""
-        return round(2 * float(np.median(self._differing)))
-
-    def most_differing(self) -> int:
-        """The same of the two groups with the most such names. With J names a group the groups' rates differ by no more
-        than the share of J names that do."""
-        return int(np.sort(self._differing)[-2:].sum())
+        differing = np.bincount(self.group_of, apart, len(self._sizes))
+        first, second = np.triu_indices(len(self._sizes), 1)
+        fewest = np.minimum(self._sizes[first], self._sizes[second]).astype(float)
+        return Meetings(fewest, differing[first] + differing[second], fewest)
 
     def typical_error(self) -> float:
         """The error of a typical pair of groups."""

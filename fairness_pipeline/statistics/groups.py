@@ -132,10 +132,23 @@ class Fit:
         scores = self._residual @ self._root
         if self.clusters <= _EXACT:
             scores = (self._adjustments @ scores[..., None])[..., 0]
-            factor = 1.0
-        else:
-            factor = self.clusters / (self.clusters - 1)
-        return factor * self._root @ (scores.T @ scores) @ self._root.T
+        return self._root @ (scores.T @ scores) @ self._root.T
+
+    def _variances(self, contrasts: np.ndarray) -> np.ndarray:
+        variance = quadratic(contrasts, self.covariance)
+        if self.clusters <= _EXACT:
+            return variance
+        return variance / np.maximum(1 - self._concentration(contrasts), 1e-9)
+
+    def _concentration(self, contrasts: np.ndarray) -> np.ndarray:
+        """The sum of squares of the clusters' shares in what is known of each contrast: 1 / G if all know as much. A
+        group that few of many clusters hold is known from few."""
+        found = []
+        for weights in np.array_split(contrasts @ self._inverse, max(1, len(contrasts) // 64)):
+            of_item = self._counts @ np.square(weights).T - (self._counts @ weights.T) * (self._shares @ weights.T)
+            known = sum_by(self._cluster, of_item, self.clusters)
+            found.append(np.square(known / known.sum(axis=0)).sum(axis=0))
+        return np.concatenate(found)
 
     @cached_property
     def _blocks(self) -> np.ndarray:
@@ -164,7 +177,7 @@ class Fit:
         Args:
             contrasts: (m, k) weights of the groups, each with sum 0.
         """
-        variance = quadratic(contrasts, self.covariance)
+        variance = self._variances(contrasts)
         pooled = self._pooled * quadratic(contrasts, self._inverse)
         return Errors(
             contrasts @ self.effects,
@@ -190,7 +203,7 @@ class Fit:
     def _pooled(self) -> float:
         """The variance of a cell that the errors of all pairs of groups come to on average."""
         every = pairs(len(self.groups))
-        return float((quadratic(every, self.covariance) / quadratic(every, self._inverse)).mean())
+        return float((self._variances(every) / quadratic(every, self._inverse)).mean())
 
     def typical_error(self) -> float:
         """The error of a typical pair of groups, pooled."""
@@ -199,8 +212,10 @@ class Fit:
     def _freedoms(self, contrasts: np.ndarray) -> np.ndarray:
         """Satterthwaite's degrees of freedom if errors are independent: the clusters' parts of a contrast's variance
         then have covariance diag(u) - V V'."""
-        if self.clusters > _EXACT or self.clusters < 2:
-            return np.full(len(contrasts), max(1.0, self.effective - 1))
+        if self.clusters < 2:
+            return np.ones(len(contrasts))
+        if self.clusters > _EXACT:
+            return np.maximum(1.0, 1 / self._concentration(contrasts) - 1)
         if len(contrasts) > _MOST_FREEDOMS:
             return np.full(len(contrasts), self._freedoms(each_against_others(len(self.groups))).min())
         weights = (contrasts @ self._root) @ self._adjustments
@@ -214,20 +229,36 @@ class Fit:
         return np.maximum(1.0, np.where(squared > 0, trace**2 / np.where(squared > 0, squared, 1.0), 1.0))
 
     @cached_property
-    def _apart(self) -> np.ndarray:
-        """In how many clusters each pair of groups differs at all."""
-        first, second = np.triu_indices(len(self.groups), 1)
-        least = _ROUNDING * max(1e-300, float(np.abs(self.scores).max()))
-        gaps = (np.abs(self.scores[:, a] - self.scores[:, b]) for a, b in zip(first, second, strict=True))
-        return np.array([int((gap > least).sum()) for gap in gaps])
+    def meetings(self) -> "Meetings":
+        """Where each pair of groups meets, and where it differs."""
+        cells, (items, count) = self._cells, self._counts.shape
+        sums = np.bincount(cells.item * count + cells.group, cells.value, items * count).reshape(items, count)
+        means = np.divide(sums, self._counts, out=np.zeros(sums.shape), where=self._counts > 0)
+        least = _ROUNDING * max(1e-300, float(np.abs(cells.value).max()))
+        found = []
+        for first, second in zip(*np.triu_indices(count, 1), strict=True):
+            both = (self._counts[:, first] > 0) & (self._counts[:, second] > 0)
+            apart = np.abs(means[both, first] - means[both, second]) > least
+            weight = np.bincount(self._cluster[both], minlength=self.clusters)
+            differ = np.bincount(self._cluster[both], apart, self.clusters)
+            heaviest = weight.max() / weight.sum() if len(apart) else 1.0
+            found.append(((weight > 0).sum(), (differ > 0).sum(), min((weight > 0).sum(), 1 / heaviest)))
+        return Meetings(*(np.array(column, dtype=float) for column in zip(*found, strict=True)))
 
-    def differing(self) -> int:
-        """In how many clusters the typical pair of groups differs at all: the median over all pairs."""
-        return int(np.median(self._apart))
 
-    def most_differing(self) -> int:
-        """In how many clusters the pair of groups differs that does so most often."""
-        return int(self._apart.max())
+class Meetings(NamedTuple):
+    """Of each pair of groups in the order of `pairs`.
+
+    Attributes:
+        clusters: (pairs,) clusters with an item that both groups have.
+        differing: (pairs,) those of them in which some such item differs between the groups.
+        effective: (pairs,) the number of clusters of equal size of which none weighs less than the heaviest: an exact
+            bound on the share that differs may not trust more.
+    """
+
+    clusters: np.ndarray
+    differing: np.ndarray
+    effective: np.ndarray
 
 
 class Effects(Protocol):
@@ -328,7 +359,7 @@ def clusters_if_none_differs(margin: float, alpha: float = 0.05) -> int:
     return math.ceil(math.log(alpha) / math.log(1 - margin)) if 0 < margin < 1 else 1
 
 
-def most_that_differ(differing: int, clusters: float, alpha: float = 0.05) -> float:
+def most_that_differ(differing: float, clusters: float, alpha: float = 0.05) -> float:
     """The exact upper limit of the share of clusters in which two groups differ (Clopper and Pearson 1934). A rate
     cannot differ by more.
 

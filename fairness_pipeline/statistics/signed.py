@@ -1,11 +1,11 @@
 """Outcomes that have a side of their own: +1 for the stereotype, -1 for its opposite. Their mean is compared with 0."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from fairness_pipeline.statistics.groups import sum_by
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.relabelling import flipped
 
@@ -31,39 +31,48 @@ class SignedMeans(NamedTuple):
 
 
 def signed_means(
-    value: np.ndarray, cluster: np.ndarray, group: np.ndarray, groups: tuple[str, ...], seed: int
+    value: Callable[[np.ndarray], np.ndarray],
+    cluster: np.ndarray,
+    group: np.ndarray,
+    groups: tuple[str, ...],
+    seed: int,
 ) -> SignedMeans:
     """The means, over clusters whose signs are flipped (docs/outcomes.md).
 
     Args:
-        value: (n,) outcomes: above 0 the stereotype, below 0 its opposite.
+        value: Of chosen cells, (n,) yes or no, their outcomes: above 0 the stereotype, below 0 its opposite.
         cluster: (n,) the cluster of each, numbered from 0.
         group: (n,) the group that each is about, numbered from 0.
         groups: The names of the groups; one alone gets no mean of its own.
         seed: The seed of the flips.
 
     Examples:
-        >>> signed_means(np.full(16, 0.5), np.arange(16) // 2, np.zeros(16, int), ("old",), seed=0).p
+        >>> outcomes = np.full(16, 0.5)
+        >>> signed_means(lambda chosen: outcomes[chosen], np.arange(16) // 2, np.zeros(16, int), ("old",), seed=0).p
         [0.0078125]
     """
-    kinds = [np.ones(len(value), dtype=bool)]
+    kinds = [np.ones(len(cluster), dtype=bool)]
     kinds += [group == place for place in range(len(groups))] if len(groups) > 1 else []
-    count = int(cluster.max()) + 1
-    chosen = np.stack(kinds, axis=1)
-    sizes = chosen.sum(axis=0)
-    sums = sum_by(cluster, chosen * value[:, None], count)
-    weights = sum_by(cluster, chosen.astype(float), count)
-    estimates = [mean_over_clusters(own, of, n) for own, of, n in zip(sums.T, weights.T, sizes, strict=True)]
-    scores = sums / sizes
+    kinds = [chosen for chosen in kinds if chosen.any()]
+    count, columns = int(cluster.max()) + 1, []
+    for chosen in kinds:
+        own = value(chosen)
+        sums, sizes = np.bincount(cluster[chosen], own, count), np.bincount(cluster[chosen], minlength=count)
+        least = 1e-12 * max(1e-300, float(np.abs(own).max()))
+        columns.append(
+            (mean_over_clusters(sums, sizes, len(own)), sums / len(own), sizes, np.abs(sums) > least * sizes)
+        )
+    scores = np.stack([score for _, score, _, _ in columns], axis=1)
     by_sign = [*flipped(scores[:, :1], seed), *(flipped(scores[:, 1:], seed + 1) if len(kinds) > 1 else [])]
-    own = [estimate.p_zero() if estimate.error > 0 else 0.0 for estimate in estimates]
+    single = [estimate.p_zero() if estimate.error > 0 else 0.0 for estimate, *_ in columns]
+    named = [name for place, name in enumerate(groups) if len(groups) > 1 and (group == place).any()]
     return SignedMeans(
-        ["", *groups[: len(kinds) - 1]],
-        estimates,
-        [max(float(p), single) for p, single in zip(by_sign, own, strict=True)],
-        (weights > 0).sum(axis=0).tolist(),
-        sizes.tolist(),
-        (np.abs(sums) > 1e-12).sum(axis=0).tolist(),
+        ["", *named],
+        [estimate for estimate, *_ in columns],
+        [max(float(p), own) for p, own in zip(by_sign, single, strict=True)],
+        [int((sizes > 0).sum()) for _, _, sizes, _ in columns],
+        [int(sizes.sum()) for _, _, sizes, _ in columns],
+        [int(leans.sum()) for *_, leans in columns],
     )
 
 

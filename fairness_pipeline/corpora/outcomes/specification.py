@@ -17,7 +17,7 @@ ALL = "all"
 MARGINS = {
     "yes_no": Margin(absolute=2.0),
     "preference": Margin(absolute=2.0),
-    "signed": Margin(absolute=0.05),
+    "signed": Margin(standard_deviations=0.05),
     "number": Margin(standard_deviations=0.05),
     "count": Margin(standard_deviations=0.05),
     "rank": Margin(standard_deviations=0.05),
@@ -36,7 +36,7 @@ class Outcome(Specification):
     sentiment are outcomes)."""
     column: str | None = None
     """Its column; by default the outcome's name."""
-    yes: tuple[str, ...] = ()
+    positive: tuple[str, ...] = ()
     """Of `yes_no` the values that count, if they are not 1, true or yes; every other value is a no."""
     minus: str | None = None
     """A column that is subtracted, such as the log-likelihood of the other answer."""
@@ -52,7 +52,7 @@ class Outcome(Specification):
 
     @pydantic.model_validator(mode="after")
     def _fits(self) -> Self:
-        for name, kinds in (("yes", ("yes_no",)), ("over", ("preference",)), ("label", ("yes_no",))):
+        for name, kinds in (("positive", ("yes_no",)), ("over", ("preference",)), ("label", ("yes_no",))):
             if getattr(self, name) and self.kind not in kinds:
                 raise ValueError(f"'{name}' is for outcomes of kind {' or '.join(kinds)}")
         if self.minus and self.kind not in ("number", "signed"):

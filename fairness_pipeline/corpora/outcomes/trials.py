@@ -37,6 +37,7 @@ class Trials:
         name: What stands for the groups; None if nothing does.
         condition: The keys of the conditions, as the specification orders them.
         values: By outcome the numbers; NaN where a row has none.
+        weights: By outcome with `per` how much each row counts.
         labels: By outcome the true answers (0, 1, NaN), where they are given.
         texts: `asked` and `answer`, and the outcomes that are texts, as text.
         rows: How many rows the file has.
@@ -48,6 +49,7 @@ class Trials:
     name: Codes | None
     condition: Codes
     values: Mapping[str, np.ndarray]
+    weights: Mapping[str, np.ndarray]
     labels: Mapping[str, np.ndarray]
     texts: Mapping[str, pa.DictionaryArray]
     rows: int
@@ -74,6 +76,7 @@ class _Reader:
     def __init__(self, table: pa.Table, spec: OutcomeTable, path: Path | None) -> None:
         self._table, self._spec, self._path = table, spec, path
         self._kept: np.ndarray | None = None
+        self._narrowed = False
         for column, value in spec.where.items():
             found = self._column(column, "where")
             place = pc.index(found.dictionary, pa.scalar(value, pa.string())).as_py()
@@ -81,8 +84,15 @@ class _Reader:
             self._kept = chosen if self._kept is None else self._kept & chosen
         if spec.condition:
             self._condition = self._conditions()
+            empty = _indices(self._column(spec.condition, "condition")) < 0
+            if empty.any():
+                row = int(np.argmax(empty))
+                raise FairnessError(
+                    f"{self._where(row)}: column '{spec.condition}' (condition) is empty; fill it, or leave the row out"
+                )
             chosen = self._condition.code >= 0
             self._kept = chosen if self._kept is None else self._kept & chosen
+        self._narrowed = True
         if self._kept is not None and not self._kept.any():
             said = ", ".join(f"{column} = {value}" for column, value in spec.where.items())
             raise FairnessError(
@@ -95,7 +105,7 @@ class _Reader:
 
     def _where(self, row: int) -> str:
         """A row for a message; rows are counted among those that are kept."""
-        if self._kept is not None:
+        if self._kept is not None and self._narrowed:
             row = int(np.flatnonzero(self._kept)[row])
         return f"{self._path}, {place_of(self._path, row)}" if self._path else f"table, row {row}"
 
@@ -145,6 +155,7 @@ class _Reader:
         cluster = self._codes(spec.cluster, "cluster") if spec.cluster else None
         name = self._codes(spec.name, "name") if spec.name else None
         values: dict[str, np.ndarray] = {}
+        weights: dict[str, np.ndarray] = {}
         labels: dict[str, np.ndarray] = {}
         texts = {role: self._text(column, role) for role in ("asked", "answer") if (column := getattr(spec, role))}
         for key, outcome in spec.outcomes.items():
@@ -153,15 +164,17 @@ class _Reader:
                 texts[key] = self._text(outcome.column or key, where)
             else:
                 values[key] = self._values(outcome, outcome.column or key, where)
+            if outcome.per:
+                weights[key] = self._weights(outcome.per, f"{where}.per")
             if outcome.label:
-                labels[key] = self._yes(outcome.label, outcome.yes, f"{where}.label")
+                labels[key] = self._yes(outcome.label, outcome.positive, f"{where}.label")
         count = self._table.num_rows if self._kept is None else int(self._kept.sum())
         condition = (
             Codes(self._chosen(self._condition.code), self._condition.names)
             if spec.condition
             else Codes(np.zeros(count, dtype=np.int32), spec.condition_keys)
         )
-        found = Trials(groups, item, cluster, name, condition, values, labels, texts, self._table.num_rows)
+        found = Trials(groups, item, cluster, name, condition, values, weights, labels, texts, self._table.num_rows)
         self._check_nesting(found)
         if spec.draw:
             self._check_draws(found, self._codes(spec.draw, "draw"))
@@ -186,7 +199,7 @@ class _Reader:
 
     def _values(self, outcome: Outcome, column: str, role: str) -> np.ndarray:
         if outcome.kind == "yes_no":
-            return self._yes(column, outcome.yes, role)
+            return self._yes(column, outcome.positive, role)
         own = self._numbers(column, role)
         if outcome.minus:
             return own - self._numbers(outcome.minus, f"{role}.minus")
@@ -199,13 +212,13 @@ class _Reader:
             self._check(column, own, own >= 0, "a count of 0 or more")
         if outcome.kind == "rank":
             self._check(column, own, own >= 1, "a place of 1 or more")
-        if outcome.per:
-            weight = self._numbers(outcome.per, f"{role}.per")
-            known = ~np.isnan(own + weight)
-            if not known.any() or not weight[known].any():
-                raise FairnessError(f"{self._name}: {role}.per: column '{outcome.per}' is 0 everywhere")
-            ratio = own[known].sum() / weight[known].sum()
-            return (own - ratio * weight) / weight[known].mean() + ratio
+        return own
+
+    def _weights(self, name: str, role: str) -> np.ndarray:
+        own = self._numbers(name, role)
+        self._check(name, own, own >= 0, "a number of 0 or more")
+        if not np.nansum(own):
+            raise FairnessError(f"{self._name}: {role}: column '{name}' is 0 everywhere")
         return own
 
     def _numbers(self, name: str, role: str) -> np.ndarray:
@@ -230,7 +243,7 @@ class _Reader:
         if yes:
             if absent := [value for value in yes if value not in texts]:
                 raise FairnessError(
-                    f"{self._name}: {role}.yes: column '{name}' has no value '{absent[0]}'; it has "
+                    f"{self._name}: {role}.positive: column '{name}' has no value '{absent[0]}'; it has "
                     f"{some(list(map(repr, texts)), 8)}"
                 )
             answers = [float(text in yes) for text in texts]
@@ -241,7 +254,7 @@ class _Reader:
                 [text not in _MISSING and np.isnan(own) for text, own in zip(low, answers, strict=True)] + [False]
             )
             if wrong[codes].any():
-                self._refuse(name, codes, wrong, texts, "1 or 0, yes or no (or name the values that count: yes)")
+                self._refuse(name, codes, wrong, texts, "1 or 0, yes or no (or name the values that count: positive)")
         return np.append(answers, np.nan)[codes]
 
     def _refuse(self, name: str, codes: np.ndarray, wrong: np.ndarray, texts: list[str], expected: str) -> None:

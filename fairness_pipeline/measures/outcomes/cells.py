@@ -20,6 +20,8 @@ OUTCOME_CELLS = schema(
     value=(pa.float64(), "the mean outcome of the draws"),
     square=(pa.float64(), "the mean square of the draws"),
     draws=(pa.int64(), "how many there are"),
+    weight=optional(pa.float64(), "of an outcome with `per` how much they count on average"),
+    deviation=(pa.float64(), "the standard deviation of single trials within items, over all conditions"),
     asked=optional(pa.string(), "what the first of them was asked"),
     answer=optional(pa.string(), "what it was answered"),
 )
@@ -42,7 +44,7 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
     count = len(first)
     tables = []
     for outcome, values in trials.values.items():
-        own = values[rows]
+        own, weights = values[rows], trials.weights.get(outcome)
         known = ~np.isnan(own)
         draws = np.bincount(cell[known], minlength=count)
         kept = draws > 0
@@ -68,6 +70,10 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
                     "value": sums / draws[kept],
                     "square": squares / draws[kept],
                     "draws": draws[kept],
+                    "weight": pa.nulls(len(places), pa.float64())
+                    if weights is None
+                    else np.bincount(cell[known], weights[rows][known], count)[kept] / draws[kept],
+                    "deviation": np.full(len(places), _deviation(trials, values)),
                     **{
                         role: trials.texts[role].take(pa.array(places)).cast(pa.string())
                         if role in trials.texts
@@ -79,6 +85,19 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
             )
         )
     return pa.concat_tables(tables)
+
+
+def _deviation(trials: Trials, values: np.ndarray) -> float:
+    """The standard deviation of single trials, within items and conditions where there are items."""
+    known = ~np.isnan(values)
+    own = values[known]
+    place = np.zeros(len(own), dtype=np.int64)
+    if trials.item is not None:
+        whole = numbered(trials.item, trials.condition)[known]
+        place = np.unique(whole, return_inverse=True)[1]
+    sizes = np.bincount(place)
+    squares = np.square(own - (np.bincount(place, own) / np.maximum(sizes, 1))[place]).sum() if len(own) else 0.0
+    return float(np.sqrt(squares / max(1, len(own) - len(sizes))))
 
 
 def _texts(codes: Codes | None, rows: np.ndarray) -> pa.Array:
@@ -97,6 +116,7 @@ class OutcomeCells:
         value: (n,) the mean outcome.
         square: (n,) the mean square.
         draws: (n,) the number of draws.
+        deviation: The standard deviation of a single trial, within items.
         item: (n,) the item; None if there are no items.
         cluster: (n,) the cluster.
         name: (n,) what stands for the group; None if nothing does.
@@ -110,6 +130,8 @@ class OutcomeCells:
     cluster: Codes | None
     name: Codes | None
     groups: Mapping[str, Codes]
+    deviation: float = 0.0
+    weight: np.ndarray | None = None
 
     @classmethod
     def of(cls, table: pa.Table, outcome: str, columns: Sequence[str]) -> "OutcomeCells":
@@ -129,7 +151,26 @@ class OutcomeCells:
         }
         roles = {role: _codes(own[role]) if own[role].null_count < len(own) else None for role in _ROLES}
         value, square, draws = (own[name].to_numpy() for name in ("value", "square", "draws"))
-        return cls(value, square, draws, roles["item"], roles["cluster"], roles["name"], groups)
+        deviation = float(own["deviation"][0].as_py()) if len(own) else 0.0
+        weight = own["weight"].to_numpy() if len(own) and own["weight"].null_count == 0 else None
+        return cls(value, square, draws, roles["item"], roles["cluster"], roles["name"], groups, deviation, weight)
+
+    def crossed(self, columns: Sequence[str]) -> float:
+        """The share of the crossed cells that there are, within items: 1 if each item has every level of the other
+        group columns with every level of these.
+
+        Args:
+            columns: Some of the group columns.
+        """
+        others = [own for name, own in self.groups.items() if name not in columns]
+        if not others or self.item is None:
+            return 1.0
+        own = numbered(*(self.groups[name] for name in columns))
+        other = numbered(*others)
+        item = self.item.code.astype(np.int64)
+        both = len(np.unique(np.stack([item, own, other], axis=1), axis=0))
+        sizes = [np.bincount(np.unique(np.stack([item, each], axis=1), axis=0)[:, 0]) for each in (own, other)]
+        return both / max(1, int((sizes[0] * sizes[1]).sum()))
 
     def at(self, rows: np.ndarray) -> "OutcomeCells":
         """Some of the cells, by their numbers."""
@@ -139,13 +180,26 @@ class OutcomeCells:
 
         groups = {name: Codes(own.code[rows], own.names) for name, own in self.groups.items()}
         item, cluster, name = (chosen(own) for own in (self.item, self.cluster, self.name))
-        return OutcomeCells(self.value[rows], self.square[rows], self.draws[rows], item, cluster, name, groups)
+        weight = self.weight[rows] if self.weight is not None else None
+        return OutcomeCells(
+            self.value[rows], self.square[rows], self.draws[rows], item, cluster, name, groups, self.deviation, weight
+        )
 
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of a single trial."""
-        weight = self.draws / max(1, self.draws.sum())
-        return float(np.sqrt(max(0.0, (weight * self.square).sum() - (weight * self.value).sum() ** 2)))
+    def linearised(self, chosen: np.ndarray) -> np.ndarray:
+        """The outcomes of some cells, as their mean is taken: with weights, z = (v - S w) / mean w + S, where S = sum v
+        / sum w, whose mean is S.
+
+        Args:
+            chosen: (n,) which cells.
+        """
+        value = self.value[chosen]
+        if self.weight is None:
+            return value
+        weight = self.weight[chosen]
+        if not weight.sum():
+            return np.zeros(len(value))
+        ratio = value.sum() / weight.sum()
+        return (value - ratio * weight) / weight.mean() + ratio
 
     def of_groups(self, columns: Sequence[str]) -> tuple[Cells, np.ndarray]:
         """The cells for one group column, or for several crossed, averaged over the other columns within an item; and
@@ -164,6 +218,10 @@ class OutcomeCells:
         item = self.item.code if self.item else np.zeros(len(self.value), dtype=np.int64)
         parts = [item[known], group[known], *([self.name.code[known]] if self.name else [])]
         place = parts[0] * len(names) + parts[1]
+        beside = np.unique(place) // len(names)  # items in which several groups meet say something
+        several = np.bincount(beside, minlength=item.max(initial=0) + 1)[parts[0]] > 1
+        known = np.flatnonzero(known)[several]
+        parts, place = [part[several] for part in parts], place[several]
         if self.name:
             place = place * len(self.name.names) + parts[2]
         _, first, cell = np.unique(place, return_index=True, return_inverse=True)
@@ -185,4 +243,7 @@ _ROLES = ("item", "cluster", "name")
 def _codes(column: pa.Array | pa.ChunkedArray) -> Codes:
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = whole.dictionary_encode()
-    return Codes(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), tuple(encoded.dictionary.to_pylist()))
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()  # the same names, the same order in every condition
+    places = np.append(np.argsort(order), -1)
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Codes(places[codes], tuple(encoded.dictionary.take(pa.array(order)).to_pylist()))

@@ -99,11 +99,13 @@ def _of_groups(
 def _of_side(before: OutcomeCells, after: OutcomeCells, seed: int, scale: float) -> dict[str, Any]:
     cluster = before.cluster.code if before.cluster else np.arange(len(before.value))
     cluster = np.unique(cluster, return_inverse=True)[1]
-    found = signed_means(after.value - before.value, cluster, np.zeros(len(cluster), dtype=np.int64), ("all",), seed)
+    every = np.ones(len(cluster), dtype=bool)
+    change = after.linearised(every) - before.linearised(every)
+    found = signed_means(lambda chosen: change[chosen], cluster, np.zeros(len(cluster), dtype=np.int64), ("all",), seed)
     low, high = found.estimates[0].interval(0.95)
     return {
-        "group": ANY, "items": found.counts[0], "before": scale * float(before.value.mean()),
-        "after": scale * float(after.value.mean()), "change": scale * found.estimates[0].centre, "ci_low": scale * low,
+        "group": ANY, "items": found.counts[0], "before": scale * float(before.linearised(every).mean()),
+        "after": scale * float(after.linearised(every).mean()), "change": scale * found.estimates[0].centre, "ci_low": scale * low,
         "ci_high": scale * high, "p": found.p[0],
     }  # fmt: skip
 

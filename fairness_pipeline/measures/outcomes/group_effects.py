@@ -16,6 +16,7 @@ from fairness_pipeline.statistics.groups import (
     Errors,
     Fit,
     LargestGap,
+    Meetings,
     clusters_needed,
     each_against_others,
     largest_gap,
@@ -27,9 +28,12 @@ from fairness_pipeline.statistics.intervals import Estimate, quantile
 from fairness_pipeline.statistics.relabelling import Relabelled, relabel
 
 FEWEST_THAT_DIFFER = 6
-"""If fewer clusters differ in the typical pair of groups, t has nothing to estimate from."""
+"""If fewer clusters differ between two groups, t has nothing to estimate from."""
+FEWEST_FOR_T = 15
+"""If fewer do, t alone shows no rates of two groups to be alike: where none of 700 answers differs in truth by less than
+the margin, it said so in 12% of draws."""
 FEWEST_NAMES = 5
-"""With fewer names a group nothing is told."""
+"""With fewer names a group nothing is told; and if fewer names differ."""
 
 
 _LEVEL = 0.05
@@ -115,33 +119,44 @@ class GroupEffects:
 
     @property
     def enough_for_fair(self) -> bool:
-        """Whether the sample is large enough for `fair`."""
-        return self.sample >= FEWEST_FOR_FAIR
+        """Whether every pair of groups meets in enough clusters for `fair`."""
+        return all(own.clusters.min() >= FEWEST_FOR_FAIR for own in self._samples)
+
+    @property
+    def meetings(self) -> Meetings:
+        """Where pairs of groups meet and differ: in clusters of items, or in names where these are a sample."""
+        return self._samples[0]
 
     @cached_property
-    def differing(self) -> int:
-        """In how many clusters the typical pair of groups differs at all; or how many of its names differ from the
-        middle one."""
-        return (self._named or self.fit).differing()
+    def _samples(self) -> list[Meetings]:
+        if self._named is None:
+            return [self.fit.meetings]
+        return [self._named.meetings] if self._named.fixed else [self._named.meetings, self.fit.meetings]
+
+    @property
+    def _fewest_that_differ(self) -> int:
+        return FEWEST_NAMES if self._named else FEWEST_THAT_DIFFER
 
     @property
     def at_floor(self) -> bool:
-        """Whether too few clusters differ at all."""
-        return self.differing < FEWEST_THAT_DIFFER
+        """Whether too few clusters differ in the typical pair of groups."""
+        return float(np.median(self.meetings.differing)) < self._fewest_that_differ
 
-    def p_bound(self, share: float) -> float:
-        """The exact p that any pair of groups differs in this share of clusters or more; a rate differs by no more."""
-        count, whole = self._most_differing
-        return float(scipy.special.betaincc(count + 1, max(whole - count, 1e-9), share)) if share < 1 else 0.0
+    def can_differ(self, group: int | None = None) -> bool:
+        """Whether enough clusters differ in some pair of groups, or in some pair of one group, to tell a difference."""
+        first, second = np.triu_indices(len(self.groups), 1)
+        own = np.ones(len(first), dtype=bool) if group is None else (first == group) | (second == group)
+        return bool(self.meetings.differing[own].max() >= self._fewest_that_differ)
 
     @property
     def largest_possible(self) -> float:
-        """The exact upper limit of the share of clusters in which any pair of groups differs."""
-        return most_that_differ(*self._most_differing)
-
-    @property
-    def _most_differing(self) -> tuple[int, float]:
-        return (self._named or self.fit).most_differing(), self.effective
+        """The exact upper limit of the share of clusters in which any pair of groups differs; a rate differs by no
+        more."""
+        return max(
+            most_that_differ(differing, whole)
+            for own in self._samples
+            for differing, whole in zip(own.differing, own.effective, strict=True)
+        )
 
     # Tests
 
@@ -206,10 +221,26 @@ class GroupEffects:
     def _every_pair(self) -> Errors:
         return self.errors(pairs(len(self.groups)))
 
-    def p_equivalence(self, margin: float) -> float:
-        """The p that some pair of groups differs by the margin or more: the largest of all pairs' two one-sided
-        tests, each by itself, as all must pass."""
-        return max(tost(estimate, Bound(margin)).p for estimate in self._every_pair.estimates())
+    def p_equivalence(self, margin: float, *, rates: bool) -> np.ndarray:
+        """The p that each pair of groups differs by the margin or more, by two one-sided tests; where few clusters
+        differ by the exact bound of rates, and of numbers nothing is shown: (pairs,).
+
+        Args:
+            margin: The largest difference that does not matter.
+            rates: Whether outcomes are rates.
+        """
+        t = np.array([tost(estimate, Bound(margin)).p for estimate in self._every_pair.estimates()])
+        p = np.zeros(len(t))
+        for own in self._samples:
+            few = own.differing < (FEWEST_THAT_DIFFER if own is self.fit.meetings else FEWEST_NAMES)
+            exact = np.ones(len(t))
+            if rates:
+                left = np.maximum(own.effective - own.differing, 1e-9)
+                exact = scipy.special.betaincc(own.differing + 1, left, min(margin, 1.0))
+                exact[own.differing >= own.effective] = 1.0
+            beside = np.maximum(t, exact) if rates else t
+            p = np.maximum(p, np.where(few, exact, np.where(own.differing < FEWEST_FOR_T, beside, t)))
+        return p
 
     @cached_property
     def smallest_margin(self) -> float:

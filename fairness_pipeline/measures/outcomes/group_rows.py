@@ -10,9 +10,10 @@ import numpy as np
 import scipy
 
 from fairness_pipeline.corpora.outcomes.specification import Outcome
-from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells
-from fairness_pipeline.measures.outcomes.group_effects import FEWEST_NAMES, FEWEST_THAT_DIFFER, GroupEffects, Interval
+from fairness_pipeline.measures.outcomes.group_effects import FEWEST_NAMES, GroupEffects, Interval
 from fairness_pipeline.measures.outcomes.rows import (
     BEYOND,
     CROSS,
@@ -34,10 +35,13 @@ from fairness_pipeline.statistics.controls import EXPLAINED
 from fairness_pipeline.statistics.effects import cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.groups import Cells, Fit, clusters_if_none_differs
-from fairness_pipeline.statistics.intervals import finite, quantile
+from fairness_pipeline.statistics.intervals import Estimate, finite, quantile
 from fairness_pipeline.statistics.relabelling import intersections
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import too_few
+
+_CROSSED = 0.8
+"""The share of the crossed cells within items below which a column's gap may be another column's."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,18 @@ class GroupRows:
     ) -> None:
         own, draws = cells.of_groups(columns)
         count = len(own.groups)
+        if count < 2:
+            there = f"only group '{own.groups[0]}'" if count else "no group"
+            raise FairnessError(
+                f"outcome '{name}': {there} of '{CROSS.join(columns)}' stands in an item beside another; two at least "
+                "are compared"
+            )
         wanted = judging.reference.get(columns[0]) if len(columns) == 1 else None
-        if wanted is not None and wanted in own.groups:
+        if wanted is not None:
+            if wanted not in own.groups:
+                raise FairnessError(
+                    f"reference: '{wanted}' is no group of '{columns[0]}'; those: {some(own.groups, 8)}"
+                )
             place = own.groups.index(wanted)
             first = np.array([group for group in range(count) if group != place])
             second = np.full(count - 1, place)
@@ -110,11 +124,15 @@ class GroupRows:
             for place, interval in enumerate(effects.intervals("others")):
                 others = float(np.delete(effects.fit.values, place).mean())
                 values = (float(effects.fit.values[place]), others)
-                yield self._single(OTHERS, effects.groups[place], "the others", values, interval)
+                told, p_fair = effects.can_differ(place), 1.0 if effects.at_floor else self._p_fair(interval.estimate)
+                yield self._single(OTHERS, effects.groups[place], "the others", values, interval, p_fair, told=told)
         if len(effects.first) <= MOST_PAIRS:
             for a, b, interval in zip(effects.first, effects.second, effects.intervals("contrasts"), strict=True):
                 values = (float(effects.fit.values[a]), float(effects.fit.values[b]))
-                yield self._single(self._listed, effects.groups[a], effects.groups[b], values, interval)
+                pair = self._place_of(a, b)
+                told, p_fair = effects.can_differ(a) and effects.can_differ(b), float(self._p_of_pairs[pair])
+                groups = effects.groups[a], effects.groups[b]
+                yield self._single(self._listed, *groups, values, interval, p_fair, told=told)
         if len(self._columns) == 2 and not effects.cells.name is not None:
             yield from self._beyond()
 
@@ -127,7 +145,7 @@ class GroupRows:
             least = FEWEST_NAMES if effects.unit == "name" else FEWEST_TO_TELL
             return f"{sample}: too few to tell; {least} at least"
         if effects.at_floor:
-            return f"{sample}: {self._floor(self._margin / self._scale)[2]}"
+            return f"{sample}: {self._floor(self._margin / self._scale)[0]}"
         least_gap = self._scale * effects.minimum_detectable(self._judging.alpha)
         found = f"finds gaps of {least_gap:.3g}{unit} four times in five"
         needed = effects.needed(self._margin / self._scale)
@@ -139,25 +157,25 @@ class GroupRows:
         gap, margin = effects.gap, self._margin / self._scale
         fit, notes = effects.fit, list[str]()
         needed = effects.needed(margin)
-        p, p_fair = effects.omnibus, effects.p_equivalence(margin)
-        told, fair = effects.enough_to_tell, False
+        p, p_fair = effects.omnibus, float(self._p_of_pairs.max())
+        told = effects.enough_to_tell and effects.can_differ()
+        fair = effects.enough_to_tell and effects.enough_for_fair and p_fair <= alpha
         if effects.fixed:
             notes.append(f"in these {number_of(fit.clusters, 'item')}: too few to be a sample of others")
-        if not told:
-            if effects.unit == "name":
-                notes.append(too_few(effects.sample, "name in a group", FEWEST_NAMES))
-            else:
-                notes.append(too_few(effects.sample, "cluster", FEWEST_TO_TELL))
-        elif effects.at_floor:
-            told = False
-            fair, p_fair, note, needed = self._floor(margin)
+        if not effects.enough_to_tell:
+            noun = ("name in a group", FEWEST_NAMES) if effects.unit == "name" else ("cluster", FEWEST_TO_TELL)
+            notes.append(too_few(effects.sample, *noun))
+        elif effects.at_floor and (p >= alpha or not told):
+            note, needed = self._floor(margin, fair=fair)
             notes.append(note)
-        else:
-            fair = p_fair <= alpha and effects.enough_for_fair
-        if told and not fair and p >= alpha:
+        elif not fair and p >= alpha:
             notes.append(f"the smallest margin that would be fair is {self._scale * effects.smallest_margin:.3g}")
+        notes += self._unbalanced
         control = self._gap_in_control(gap.most, gap.least)
-        ends = gap.estimate.interval(0.95) if len(effects.groups) == 2 else (gap.low, gap.high)
+        if self._control is not None and not control:
+            notes.append("the control has other groups, and is not compared")
+        of_two = Interval.of(gap.estimate, 0.0, p)
+        ends = (of_two.low, of_two.high) if len(effects.groups) == 2 else (gap.low, gap.high)
         varies = gap.estimate.error > 0
         pair = (float(fit.values[gap.most]), float(fit.values[gap.least]))
         row = self._row(
@@ -175,42 +193,53 @@ class GroupRows:
             effects.groups[gap.most],
             effects.groups[gap.least],
             by_chance=self._scale * effects.by_chance,
-            differing=effects.differing,
+            differing=int(np.median(effects.meetings.differing)),
             smallest_margin=self._scale * effects.smallest_margin,
             **control,
         )
         return Judged(row, own, fair, told)
 
-    def _floor(self, margin: float) -> tuple[bool, float, str, int | None]:
-        """What can be said where too few clusters differ: whether it is fair, the p of that, the bound in words, and
-        how many clusters would do if none differs."""
+    def _floor(self, margin: float, *, fair: bool = False) -> tuple[str, int | None]:
+        """What is said where too few clusters differ: the exact bound, and how many clusters would do if none does."""
         effects = self._effects
         where = "name" if effects.unit == "name" else "cluster"
-        sample = f"{number_of(effects.sample, where)}{' a group' if where == 'name' else ''}"
-        told = f"the typical pair of groups differs in {effects.differing} of {sample}"
+        of_group = " a group" if where == "name" else ""
+        differ, of = (int(np.median(column)) for column in (effects.meetings.differing, effects.meetings.clusters))
+        told = f"the typical pair of groups differs in {differ} of {number_of(of, where)}{of_group}"
         if self._unit != "percent":
-            return False, 1.0, f"{told}, and {FEWEST_THAT_DIFFER} at least must: {AT_THE_END} nothing is known", None
+            return f"{told}, too few to estimate from: {AT_THE_END} nothing is known", None
         enough = clusters_if_none_differs(margin, self._judging.alpha)
         note = f"{told}: {AT_THE_END} {100 * effects.largest_possible:.2g} points either way (exact, 95%)"
-        p = effects.p_bound(margin)
-        fair = p <= self._judging.alpha and effects.enough_for_fair
-        return (
-            fair,
-            p,
-            note
-            if fair
-            else f"{note}; {enough} {where}s{' a group' if where == 'name' else ''} would do if none differs",
-            enough,
-        )
+        return note if fair else f"{note}; {enough} {where}s{of_group} would do if none differs", enough
 
-    def _single(self, contrast: str, group: str, against: str, values: tuple[float, float], own: Interval) -> Judged:
+    @cached_property
+    def _p_of_pairs(self) -> np.ndarray:
+        """The p that each pair of groups differs by the margin or more."""
+        return self._effects.p_equivalence(self._margin / self._scale, rates=self._unit == "percent")
+
+    def _p_fair(self, estimate: Estimate) -> float:
+        return tost(estimate, Bound(self._margin / self._scale)).p
+
+    def _place_of(self, first: int, second: int) -> int:
+        """The place of a pair of groups among all pairs."""
+        low, high = sorted((int(first), int(second)))
+        return low * len(self._effects.groups) - low * (low + 1) // 2 + high - low - 1
+
+    def _single(
+        self,
+        contrast: str,
+        group: str,
+        against: str,
+        values: tuple[float, float],
+        own: Interval,
+        p_fair: float,
+        *,
+        told: bool,
+    ) -> Judged:
         """One contrast of groups below the omnibus row."""
-        effects = self._effects
-        p_fair = tost(own.estimate, Bound(self._margin / self._scale)).p
         ends = (own.estimate.centre, own.low, own.high)
         row = self._row(values, ends, own.p, "corrected together", p_fair, None, None, "")
-        told = not effects.at_floor
-        fair = p_fair <= self._judging.alpha and told and effects.enough_for_fair
+        fair = p_fair <= self._judging.alpha and self._effects.enough_for_fair
         return Judged(row, self._own(contrast, group, against), fair, told)
 
     def _beyond(self) -> Iterator[Judged]:
@@ -227,8 +256,8 @@ class GroupRows:
         ends = [(e.centre, e.centre - reach * e.error, e.centre + reach * e.error) for e in estimates]
         least = max(abs(e.centre) + quantile(0.95, e.freedom) * e.error for e in estimates)
         fair = p_fair <= alpha and effects.enough_for_fair and not effects.at_floor
-        told = not effects.at_floor
-        note = "" if told else f"too few clusters differ: {AT_THE_END} nothing is known"
+        told = effects.can_differ()
+        note = "" if told and not effects.at_floor else f"too few clusters differ: {AT_THE_END} nothing is known"
         values = self._beyond_values(found.effects, place)
         detectable = (reach + quantile(0.8)) * estimates[place].error
         test = "levels exchanged within clusters"
@@ -306,6 +335,14 @@ class GroupRows:
             clusters_needed=needed,
             note=note,
         )
+
+    @property
+    def _unbalanced(self) -> list[str]:
+        """A note if other group columns are not crossed with this one within items."""
+        share = self._whole.crossed(self._columns) if len(self._columns) == 1 else 1.0
+        if share >= _CROSSED:
+            return []
+        return [f"other group columns are not crossed with {self._columns[0]} within items: the gap may be theirs"]
 
     @cached_property
     def _plain(self) -> tuple[str, float, float]:

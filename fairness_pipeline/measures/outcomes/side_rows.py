@@ -38,7 +38,13 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
     column = judging.columns[0] if judging.columns else ""
     codes = cells.groups[column] if column else None
     group = codes.code if codes else np.zeros(len(cells.value), dtype=np.int64)
-    found = signed_means(cells.value - middle, cluster, group, codes.names if codes else ("all",), judging.seed)
+    found = signed_means(
+        lambda chosen: cells.linearised(chosen) - middle,
+        cluster,
+        group,
+        codes.names if codes else ("all",),
+        judging.seed,
+    )
     margin = margin_of(outcome, middle, cells.deviation)
     for place, (of, estimate, p) in enumerate(zip(found.names, found.estimates, found.p, strict=True)):
         clusters, differ = found.clusters[place], found.differing[place]

@@ -193,7 +193,7 @@ def _outcome(text: str, table: pa.Table) -> tuple[str, dict[str, Any]]:
                 _check_column(document[word], table, "--outcome")
     _check_column(document["column"], table, "--outcome")
     if colon:
-        document["yes"] = values.split("|")
+        document["positive"] = values.split("|")
     if not document["kind"]:
         document["kind"] = guess(table, {"outcome": [columns]}).outcomes[key_of(columns)].kind
     return key_of(columns).replace("-", "_"), document
@@ -202,7 +202,7 @@ def _outcome(text: str, table: pa.Table) -> tuple[str, dict[str, Any]]:
 def _spelled(outcome: Mapping[str, Any]) -> str:
     """An outcome as `--outcome` takes it."""
     second = next((f" {word} {outcome[word]}" for word in _KINDS if outcome.get(word)), "")
-    values = ":" + "|".join(outcome["yes"]) if outcome.get("yes") else ""
+    values = ":" + "|".join(outcome["positive"]) if outcome.get("positive") else ""
     return f"{outcome['column']}{second}={outcome['kind']}{values}"
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.downloads import file_as_declared
-from fairness_pipeline.corpora.outcomes.specification import SIGNED, OutcomeTable
+from fairness_pipeline.corpora.outcomes.specification import MARGINS, SIGNED, OutcomeTable
 from fairness_pipeline.foundation.inputs import File
-from fairness_pipeline.foundation.yaml_files import Share, Specification, load, read_yaml
+from fairness_pipeline.foundation.yaml_files import Share, Specification, load, read_yaml, validate
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.outcomes.text_outcomes import expanded
 from fairness_pipeline.project.project import Project, changed, find
@@ -65,6 +65,7 @@ class OutcomesPart(Part[Outcomes]):
         for key, changes in settings.tables.items():
             path = find("tables", key, project.path, f"{NAME}.tables")
             declared = read_yaml(path)
+            validate(OutcomeTable, declared, path)
             self.tables[key] = changed(OutcomeTable, (NAME, "tables", key), declared, changes, path, project.path)
             self._folders[key] = path.parent
         self._given: dict[str, Path] = {}
@@ -98,6 +99,15 @@ class OutcomesPart(Part[Outcomes]):
         """The same table in its control."""
         control = self.tables[key["table"]].control
         return [{**key, "condition": control}] if control and control != key.get("condition") else []
+
+    @property
+    def thresholds(self) -> Mapping[str, tuple[Any, Any]]:
+        """The margins of all outcomes."""
+        return {
+            f"tables.{table}.{name}.margin": (outcome.margin_of_kind, MARGINS[outcome.kind])
+            for table, own in self.tables.items()
+            for name, outcome in expanded(own.outcomes).items()
+        }
 
     @property
     def given(self) -> dict[str, Path]:

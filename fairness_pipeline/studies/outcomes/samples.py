@@ -4,8 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.measures.outcomes.rows import CROSS, OMNIBUS, SIDE, unit_of
-from fairness_pipeline.measures.outcomes.text_outcomes import expanded
+from fairness_pipeline.measures.outcomes.rows import CROSS, OMNIBUS, SIDE
 from fairness_pipeline.reporting.samples import Samples
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 from fairness_pipeline.workspace.lake import Key, Lake, Row
@@ -18,15 +17,13 @@ def samples(part: OutcomesPart, lake: Lake, key: Key) -> Samples:
     rows = [row for row in lake.read("outcome_significance", key).to_pylist() if row["contrast"] in (OMNIBUS, SIDE)]
     columns: dict[str, list[object]] = {name: [] for name in ("id", "word", *_TEXTS, "cluster")}
     measured: list[tuple[str, int, np.ndarray, np.ndarray]] = []
-    scales = {name: unit_of(outcome)[1] for name, outcome in expanded(table.outcomes).items()}
     for row in rows:
         own = cells.filter(pc.equal(cells["outcome"], row["outcome"]))
         pairs = _of_side(own, row) if row["contrast"] == SIDE else _of_groups(own, row, table.group)
         begin = len(columns["id"])
         for name, values in columns.items():
             values.extend(pairs[name])
-        scale = scales[row["outcome"]]
-        measured.append((row["measure"], begin, scale * np.array(pairs["a"]), scale * np.array(pairs["b"])))
+        measured.append((row["measure"], begin, np.array(pairs["a"]), np.array(pairs["b"])))
     count = len(columns["id"])
     of_measure: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for measure, begin, a, b in measured:

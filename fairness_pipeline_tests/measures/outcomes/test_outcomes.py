@@ -225,7 +225,7 @@ def test_answers_about_24_groups_to_the_digit(corpora: Path) -> None:
               "vicuna-7b-v1.3": (2.78e-98, "biased")}  # fmt: skip
     for model, (naive, verdict) in wanted.items():
         path = corpora / "model_outputs" / "decodingtrust" / f"{model}_benign.csv.gz"
-        outcome = {"agrees": {"kind": "yes_no", "column": "agreement", "yes": ["1"]}}
+        outcome = {"agrees": {"kind": "yes_no", "column": "agreement", "positive": ["1"]}}
         row = fp.audit(path, item="template", cluster="topic", group="group", draw="generation", outcome=outcome).iloc[
             0
         ]
