@@ -32,6 +32,7 @@ from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.outcomes.cells import cell_table
 from fairness_pipeline.measures.outcomes.group_rows import Judging
 from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
+from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, expanded, scored
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import COMPARISON
 
@@ -255,6 +256,9 @@ def compare(
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON).to_pandas()
 
 
+_EXAMPLE = "{'kind': 'yes_no', 'positive': ['approve']}"
+
+
 def audit(
     table: "pd.DataFrame | pa.Table | str | Path",
     *,
@@ -315,34 +319,44 @@ def audit(
     else:
         raise FairnessError(f"table: expected a pandas or Arrow table, or a path; found {_kind(table)}")
     groups = (group,) if isinstance(group, str) else tuple(group)
+    if isinstance(outcome, str):
+        outcome = [outcome]
+    if not isinstance(outcome, Iterable):
+        raise FairnessError(f"outcome: expected columns, or what each outcome is by name; found {_kind(outcome)}")
+    named = {"item": item, "cluster": cluster, "name": name, "draw": draw, "condition": condition}
+    bare = [] if isinstance(outcome, Mapping) else list(outcome)
+    for role, column in [*named.items(), *(("group", own) for own in groups), *(("outcome", own) for own in bare)]:
+        if column is not None and column not in columns.column_names:
+            raise FairnessError(f"{role}: there is no column '{column}'; columns: {some(columns.column_names, 12)}")
     if not isinstance(outcome, Mapping):
-        names = [outcome] if isinstance(outcome, str) else list(outcome)
-        if absent := [own for own in names if own not in columns.column_names]:
-            raise FairnessError(f"outcome: there is no column '{absent[0]}'; columns: {some(columns.column_names, 12)}")
-        guessed = guess(columns, {"outcome": names, "group": groups, "item": [item] if item else []}).outcomes
-        outcome = {own.column or key: own.model_dump(exclude_unset=True) for key, own in guessed.items()}
-    if condition is not None and condition not in columns.column_names:
-        raise FairnessError(f"condition: there is no column '{condition}'; columns: {some(columns.column_names, 12)}")
+        known = {role: [column] for role, column in named.items() if column}
+        found = guess(columns, {**known, "outcome": bare, "group": groups}).outcomes.values()
+        outcome = {own.column or "": own.model_dump(exclude_unset=True) for own in found}
+    for key, own in outcome.items():
+        if not isinstance(own, Mapping):
+            raise FairnessError(f"outcome: {key}: expected what it is, such as {_EXAMPLE}; found {_kind(own)}")
     values = columns[condition].chunk(0).dictionary.to_pylist() if condition else []
     document: dict[str, Any] = {
-        "file": {"path": str(path or "table")}, "group": groups, "item": item, "cluster": cluster, "name": name,
-        "draw": draw, "condition": condition, "conditions": {f"c{place}": own for place, own in enumerate(values)},
+        "file": {"path": str(path or "table")}, "group": groups, **named,
+        "conditions": {f"c{place}": own for place, own in enumerate(values)},
         "reference": dict(reference or {}), "outcomes": {key: dict(own) for key, own in outcome.items()},
     }  # fmt: skip
     for key, margin in (margins or {}).items():
         if key not in document["outcomes"]:
             raise FairnessError(f"margins: '{key}' is no outcome; those: {', '.join(document['outcomes'])}")
         document["outcomes"][key]["margin"] = dict(margin)
-    specification = validate(OutcomeTable, document, path or Path("table"))
+    specification = validate(OutcomeTable, document, Path("fp.audit"))
     if not specification.judged:
         raise FairnessError("item: name the column of what stays the same when only the group changes")
     trials = read_trials(columns, specification, path)
-    judging = Judging(specification.outcomes, groups, specification.reference, alpha, seed)
-    found = []
+    texts = any(own.kind == "text" for own in specification.outcomes.values())
+    trials = scored(trials, specification.outcomes, TextScorers.of(MeasureSettings()) if texts else None)
+    judging = Judging(expanded(specification.outcomes), groups, specification.reference, alpha, seed)
+    tables = []
     for key in specification.condition_keys:
         rows = judge_outcomes(cell_table(trials, key), judging).to_pandas()
         rows.insert(0, "condition", specification.conditions.get(key, key))
-        found.append(rows)
+        tables.append(rows)
     import pandas as pd
 
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)

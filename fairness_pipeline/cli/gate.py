@@ -132,7 +132,9 @@ def examine(plan: Plan, rule: Rule, baseline: Baseline | None = None) -> Examine
 def _judging(plan: Plan, audits: list[tuple[AnyStudy, Audit]]) -> tuple[list[str], dict[str, str]]:
     """The margins and levels of the audits' studies, and what decides otherwise than as shipped, by its place."""
     parts = {study.name: plan.project.parts[study.name] for study, _ in audits}
-    margins = [f"{name}.{margin}" for name, part in parts.items() for margin in told_margins(part.settings, part.thresholds)]
+    margins = [
+        f"{name}.{margin}" for name, part in parts.items() for margin in told_margins(part.settings, part.thresholds)
+    ]
     changed = [(name, not_as_shipped(part.settings, part.thresholds).items()) for name, part in parts.items()]
     otherwise = {f"{name}.{place}": value for name, values in changed for place, value in values}
     return margins, otherwise

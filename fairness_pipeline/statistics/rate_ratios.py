@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.intervals import quantile
 
 FOUR_FIFTHS = 0.8
 _FEW = 10
-"""With fewer selected the interval is Koopman's."""
+"""With fewer rows or clusters that are selected, or are not, the interval is at least Koopman's."""
 _WIDEST = 1e9
 
 Word = Literal["below 4/5 shown", "4/5 shown", "cannot tell"]
@@ -26,36 +27,71 @@ class Ratio(NamedTuple):
     high: float
 
 
-def rate_ratio(
-    selected: tuple[float, float], sizes: tuple[float, float], variance: float, freedom: float, level: float = 0.95
-) -> Ratio:
-    """The ratio of the first group's rate to the second's: on the log scale, and below ten selected at least Koopman's
-    score interval.
+class Selected(NamedTuple):
+    """A group's rows.
+
+    Attributes:
+        selected: How many are selected.
+        rows: How many there are.
+        clusters: In how many clusters; the number of rows if these are independent.
+        clusters_selected: In how many clusters some are selected, and in how many some are not, whichever is smaller.
+    """
+
+    selected: float
+    rows: float
+    clusters: float
+    clusters_selected: float
+
+    @classmethod
+    def of(cls, selected: np.ndarray, cluster: np.ndarray | None) -> "Selected":
+        """From the rows of a group.
+
+        Args:
+            selected: (n,) 1 or 0.
+            cluster: (n,) the cluster of each; None if rows are independent.
+        """
+        total, rows = float(selected.sum()), len(selected)
+        if cluster is None:
+            return cls(total, rows, rows, min(total, rows - total))
+        numbers = np.unique(cluster, return_inverse=True)[1]
+        sums, sizes = np.bincount(numbers, selected), np.bincount(numbers)
+        return cls(total, rows, len(sizes), float(min((sums > 0).sum(), (sums < sizes).sum())))
+
+
+def rate_ratio(first: Selected, second: Selected, variance: float, freedom: float, level: float = 0.95) -> Ratio:
+    """The ratio of the first group's rate to the second's, on the log scale.
+
+    Where few rows or clusters are selected, or few are not, the interval is at least Koopman's of as many independent
+    rows as there are clusters. With fewer than eight clusters nothing is known.
 
     Args:
-        selected: How many are selected in both groups.
-        sizes: How many there are.
+        first: The rows of the first group.
+        second: The rows of the second group.
         variance: The variance of the log ratio; NaN if it is not known, as where nobody is selected.
         freedom: Its degrees of freedom.
         level: The level of the interval.
 
     Examples:
-        >>> ratio = rate_ratio((30, 50), (100, 100), 1 / 30 - 1 / 100 + 1 / 50 - 1 / 100, math.inf)
+        >>> of = [Selected.of(np.repeat([1.0, 0.0], [count, 100 - count]), None) for count in (30, 50)]
+        >>> ratio = rate_ratio(*of, 1 / 30 - 1 / 100 + 1 / 50 - 1 / 100, math.inf)
         >>> round(ratio.value, 2), round(ratio.low, 3), round(ratio.high, 3)
         (0.6, 0.42, 0.858)
     """
-    rates = selected[0] / sizes[0], selected[1] / sizes[1]
+    rates = first.selected / first.rows, second.selected / second.rows
     if rates[1] == 0:
         return Ratio(None, 0.0, math.inf)
     value = rates[0] / rates[1]
+    both = (first, second)
+    clustered = any(own.clusters < own.rows for own in both)
+    if clustered and min(own.clusters for own in both) < FEWEST_TO_TELL:
+        return Ratio(value, 0.0, math.inf)
     intervals = []
-    if value > 0 and math.isfinite(variance):
+    if value > 0 and math.isfinite(variance) and variance > 0:
         reach = quantile(0.5 + level / 2, freedom) * math.sqrt(variance)
         intervals.append((value * math.exp(-reach), value * math.exp(reach)))
-    if min(selected) < _FEW:
-        intervals.append(koopman(selected, sizes, level))
-    if not intervals:
-        return Ratio(value, 0.0, math.inf)
+    if min(own.clusters_selected for own in both) < _FEW or not intervals:
+        counts = [rate * own.clusters for rate, own in zip(rates, both, strict=True)]
+        intervals.append(koopman((counts[0], counts[1]), (first.clusters, second.clusters), level))
     return Ratio(value, min(low for low, _ in intervals), max(high for _, high in intervals))
 
 
@@ -76,19 +112,22 @@ def koopman(selected: tuple[float, float], sizes: tuple[float, float], level: fl
         ratio = math.exp(log_ratio)
         middle = ratio * (m + y) + x + n
         first = (middle - math.sqrt(max(0.0, middle**2 - 4 * ratio * (m + n) * (x + y)))) / (2 * (m + n))
-        second = first / ratio
-        parts = [
-            (count - size * rate) ** 2 / (size * rate * (1 - rate)) if 0 < rate < 1 else 0.0 if count == size * rate
-            else _WIDEST
-            for count, size, rate in ((x, m, first), (y, n, second))
-        ]  # fmt: skip
-        return sum(parts) - most
+        first = min(1.0, ratio, max(0.0, first))
+        return _score(x, m, first) + _score(y, n, min(1.0, first / ratio)) - most
 
     end = math.log(_WIDEST)
-    centre = math.log(max(x, 0.5) / m * n / max(y, 0.5))
-    low = math.exp(brentq(excess, -end, centre)) if x > 0 and excess(-end) > 0 else 0.0
-    high = math.exp(brentq(excess, centre, end)) if y > 0 and excess(end) > 0 else math.inf
+    centre = math.log(max(x, 1e-6) / m * n / max(y, 1e-6))
+    low = math.exp(brentq(excess, -end, centre)) if x > 0 and excess(-end) > 0 > excess(centre) else 0.0
+    high = math.exp(brentq(excess, centre, end)) if y > 0 and excess(end) > 0 > excess(centre) else math.inf
     return low, high
+
+
+def _score(count: float, size: float, rate: float) -> float:
+    """The square of how far a count lies from a rate, in standard deviations of the rate."""
+    gap = count - size * rate
+    if abs(gap) <= 1e-9 * size:
+        return 0.0
+    return gap**2 / max(size * rate * (1 - rate), 1e-12)
 
 
 def log_ratio_variance(

@@ -18,7 +18,7 @@ from fairness_pipeline.statistics.groups import (
     most_that_differ,
     pairs,
 )
-from fairness_pipeline.statistics.rate_ratios import koopman, log_ratio_variance, rate_ratio, word_of
+from fairness_pipeline.statistics.rate_ratios import Selected, koopman, log_ratio_variance, rate_ratio, word_of
 from fairness_pipeline.statistics.relabelling import flipped, intersections, relabel
 from fairness_pipeline.statistics.signed import mean_over_clusters, signed_means
 from fairness_pipeline_tests.measures.outcomes.planted import exchanged, simulated
@@ -178,7 +178,8 @@ def test_a_mean_over_clusters() -> None:
     expected = scipy.stats.ttest_1samp(sums / 5, 0)
     assert found.p_zero() == pytest.approx(expected.pvalue)
     assert found.freedom == pytest.approx(3)
-    means = signed_means(np.array([1.0, -1, 1, 1, 0, 0]), np.arange(6), np.zeros(6, dtype=int), ("a",), 0)
+    own = np.array([1.0, -1, 1, 1, 0, 0])
+    means = signed_means(lambda chosen: own[chosen], np.arange(6), np.zeros(6, dtype=int), ("a",), 0)
     assert means.names == [""] and means.differing == [4]
 
 
@@ -196,6 +197,41 @@ def test_ratios_of_rates() -> None:
     # Every row twice, as a cluster of two: the error stays that of the single rows, with G / (G - 1).
     twice = np.repeat(selected, 2), np.repeat(group, 2), np.repeat(np.arange(200), 2)
     assert log_ratio_variance(twice[0], twice[1], 0, 1, twice[2])[0] == pytest.approx(variance * 200 / 199)
-    assert rate_ratio((0, 0), (10, 10), np.nan, np.inf).value is None
-    assert word_of(*rate_ratio((251, 585), (1000, 1000), *log_ratio_variance(
-        np.repeat([1.0, 0, 1, 0], [251, 749, 585, 415]), np.repeat([0, 1], 1000), 0, 1, None))[1:]) == "below 4/5 shown"  # fmt: skip
+    # Nothing is known of no one, of a few clusters, and little of ten of ten against ten of ten.
+    assert rate_ratio(_of(0, 10), _of(0, 10), np.nan, np.inf).value is None
+    assert rate_ratio(_of(10, 10), _of(10, 10), 0.0, np.inf).low < 0.8
+    one = Selected.of(np.zeros(200), np.zeros(200)), Selected.of(np.repeat([1.0, 0.0], 100), np.zeros(200))
+    assert rate_ratio(*one, np.nan, np.inf)[1:] == (0.0, np.inf)
+    # 0 of 200 in 40 clusters against 100 of 200: at most what 0 of 40 against 20 of 40 independent rows say.
+    many = Selected.of(np.zeros(200), np.arange(200) // 5), Selected.of(np.repeat([1.0, 0.0], 100), np.arange(200) // 5)
+    assert rate_ratio(*many, np.nan, np.inf).high == pytest.approx(koopman((0, 20), (40, 40))[1])
+    variance = log_ratio_variance(np.repeat([1.0, 0, 1, 0], [251, 749, 585, 415]), np.repeat([0, 1], 1000), 0, 1, None)
+    assert word_of(*rate_ratio(_of(251, 1000), _of(585, 1000), *variance)[1:]) == "below 4/5 shown"
+
+
+def _of(selected: int, rows: int) -> Selected:
+    return Selected.of(np.repeat([1.0, 0.0], [selected, rows - selected]), None)
+
+
+def test_koopmans_interval_is_what_a_search_finds() -> None:
+    for (x, m), (y, n) in (((2, 5), (6, 6)), ((5, 5), (6, 6)), ((1, 5), (6, 6)), ((4, 30), (11, 25)), ((0, 8), (3, 9))):
+        ratios = np.exp(np.linspace(np.log(1e-3), np.log(50), 4001))
+        rates = np.linspace(1e-6, 1 - 1e-6, 4001)
+        inside = []
+        for ratio in ratios:
+            second = rates[rates * ratio <= 1]
+            first = second * ratio
+            with np.errstate(divide="ignore", invalid="ignore"):
+                likelihood = (
+                    x * np.log(first) + (m - x) * np.log1p(-first) + y * np.log(second) + (n - y) * np.log1p(-second)
+                )
+            best = int(np.nanargmax(likelihood))
+            score = sum(
+                (count - size * rate) ** 2 / (size * rate * (1 - rate))
+                for count, size, rate in ((x, m, first[best]), (y, n, second[best]))
+            )
+            inside.append(score <= 1.959964**2)
+        found = ratios[np.array(inside)]
+        low, high = koopman((x, y), (m, n))
+        assert low == pytest.approx(found.min() if x else 0.0, rel=0.02, abs=2e-3)
+        assert high == pytest.approx(found.max(), rel=0.02)

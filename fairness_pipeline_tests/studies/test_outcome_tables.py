@@ -46,7 +46,7 @@ def test_from_the_doctor_to_the_evidence(
 ) -> None:
     told = command("doctor", str(table), *WORDS, "--outcome", "approved=yes_no").stdout
     assert "item       request (48: " in told and "cluster    topic (24: " in told
-    assert "approved by town: 3 groups, 24 clusters: finds gaps of " in told
+    assert "approved by town: 3 groups, 24 clusters: finds a gap of about " in told
     assert "Not sure" not in told
     spelled = told.splitlines()[-1]
     assert spelled.startswith("fairness-pipeline audit ") and "--column item=request" in spelled
@@ -60,7 +60,7 @@ def test_from_the_doctor_to_the_evidence(
     refused = command("audit", str(blind), "--profile", "mine", "--column", "item=request", "--column", "group=town")
     assert refused.returncode == 1
     assert "not sure what its columns are: condition: p, d: varies within an item and a group" in refused.stderr
-    assert "--column item=request" in refused.stderr
+    assert "--column item=request" in refused.stderr and "--column 'condition=?'" in refused.stderr
 
     # The audit, spelled out.
     done = _audit(table, "--outcome", "approved=yes_no", "--baseline-condition", "plain")

@@ -14,7 +14,7 @@ from fairness_pipeline.measures.outcomes.group_effects import GroupEffects
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.group_names import FEWEST_ITEMS
 from fairness_pipeline.statistics.groups import Cells, pairs
-from fairness_pipeline.statistics.rate_ratios import log_ratio_variance, rate_ratio
+from fairness_pipeline.statistics.rate_ratios import Selected, log_ratio_variance, rate_ratio
 from fairness_pipeline.statistics.relabelling import intersections
 from fairness_pipeline.statistics.signed import signed_means
 from fairness_pipeline_tests.measures.outcomes.planted import exchanged, simulated
@@ -165,7 +165,7 @@ def signed() -> dict[str, Any]:
             lean = random.normal(0, 0.5, templates)[cluster]
             value = np.sign(random.normal(lean, 1)) * (random.random(len(cluster)) < 0.6)
             group = (np.arange(templates) % 4)[cluster]
-            means = signed_means(value, cluster, group, ("a", "b", "c", "d"), repeat)
+            means = signed_means(value.__getitem__, cluster, group, ("a", "b", "c", "d"), repeat)
             plain = abs(value.mean()) > 1.96 * value.std() / len(value) ** 0.5
             counts += means.p[0] < 0.05, min(means.p[1:]) < 0.05, plain
         found[f"{templates} templates"] = counts.astype(int).tolist()
@@ -252,15 +252,16 @@ def ratios() -> dict[str, Any]:
             group = random.choice(8, rows, p=shares)
             for place, rates in enumerate((np.full(8, rate), np.where(np.arange(8) == 2, 0.6 * rate, rate))):
                 selected = (random.random(rows) < rates[group]).astype(float)
-                sums, sizes = np.bincount(group, selected, 8), np.bincount(group, minlength=8)
-                best = int(np.argmax(sums / sizes))
+                each = [Selected.of(selected[group == g], None) for g in range(8)]
+                best = int(np.argmax([own.selected / own.rows for own in each]))
                 highs = [
-                    rate_ratio((sums[g], sums[best]), (sizes[g], sizes[best]), *log_ratio_variance(selected, group, g, best, None), 1 - 0.05 / 7).high
+                    rate_ratio(each[g], each[best], *log_ratio_variance(selected, group, g, best, None), 1 - 0.05 / 7).high
                     for g in range(8) if g != best
                 ]  # fmt: skip
                 counts[place] += min(highs) < 0.8
                 if place == 0:
-                    counts[2] += (sums / sizes).min() / (sums / sizes).max() < 0.8
+                    shares_of = [own.selected / own.rows for own in each]
+                    counts[2] += min(shares_of) / max(shares_of) < 0.8
         found[f"{rows:,} rows, {rate:.0%}"] = (counts / REPEATS).tolist()
     return {"found": found}
 

@@ -7,7 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.corpora.outcomes.trials import Codes, numbered
+from fairness_pipeline.foundation.csv_cells import NUMBER
 
+MOSTLY = 0.9
+"""The share of a column's rows from which on the others are taken for errors."""
 _EVEN = 0.2
 _EVEN_OF_TWO = 0.02
 """The largest standard deviation of how often values stand, relative to the mean: of several values, and of two."""
@@ -47,6 +50,12 @@ class Column:
             return np.array([float(text) for text in self.values])
         except ValueError:
             return None
+
+    @property
+    def mostly_numbers(self) -> bool:
+        """Whether nearly all of its rows are numbers; the reader names the others by line."""
+        numbers = np.array([NUMBER.fullmatch(text.strip()) is not None for text in self.texts] + [True])
+        return self.distinct > 1 and bool(numbers[self.code].mean() >= MOSTLY)
 
     @property
     def whole(self) -> bool:

@@ -12,19 +12,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.columns import Column, Columns
+from fairness_pipeline.corpora.outcomes.columns import MOSTLY, Column, Columns
 from fairness_pipeline.corpora.outcomes.specification import Kind, Outcome, key_of
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 
-ROLES = ("item", "group", "cluster", "name", "draw", "condition", "label", "asked", "answer")
+ROLES = ("item", "group", "cluster", "name", "draw", "condition", "label", "asked", "answer", "ignore")
 """What a column can be, besides an outcome."""
+NONE = "none"
+"""In place of a column: there is none with this role."""
 GROUP_WORDS = "lexicon/group_words.txt"
 
 _NAMES = {
     "group": r"group|race|gender|sex|ethnicit|religion|nationality|age_group|identity|demographic|orientation|disab",
-    "item": r"item|question|vignette|template|scenario|decision|prompt_id|ranking|stem|task",
+    "item": r"item|question|vignette|template|scenario|prompt_id|ranking|stem|task",
     "draw": r"draw|repeat|repetition|seed|epoch|sample|generation|trial|iteration|attempt|response_number|replicate",
     "condition": r"^prompt$|condition|format|prompt_style|model|setting|version|system|temperature|variant|arm",
     "name": r"name|persona|person",
@@ -38,6 +40,8 @@ _MEETS = 0.8
 """The share of the groups that an item's values meet."""
 _LONG = 40
 """Characters of a text, on average."""
+_REPEATED = 1.5
+"""Rows of an item and a group, on average, from which on it is asked what they are."""
 _LOOKED_AT = 1_000_000
 """Rows of a larger table that are looked at."""
 _DEBRIS = re.compile(r"(?:</?s>|<unk>|<pad>|<eos>|<bos>|<\|[^|<>]{1,30}\|>|\[/?INST\]|<end_of_turn>)\s*$")
@@ -79,7 +83,7 @@ class _Doctor:
 
     def taken(self) -> set[str]:
         """The columns that have a role."""
-        return {name for names in self.roles.values() for name in names}
+        return {name for names in (*self.roles.values(), self.given.get("outcome", ())) for name in names}
 
     def free(self) -> list[Column]:
         """Columns without a role that are neither constant nor row numbers."""
@@ -96,7 +100,7 @@ def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> 
     """
     known = {role: tuple(names) for role, names in (given or {}).items() if names}
     doctor = _Doctor(Columns(table.slice(0, _LOOKED_AT)), known)
-    doctor.roles.update({role: names for role, names in known.items() if role != "outcome"})
+    doctor.roles.update({role: () if names == (NONE,) else names for role, names in known.items() if role != "outcome"})
     doctor.notes += _plain_facts(doctor)
     _guess_groups(doctor)
     _guess_name(doctor)
@@ -104,7 +108,11 @@ def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> 
     _guess_cluster(doctor)
     _ask_about_crossed(doctor)
     outcomes = _guess_outcomes(doctor)
+    _ask_about_repeats(doctor)
     _guess_texts(doctor)
+    used = {own.column for own in outcomes.values()} | doctor.taken()
+    if unused := [own.name for own in doctor.columns if own.name not in used and own.distinct > 1]:
+        doctor.notes.append(f"not used: {some(unused, 8)}")
     return Guess(doctor.roles, outcomes, doctor.unsure, doctor.notes)
 
 
@@ -116,8 +124,17 @@ def _plain_facts(doctor: _Doctor) -> Iterator[str]:
     if numbers:
         yield f"row numbers, another value in each row: {some(numbers, 6)}"
     for own in doctor.columns:
+        if own.distinct == 1 and _called(own, "group"):
+            yield f"{own.name} has one value, '{own.values[0]}': nothing to compare"
         if own.missing and own.distinct:
             yield f"missing: {own.name} in {number_of(own.missing, 'row')}"
+        if own.distinct <= _MOST_GROUPS and own.numbers is None:
+            alike: dict[str, list[str]] = {}
+            for text in own.values:
+                alike.setdefault(" ".join(text.lower().split()), []).append(f"'{text}'")
+            twice = [", ".join(names) for names in alike.values() if len(names) > 1]
+            if twice:
+                yield f"{own.name}: values that differ only in case or spaces: {some(twice)}"
 
 
 def _called(column: Column, role: str) -> bool:
@@ -208,7 +225,7 @@ def _guess_item(doctor: _Doctor) -> None:
 def _ask_about_crossed(doctor: _Doctor) -> None:
     """A column that varies within an item and a group, and has no role, would be pooled silently."""
     item, groups = next(iter(doctor.roles.get("item", ())), None), doctor.roles.get("group", ())
-    if item is None or not groups:
+    if item is None or not groups or doctor.roles.get("condition") == ():
         return
     crossed = [
         own.name
@@ -223,7 +240,21 @@ def _ask_about_crossed(doctor: _Doctor) -> None:
     if crossed:
         columns = some(crossed, 6)
         doctor.unsure["condition"] = (
-            f"{columns}: varies within an item and a group; a condition, a draw, or part of the item?"
+            f"{columns}: varies within an item and a group; a condition, a draw, part of the item, or to be ignored?"
+        )
+
+
+def _ask_about_repeats(doctor: _Doctor) -> None:
+    """Several rows of an item and a group are repeated draws, or different cases that only share the item's value."""
+    item = doctor.roles.get("item", ())
+    if not item or "draw" in doctor.roles or not doctor.roles.get("group"):
+        return
+    trial = [name for role in ("item", "group", "name", "condition") for name in doctor.roles.get(role, ())]
+    rows, trials = len(doctor.columns[item[0]].code), doctor.columns.combinations(*trial)
+    if rows > _REPEATED * trials and "condition" not in doctor.unsure:
+        doctor.unsure["draw"] = (
+            f"{rows / trials:.3g} rows for a value of {item[0]} and a group: repeated draws (--column draw={NONE}), or "
+            f"different cases, which share no item (--column item={NONE})?"
         )
 
 
@@ -291,6 +322,12 @@ def _is_rank(doctor: _Doctor, column: Column) -> bool:
     return column.distinct <= _MOST_GROUPS and doctor.columns.combinations(*trials, column.name) == len(column.code)
 
 
+def _says_yes_or_no(column: Column) -> bool:
+    """Whether nearly all rows say yes or no; the reader names the others by line."""
+    said = np.array([text.strip().lower() in _YES_NO for text in column.texts] + [True])
+    return bool(said[column.code].mean() >= MOSTLY)
+
+
 _YES_NO = ("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "y", "n")
 
 
@@ -304,7 +341,7 @@ def _guess_outcomes(doctor: _Doctor) -> dict[str, Outcome]:
         if own.name not in doctor.taken()
         and own.distinct > 1
         and (own.measured or not own.row_number)
-        and (own.numbers is not None or {text.strip().lower() for text in own.values} <= {*_YES_NO})
+        and (own.numbers is not None or _says_yes_or_no(own) or own.mostly_numbers)
         and not any(doctor.columns.nested(role, own.name) for role in design if doctor.columns[role].distinct > 1)
     ]
     labels = [own for own in numeric if _called(own, "label") and not _called(own, "outcome")]
@@ -317,26 +354,26 @@ def _guess_outcomes(doctor: _Doctor) -> dict[str, Outcome]:
         found = (named_so or found)[:_MOST_OUTCOMES]
     if not found:
         texts = [own for own in doctor.free() if own.length > _LONG and own.distinct > len(own.code) / 50]
-        found = [own for own in texts if _called(own, "outcome")] or texts[-1:]
+        named_so = [own for own in doctor.free() if _called(own, "outcome")]
+        found = [own for own in texts if own in named_so] or named_so[:1] or texts[-1:]
         if not found:
             doctor.unsure["outcome"] = "no column varies within an item and a group"
     outcomes = {}
     for own in found:
         kind = _kind(doctor, own)
-        if kind == "signed":
-            doctor.unsure["outcome"] = (
-                f"{own.name} has the values {', '.join(own.values)}: signed, or yes_no with one that counts?"
-            )
+        few = own.distinct <= _MOST_GROUPS and own.length <= _LONG
+        if kind == "signed" or (kind == "text" and few):
+            values = some([f"'{value}'" for value in own.values], 6)
+            doctor.unsure["outcome"] = f"{own.name} has the values {values}: yes_no with one that counts, or {kind}?"
         outcomes[key_of(own.name)] = Outcome(kind=kind, column=own.name)
     return outcomes
 
 
 def _kind(doctor: _Doctor, column: Column) -> Kind:
-    low = {text.strip().lower() for text in column.values}
-    if low <= {*_YES_NO}:
+    if _says_yes_or_no(column):
         return "yes_no"
     if column.numbers is None:
-        return "text"
+        return "number" if column.mostly_numbers else "text"
     values = set(column.numbers.tolist())
     if values <= {-1.0, 0.0, 1.0}:
         return "signed"

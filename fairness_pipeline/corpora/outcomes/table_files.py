@@ -33,6 +33,7 @@ FORMS = (*_TEXT, *_BINARY)
 """The ends of the names of files that are read."""
 MOST_ROWS = 20_000_000
 """About 100 bytes of memory each."""
+_INDEX = "index"
 _BATCH = 20_000
 _ENCODED = pa.dictionary(pa.int32(), pa.string())
 
@@ -63,9 +64,9 @@ def column_names(path: Path) -> tuple[str, ...]:
     """
     form = form_of(path)
     if form == ".csv":
-        names = next((cells for _, cells in read_csv_rows(path)), [])
+        names = _named(next((cells for _, cells in read_csv_rows(path)), []))
     elif form == ".tsv":
-        names = next((line.split("\t") for _, line in read_lines(path)), [])
+        names = _named(next((line.split("\t") for _, line in read_lines(path)), []))
     elif form in _BINARY:
         names = next((batch.column_names for batch in _BATCHES[form](path)), [])
     else:
@@ -182,15 +183,20 @@ def _one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _csv_batches(path: Path) -> Iterator[pa.Table]:
-    names = next((cells for _, cells in read_csv_rows(path)), [])
+    names = _named(next((cells for _, cells in read_csv_rows(path)), []))
     _check_names(path, names)
     yield from _separated(path, names, ",")
 
 
 def _tsv_batches(path: Path) -> Iterator[pa.Table]:
-    names = next((line.split("\t") for _, line in read_lines(path) if line), [])
+    names = _named(next((line.split("\t") for _, line in read_lines(path) if line), []))
     _check_names(path, names)
     yield from _separated(path, names, "\t")
+
+
+def _named(names: list[str]) -> list[str]:
+    """The names of columns; a first one without a name is the index that pandas writes."""
+    return [_INDEX, *names[1:]] if len(names) > 1 and names[0] == "" and _INDEX not in names else names
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -203,7 +209,9 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         raise FairnessError(f"{path}, line 1: column {names.index('') + 1} has no name; name it")
     if len(names) == 1 and (mark := next((mark for mark in (";", "\t", "|", ",") if mark in names[0]), None)):
         meant = "commas (.csv)" if form_of(path) == ".csv" else "tabs (.tsv)"
-        raise FairnessError(f"{path}, line 1: one column {names[0][:60]!r}; separated by {mark!r}? Expected {meant}")
+        raise FairnessError(
+            f"{path}, line 1: one column {names[0][:60]!r}; separated by {mark!r}? Expected {meant}; save it again"
+        )
 
 
 def _separated(path: Path, names: list[str], delimiter: str) -> Iterator[pa.Table]:

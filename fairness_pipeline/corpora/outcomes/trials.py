@@ -167,7 +167,9 @@ class _Reader:
             if outcome.per:
                 weights[key] = self._weights(outcome.per, f"{where}.per")
             if outcome.label:
-                labels[key] = self._yes(outcome.label, outcome.positive, f"{where}.label")
+                named = self._column(outcome.label, f"{where}.label").dictionary.to_pylist()
+                positive = tuple(value for value in outcome.positive if value in named)
+                labels[key] = self._yes(outcome.label, positive, f"{where}.label")
         count = self._table.num_rows if self._kept is None else int(self._kept.sum())
         condition = (
             Codes(self._chosen(self._condition.code), self._condition.names)
@@ -209,9 +211,9 @@ class _Reader:
                 return np.where(np.isnan(own + other), np.nan, (np.sign(own - other) + 1) / 2)
             self._check(column, own, (own >= 0) & (own <= 1), "a number from 0 to 1")
         if outcome.kind == "count":
-            self._check(column, own, own >= 0, "a count of 0 or more")
+            self._check(column, own, (own >= 0) & (np.mod(own, 1) == 0), "a count: a whole number of 0 or more")
         if outcome.kind == "rank":
-            self._check(column, own, own >= 1, "a place of 1 or more")
+            self._check(column, own, (own >= 1) & (np.mod(own, 0.5) == 0), "a place: 1 or more, half places for ties")
         return own
 
     def _weights(self, name: str, role: str) -> np.ndarray:

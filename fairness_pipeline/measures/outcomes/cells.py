@@ -84,7 +84,7 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
                 schema=OUTCOME_CELLS,
             )
         )
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables) if tables else OUTCOME_CELLS.empty_table()
 
 
 def _deviation(trials: Trials, values: np.ndarray) -> float:

@@ -103,10 +103,10 @@ def _of_side(before: OutcomeCells, after: OutcomeCells, seed: int, scale: float)
     change = after.linearised(every) - before.linearised(every)
     found = signed_means(lambda chosen: change[chosen], cluster, np.zeros(len(cluster), dtype=np.int64), ("all",), seed)
     low, high = found.estimates[0].interval(0.95)
+    levels = [scale * float(cells.linearised(every).mean()) for cells in (before, after)]
     return {
-        "group": ANY, "items": found.counts[0], "before": scale * float(before.linearised(every).mean()),
-        "after": scale * float(after.linearised(every).mean()), "change": scale * found.estimates[0].centre, "ci_low": scale * low,
-        "ci_high": scale * high, "p": found.p[0],
+        "group": ANY, "items": found.counts[0], "before": levels[0], "after": levels[1],
+        "change": scale * found.estimates[0].centre, "ci_low": scale * low, "ci_high": scale * high, "p": found.p[0],
     }  # fmt: skip
 
 

@@ -30,8 +30,8 @@ from fairness_pipeline.statistics.relabelling import Relabelled, relabel
 FEWEST_THAT_DIFFER = 6
 """If fewer clusters differ between two groups, t has nothing to estimate from."""
 FEWEST_FOR_T = 15
-"""If fewer do, t alone shows no rates of two groups to be alike: where none of 700 answers differs in truth by less than
-the margin, it said so in 12% of draws."""
+"""If fewer do, t alone shows no rates of two groups to be alike: at a true gap of the margin it said so in 12% of draws
+of 700 answers."""
 FEWEST_NAMES = 5
 """With fewer names a group nothing is told; and if fewer names differ."""
 

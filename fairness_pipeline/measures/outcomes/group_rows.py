@@ -147,9 +147,11 @@ class GroupRows:
         if effects.at_floor:
             return f"{sample}: {self._floor(self._margin / self._scale)[0]}"
         least_gap = self._scale * effects.minimum_detectable(self._judging.alpha)
-        found = f"finds gaps of {least_gap:.3g}{unit} four times in five"
+        found = f"finds a gap of about {least_gap:.3g}{unit} four times in five"
         needed = effects.needed(self._margin / self._scale)
-        shown = f"{needed:,} {effects.unit}s would show a margin of {self._margin:.3g}{unit}, if nothing differs"
+        shown = (
+            f"about {needed:,} {effects.unit}s would show that no gap exceeds {self._margin:.3g}{unit}, if none does"
+        )
         return f"{sample}: {found}; {shown}"
 
     def _omnibus(self) -> Judged:

@@ -4,7 +4,7 @@ This is the table that rules on selection rates ask for: each group's rows, sele
 selected group with an interval, crossed groups, unknown and small ones by name, and with true answers the error rates.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +15,7 @@ from fairness_pipeline.corpora.outcomes.specification import Outcome
 from fairness_pipeline.corpora.outcomes.trials import Codes, Trials
 from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.measures.outcomes.rows import CROSS
-from fairness_pipeline.statistics.rate_ratios import Ratio, log_ratio_variance, rate_ratio, word_of
+from fairness_pipeline.statistics.rate_ratios import Ratio, Selected, log_ratio_variance, rate_ratio, word_of
 
 UNKNOWN_GROUP, ALL_GROUPS = "unknown", "all groups"
 SMALL = 0.02
@@ -69,6 +69,26 @@ def rates_by_group(trials: Trials, condition: str, outcomes: Mapping[str, Outcom
     return pa.Table.from_pylist(whole, schema=OUTCOME_RATES)
 
 
+def told_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) -> str:
+    """The lowest ratio of an outcome's groups, in words; empty if there is none.
+
+    Args:
+        rows: Rows of a table of `OUTCOME_RATES`.
+        outcome: Which outcome.
+        attribute: Which group column.
+    """
+    own = {row["group"]: row for row in rows if (row["outcome"], row["attribute"]) == (outcome, attribute)}
+    whole = own.get(ALL_GROUPS)
+    if whole is None or whole["ratio"] is None:
+        return ""
+    group = next(name for name, row in own.items() if row["ratio"] == whole["ratio"] and name != ALL_GROUPS)
+    best = next(name for name, row in own.items() if row["ratio"] == 1.0 and row["four_fifths"] is None)
+    low, high = whole["ratio_low"], whole["ratio_high"]
+    interval = f"{low:.2f} to {'-' if high is None else f'{high:.2f}'}"
+    rates = f"{own[group]['rate']:.1f}% of '{group}' and {own[best]['rate']:.1f}% of '{best}'"
+    return f"{outcome} by {attribute}: {rates}, ratio {whole['ratio']:.2f} ({interval}): {whole['four_fifths']}"
+
+
 def _crossed(first: Codes, second: Codes) -> Codes:
     code = np.where((first.code < 0) | (second.code < 0), -1, first.code * len(second.names) + second.code)
     return Codes(code, tuple(f"{a} {b}" for a in first.names for b in second.names))
@@ -93,9 +113,9 @@ def _of_attribute(
     for place in others if best is not None and rates[best] > 0 else []:
         assert best is not None
         variance, freedom = log_ratio_variance(selected, group, place, best, own_cluster)
-        both = (sums[place], sums[best]), (sizes[place], sizes[best])
-        plain = rate_ratio(*both, variance, freedom)
-        high = rate_ratio(*both, variance, freedom, 1 - 0.05 / max(1, len(others))).high
+        mine, theirs = (_selected(selected, group, own_cluster, own) for own in (place, best))
+        plain = rate_ratio(mine, theirs, variance, freedom)
+        high = rate_ratio(mine, theirs, variance, freedom, 1 - 0.05 / max(1, len(others))).high
         ratios[place] = plain._replace(high=high)
     compared = {place: ratio for place, ratio in ratios.items() if not small[place]}
     sample = None if own_cluster is None else len(np.unique(own_cluster))
@@ -120,6 +140,11 @@ def _of_attribute(
             "small": False,
             **_ratio(Ratio(worst.value, low, high), sample),
         }
+
+
+def _selected(selected: np.ndarray, group: np.ndarray, cluster: np.ndarray | None, place: int) -> Selected:
+    own = group == place
+    return Selected.of(selected[own], cluster[own] if cluster is not None else None)
 
 
 def _ratio(ratio: Ratio, clusters: int | None) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from fairness_pipeline.cli.imports import check_name, import_file
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
 from fairness_pipeline.corpora.outcomes.table_files import PACKED, form_of
 from fairness_pipeline.corpora.outcomes.trials import read_trials
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.outcomes.rates import rates_by_group, told_ratio
 from fairness_pipeline.studies.outcomes.columns import diagnose, settled
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 
@@ -28,6 +30,9 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     Raises:
         FairnessError: the profile has a table of this name, the columns are not clear, or a cell is not as expected.
     """
+    for option in ("dimension", "keep_empty"):
+        if getattr(arguments, option):
+            raise FairnessError(f"--{option.replace('_', '-')} does not apply to a table; leave it out")
     check_name("--name", name, part.project.name, taken=name in part.settings.tables)
     path = Path(given.name)
     diagnosis = diagnose(path, arguments)
@@ -35,7 +40,7 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
         print(line, file=sys.stderr)
     diagnosis = settled(diagnosis, arguments)
     specification = diagnosis.specification
-    read_trials(diagnosis.table, specification, path)
+    trials = read_trials(diagnosis.table, specification, path)
     for line in diagnosis.shows():
         print(line, file=sys.stderr)
     target = part.place_of(name) / f"{name}{form_of(path)}{path.suffix if path.suffix in PACKED else ''}"
@@ -43,5 +48,9 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     document = {"file": {"path": target.name}, **diagnosis.document}
     target.parent.mkdir(parents=True, exist_ok=True)
     put(part.about(name), document, OutcomeTable, name, part.project.name)
-    import_file(path, target, part.project.workspace, f"the table '{name}'", known)
+    import_file(path, target, part.project.workspace, f"the rows of '{name}'", known)
+    if not specification.judged:
+        rows = rates_by_group(trials, specification.condition_keys[0], specification.outcomes).to_pylist()
+        for place in dict.fromkeys((row["outcome"], row["attribute"]) for row in rows):
+            print(f"rates alone, as there are no items: {told_ratio(rows, *place) or 'nobody is selected'}")
     return f"'{name}': {diagnosis.table.num_rows:,} rows in {target}; what its columns are: {part.about(name)}"

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, OutcomeTable, key_of
-from fairness_pipeline.corpora.outcomes.structure import ROLES, Guess, as_document, guess
+from fairness_pipeline.corpora.outcomes.structure import NONE, ROLES, Guess, as_document, guess
 from fairness_pipeline.corpora.outcomes.table_files import read_table
 from fairness_pipeline.corpora.outcomes.trials import read_trials
 from fairness_pipeline.foundation.errors import FairnessError
@@ -21,7 +21,7 @@ from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells, cell_table
 from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
 
-_SEVERAL = ("group",)
+_SEVERAL = ("group", "ignore")
 _KINDS = {"minus": "number", "over": "preference"}
 
 
@@ -44,40 +44,55 @@ class Diagnosis:
     @property
     def specification(self) -> OutcomeTable:
         """What its columns are; raises FairnessError if they do not fit together."""
-        return validate(OutcomeTable, {"file": {"path": str(self.path)}, **self.document}, self.path)
+        document = {"file": {"path": str(self.path)}, **self.document}
+        return validate(OutcomeTable, document, Path(f"columns of {self.path.name}"))
 
     @property
     def command(self) -> str:
-        """The command with the guesses spelled out."""
-        words = ["fairness-pipeline", "audit", str(self.path)]
+        """The command with the guesses spelled out; a `?` stands for what is not sure and has to be filled in."""
+        words, unsure = ["fairness-pipeline", "audit", str(self.path)], self.guess.unsure
         for role in ROLES:
-            column = self.document.get(role)
-            for name in column if isinstance(column, list) else [column] if column else []:
+            named = self._columns(role)
+            if role == "label":
+                named = list(
+                    dict.fromkeys(own["label"] for own in self.document["outcomes"].values() if "label" in own)
+                )
+            for name in ["?"] if role in unsure else named:
                 words += ["--column", f"{role}={name}"]
         for own in self.document["outcomes"].values():
-            words += ["--outcome", _spelled(own)]
-            if own.get("label"):
-                words += ["--column", f"label={own['label']}"]
+            words += ["--outcome", f"{own['column']}=?" if "outcome" in unsure else _spelled(own)]
+        if "outcome" in unsure and not self.document["outcomes"]:
+            words += ["--outcome", "?"]
         for option, key in (("baseline-condition", "baseline"), ("control-condition", "control")):
             if self.document.get(key):
                 words += [f"--{option}", self.document["conditions"][self.document[key]]]
         return shlex.join(words)
 
+    def _columns(self, role: str) -> list[str]:
+        """The columns with a role: what the document says, and what the user says is ignored or none."""
+        column = self.document.get(role)
+        if column:
+            return list(column) if isinstance(column, list) else [column]
+        given = self.guess.roles.get(role)
+        return [NONE] if given == () else list(given or ()) if role == "ignore" else []
+
     def lines(self) -> Iterator[str]:
         """What was taken for what, and what is wrong with the table, for a terminal."""
         yield f"{self.path}: {number_of(self.table.num_rows, 'row')}, {number_of(self.table.num_columns, 'column')}"
         for role in ROLES:
-            column = self.document.get(role)
-            for name in column if isinstance(column, list) else [column] if column else []:
+            for name in self._columns(role):
+                if name == NONE:
+                    yield f"  {role:<10} none"
+                    continue
                 values = self.table[name].chunk(0).dictionary.to_pylist()
-                shown = (
-                    "" if role in ("asked", "answer") else f" ({len(values):,}: {some([v[:30] for v in values], 4)})"
-                )
+                first = some([repr(value[:30]) for value in values], 4)
+                shown = "" if role in ("asked", "answer") else f" ({len(values):,}: {first})"
                 yield f"  {role:<10} {name}{shown}"
         if not self.document.get("cluster") and self.document.get("item"):
             yield "  cluster    each item is one"
         for name, own in self.document["outcomes"].items():
-            yield f"  outcome    {name}: {_spelled(own)}"
+            label = f", true answer {own['label']}" if own.get("label") else ""
+            yield f"  outcome    {name}: {_spelled(own)}{label}"
         yield from (f"  {note}" for note in self.guess.notes)
 
     def shows(self) -> Iterator[str]:
@@ -88,12 +103,19 @@ class Diagnosis:
         """
         specification = self.specification
         trials = read_trials(self.table, specification, self.path)
+        if not specification.judged:
+            yield "  rates of all rows by group; without items there are no verdicts"
         condition = specification.condition_keys[0]
         cells = cell_table(trials, condition)
         judging = Judging(specification.outcomes, specification.group, {}, 0.05, 0)
         for name, outcome in specification.outcomes.items():
             own = OutcomeCells.of(cells, name, specification.group)
-            if outcome.kind in SIGNED or outcome.kind == "text" or not len(own.value) or not specification.judged:
+            if outcome.kind == "text":
+                yield f"  {name}: words, refusals, offence and sentiment, once the answers are scored"
+            if outcome.kind in SIGNED:
+                clusters = len(own.cluster.names) if own.cluster else len(own.value)
+                yield f"  {name}: its mean against no side, over {number_of(clusters, 'cluster')}"
+            if outcome.kind in (*SIGNED, "text") or not len(own.value) or not specification.judged:
                 continue
             for column in specification.group:
                 yield f"  {GroupRows(name, outcome, own, (column,), judging, None).power()}"
@@ -118,8 +140,7 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
     roles = _roles(arguments.column, table)
     outcomes = dict(_outcome(text, table) for text in arguments.outcome)
     named = {**roles, **({"outcome": [own["column"] for own in outcomes.values()]} if outcomes else {})}
-    known = {role: columns for role, columns in named.items() if role != "label"}
-    found = guess(table, known)
+    found = guess(table, named)
     document = as_document(found, table)
     if outcomes:
         document["outcomes"] = outcomes
@@ -128,6 +149,8 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
     for own in document["outcomes"].values():
         if label and own["kind"] == "yes_no":
             own["label"] = label
+        if label == NONE:
+            own.pop("label", None)
     for option, key in (("baseline_condition", "baseline"), ("control_condition", "control")):
         value = getattr(arguments, option)
         if value is not None:
@@ -151,18 +174,27 @@ def settled(diagnosis: Diagnosis, arguments: argparse.Namespace) -> Diagnosis:
     if os.environ.get("CI") or not sys.stdin.isatty():
         told = "; ".join(f"{role}: {why}" for role, why in unsure.items())
         raise FairnessError(
-            f"{diagnosis.path}: not sure what its columns are: {told}. Say it, such as: {diagnosis.command}"
+            f"{diagnosis.path}: not sure what its columns are: {told}\nSay it for each ? in: {diagnosis.command}"
         )
     for role, why in unsure.items():
         print(f"Not sure about the {role}: {why}")
         if role == "outcome":
             guessed = [_spelled(own) for own in diagnosis.document["outcomes"].values()]
-            answer = input(f"Outcomes, as COLUMN=KIND, separated by commas [{', '.join(guessed)}]: ").strip()
+            answer = _ask(f"Outcomes, as COLUMN=KIND, separated by commas [{', '.join(guessed)}]: ")
             arguments.outcome = [part.strip() for part in (answer.split(",") if answer else guessed)]
         else:
-            answer = input(f"As ROLE=COLUMN, separated by commas, or enter for none [{', '.join(ROLES[:6])}]: ").strip()
+            answer = _ask(f"As ROLE=COLUMN, separated by commas, or enter for none [{', '.join(ROLES[:6])}]: ")
             arguments.column += [part.strip() for part in answer.split(",") if part.strip()]
     return diagnose(diagnosis.path, arguments)
+
+
+def _ask(question: str) -> str:
+    try:
+        return input(question).strip()
+    except EOFError:
+        raise FairnessError(
+            "the table's columns are not clear, and nobody answered; give --column and --outcome"
+        ) from None
 
 
 def _roles(said: list[str], table: pa.Table) -> Mapping[str, list[str]]:
@@ -171,7 +203,8 @@ def _roles(said: list[str], table: pa.Table) -> Mapping[str, list[str]]:
         role, equals, column = text.partition("=")
         if role not in ROLES or not equals:
             raise FairnessError(f"--column: expected ROLE=COLUMN with a role of {', '.join(ROLES)}; found '{text}'")
-        _check_column(column, table, "--column")
+        if column != NONE or NONE in table.column_names:
+            _check_column(column, table, "--column")
         if role in roles and role not in _SEVERAL:
             raise FairnessError(f"--column: expected one {role}, found {roles[role][0]} and {column}")
         roles.setdefault(role, []).append(column)

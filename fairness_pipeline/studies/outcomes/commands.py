@@ -20,12 +20,14 @@ def _doctor(arguments: argparse.Namespace) -> int:
     diagnosis = diagnose(Path(arguments.file), arguments)
     for line in diagnosis.lines():
         print(line)
-    print("\nWhat it can show:")
-    for line in diagnosis.shows():
-        print(line)
+    if diagnosis.document["outcomes"] and "group" not in diagnosis.guess.unsure:
+        print("\nWhat it can show:")
+        for line in diagnosis.shows():
+            print(line)
     if diagnosis.guess.unsure:
         print("\nNot sure:")
         for role, why in diagnosis.guess.unsure.items():
             print(f"  {role}: {why}")
-    print(f"\nAudit it, with the columns spelled out:\n{diagnosis.command}")
+    told = "fill in each ?" if diagnosis.guess.unsure else "the columns spelled out"
+    print(f"\nAudit it ({told}):\n{diagnosis.command}")
     return 0

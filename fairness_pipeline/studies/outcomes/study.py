@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
 from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.measures.outcomes.rates import told_ratio
 from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, SIDE
 from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.statistics.units import UNITS
@@ -63,6 +64,17 @@ def rates(part: OutcomesPart, lake: Lake) -> list[Row]:
     return [{**key, **row} for key in made for row in lake.read("outcome_rates", key).to_pylist()]
 
 
+def _warnings(part: OutcomesPart, lake: Lake) -> list[str]:
+    """What tables without verdicts say: their lowest ratios."""
+    told = []
+    for table in (name for name, own in part.tables.items() if not own.judged):
+        rows = [row for row in rates(part, lake) if row["table"] == table]
+        places = dict.fromkeys((row["outcome"], row["attribute"]) for row in rows)
+        found = [said for place in places if (said := told_ratio(rows, *place))]
+        told += [f"{table}: rates alone, as it has no items; no gate looks at them. {said}" for said in found]
+    return told
+
+
 STUDY = Study(
     name=NAME,
     title="Outcomes by group",
@@ -80,12 +92,13 @@ STUDY = Study(
     headings=("outcomes",),
     heading=lambda row: "outcomes" if row["contrast"] in GATED else None,
     label=lambda row: str(row["measure"]),
-    groups=lambda part, key: ("the higher group", "the lower group"),
+    groups=lambda part, key: ("higher group", "lower group"),
     finding=_finding,
     files={"tables (items, groups and outcomes)": OutcomeTable},
     direction=lambda row, groups: f"{row['group']} − {row['against']}",
     control=_control,
     rates=rates,
+    warnings=_warnings,
     gated=lambda row: row["contrast"] in GATED,
     more=_more,
     cure=_cure,
