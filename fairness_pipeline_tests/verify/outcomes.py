@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
+import fairness_pipeline as fp
 from fairness_pipeline.measures.outcomes.group_effects import GroupEffects
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.group_names import FEWEST_ITEMS
@@ -56,6 +57,7 @@ def parts() -> dict[str, Part]:
         "outcomes-family": family,
         "outcomes-crossed": crossed,
         "outcomes-fair": fairness,
+        "outcomes-floors": floors,
         "outcomes-coverage": coverage,
         "outcomes-ratios": ratios,
     }
@@ -210,8 +212,37 @@ def fairness() -> dict[str, Any]:
             cells = simulated(random, groups=groups, rate=None, clusters=clusters)
             for place, shift in enumerate((0.0, margin)):
                 own = cells._replace(value=cells.value + shift * (cells.group == 0))
-                counts[place] += effects_of(own, repeat).p_equivalence(margin) <= 0.05
+                counts[place] += effects_of(own, repeat).p_equivalence(margin, rates=False).max() <= 0.05
         found[f"{groups} groups, {clusters} clusters"] = (counts / REPEATS).tolist()
+    return {"found": found}
+
+
+def floors() -> dict[str, Any]:
+    """Rare answers, and one group beyond the others by exactly the margin: how often that comes out as fair."""
+    found = {}
+    for name, (groups, items, margin, missing, sizes) in {
+        "two groups, 2% against 0, 500 items": (2, 500, 0.02, 0.0, 1),
+        "two groups, 2% against 0, 700 items": (2, 700, 0.02, 0.0, 1),
+        "three groups, 4% against 0, 300 items, 40% missing": (3, 300, 0.04, 0.4, 1),
+        "a third group in 60 of 400 items, 4% against 0": (3, 400, 0.04, 0.85, 1),
+        "two groups, 5% against 0, 4 clusters of 60 items and 700 of one": (2, 940, 0.05, 0.0, 60),
+    }.items():
+        random, count = np.random.default_rng([items, 70]), 0
+        for repeat in range(REPEATS):
+            cluster = np.arange(items) if sizes == 1 else np.append(np.repeat(np.arange(4), 60), np.arange(4, 704))
+            said = random.random(int(cluster.max()) + 1) < margin  # clusters answer alike
+            item, group = np.repeat(np.arange(items), groups), np.tile(np.arange(groups), items)
+            value = (said[cluster[item]] & (group == groups - 1)).astype(float)
+            kept = random.random(len(item)) >= missing * (group == groups - 1)
+            if missing == 0.4:
+                kept = random.random(len(item)) >= missing
+            frame = pd.DataFrame({"i": item, "c": cluster[item], "g": group, "y": value})[kept]
+            row = fp.audit(
+                frame, item="i", cluster="c", group="g", outcome={"y": {"kind": "yes_no"}},
+                margins={"y": {"absolute": 100 * margin}}, seed=repeat,
+            ).iloc[0]  # fmt: skip
+            count += row.verdict == "fair"
+        found[name] = count / REPEATS
     return {"found": found}
 
 
@@ -360,6 +391,8 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
                 f"{right:.1%} and {at_margin:.1%}",
             )
         )
+    for name, share in outcomes["outcomes-floors"]["found"].items():
+        claims.append((f"at a gap of exactly the margin, {name}: fair in at most 7.5%", share <= 0.075, f"{share:.1%}"))
     for name, (one, every, gap) in outcomes["outcomes-coverage"]["found"].items():
         claims.append(
             (

@@ -155,6 +155,87 @@ def test_changes_are_tested_over_the_same_items() -> None:
     assert by_group["c"]["ci_low"] < -0.7 < by_group["c"]["ci_high"]
 
 
+def test_a_missing_cell_changes_no_pairing() -> None:
+    """Conditions whose rows stand in another order, and lack a cell, are compared group by group all the same."""
+    effects = {"a": 5.0, "b": 0.0, "c": -5.0}
+    rows = [
+        (i, g, run, effects[g] + (i * 7 % 5) / 10)
+        for run in ("base", "new", "hidden")
+        for i in range(30)
+        for g in "abc"
+    ]
+    frame = pd.DataFrame(rows, columns=["i", "g", "run", "y"])
+    frame = frame[~((frame.run != "new") & (frame.i == 0) & (frame.g == "a"))].iloc[::-1]
+    trials, spec = trials_of(
+        frame, item="i", group=["g"], condition="run", conditions={name: name for name in ("base", "new", "hidden")},
+        baseline="base", control="hidden", outcomes={"y": {"kind": "number"}},
+    )  # fmt: skip
+    judging = Judging(spec.outcomes, spec.group, {}, 0.05, 1)
+    tables = {name: cell_table(trials, name) for name in ("base", "new", "hidden")}
+    for row in changes_between(tables["base"], tables["new"], judging).to_pylist():
+        assert not row["shown"] and abs(row["change"] or 0.0) < 1e-9
+    (whole, *_) = judge_outcomes(tables["new"], judging, tables["hidden"]).to_pylist()
+    assert whole["control_gap"] == pytest.approx(10.0, abs=0.1) and whole["verdict"] == "artefact"
+    fewer = cell_table(trials_of(
+        frame[frame.g != "c"], item="i", group=["g"], condition="run",
+        conditions={"hidden": "hidden"}, outcomes={"y": {"kind": "number"}},
+    )[0], "hidden")  # fmt: skip
+    (whole, *_) = judge_outcomes(tables["new"], judging, fewer).to_pylist()
+    assert whole["verdict"] == "biased" and "the control has other groups, and is not compared" in whole["note"]
+
+
+def test_a_ratio_of_rows_that_count_is_taken_where_it_is_asked() -> None:
+    """BBQ's score of disambiguated contexts, S = sum v / sum u, within each condition and each group."""
+    rows = [(t, c, g, 1.0 if c == "A" else 0.0, 1.0 if c == "A" or n < 2 else 0.0)
+            for t in range(10) for c in "AB" for g in "xy" for n in range(10)]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["t", "c", "g", "v", "u"])
+    frame["i"] = np.arange(len(frame))
+    outcome = {"s": {"kind": "signed", "column": "v", "per": "u"}}
+    found = fp.audit(frame, item="i", cluster="t", group="g", condition="c", outcome=outcome)
+    for condition, score in (("A", 1.0), ("B", 0.0)):
+        assert found[found.condition == condition].value_a.tolist() == [score] * 3
+    plain = frame.assign(v=np.where(frame.u > 0, (frame.i % 3) - 1, 0))
+    whole = fp.audit(plain, item="i", cluster="t", outcome=outcome).iloc[0]
+    assert whole.value_a == pytest.approx(plain.v.sum() / plain.u.sum())
+
+
+def test_few_meetings_and_few_differences_are_no_proof_of_fairness() -> None:
+    # 150 items of one group say nothing of two; eight items do.
+    lonely = pd.DataFrame(
+        [(i, g, 0) for i in range(158) for g in ("a", "b") if i < 8 or g == "a"], columns=["i", "g", "y"]
+    )
+    row = fp.audit(lonely, item="i", group="g", outcome="y").iloc[0]
+    assert row.verdict == "inconclusive" and row.clusters == 8 and "at most 31 points" in row.note
+    # Names answered alike on average, and oppositely in every item.
+    swapped = pd.DataFrame(
+        [(i, g, f"{g}{n}", int((i % 2 == 0) == (g == "a"))) for i in range(8) for g in "ab" for n in range(12)],
+        columns=["i", "g", "n", "y"],
+    )
+    found = fp.audit(swapped, item="i", group="g", name="n", outcome="y", margins={"y": {"absolute": 10}})
+    assert found.iloc[0].verdict != "fair"
+    # One group of eight is always answered otherwise, the others never.
+    odd = pd.DataFrame([(i, g, int(g == "a")) for i in range(60) for g in "abcdefgh"], columns=["i", "g", "y"])
+    found = fp.audit(odd, item="i", group="g", outcome="y")
+    assert found.iloc[0].verdict == "biased"
+    assert "a" in set(found[(found.contrast == OTHERS) & (found.verdict == "biased")].group)
+    with pytest.raises(FairnessError, match="reference: 'z' is no group of 'g'; those: a, b"):
+        fp.audit(lonely, item="i", group="g", outcome="y", reference={"g": "z"})
+    with pytest.raises(FairnessError, match="no group of 'g' stands in an item beside another"):
+        fp.audit(
+            lonely[lonely.i >= 8].assign(g=lambda own: np.where(own.i % 2, "a", "b")), item="i", group="g", outcome="y"
+        )
+
+
+def test_a_group_that_few_of_many_clusters_hold_is_known_from_few() -> None:
+    random = np.random.default_rng(9)
+    rows = [(i, g, random.normal()) for i in range(900) for g in "abc" if g != "c" or i < 6]
+    found = fp.audit(pd.DataFrame(rows, columns=["i", "g", "y"]), item="i", group="g", outcome="y").set_index(
+        "contrast"
+    )
+    widths = {row.group + row.against: row.ci_high - row.ci_low for row in found.loc["pair"].itertuples()}
+    assert widths["ac"] > 8 * widths["ab"]
+
+
 def test_rates_of_all_rows() -> None:
     """The note's classifier: 58.5% of men and 25.1% of women are selected."""
     groups = [("man", 1000, 585), ("woman", 1000, 251), ("unknown", 50, 10), ("non-binary", 20, 15)]
