@@ -142,7 +142,9 @@ class NamedFit:
         differing = np.bincount(self.group_of, apart, len(self._sizes))
         first, second = np.triu_indices(len(self._sizes), 1)
         fewest = np.minimum(self._sizes[first], self._sizes[second]).astype(float)
-        return Meetings(fewest, differing[first] + differing[second], fewest)
+        apart_of_both = differing[first] + differing[second]
+        share = apart_of_both / (self._sizes[first] + self._sizes[second])
+        return Meetings(fewest, apart_of_both, fewest, share, fewest)
 
     def typical_error(self) -> float:
         """The error of a typical pair of groups."""

@@ -240,9 +240,11 @@ class Fit:
             both = (self._counts[:, first] > 0) & (self._counts[:, second] > 0)
             apart = np.abs(means[both, first] - means[both, second]) > least
             weight = np.bincount(self._cluster[both], minlength=self.clusters)
-            differ = np.bincount(self._cluster[both], apart, self.clusters)
-            heaviest = weight.max() / weight.sum() if len(apart) else 1.0
-            found.append(((weight > 0).sum(), (differ > 0).sum(), min((weight > 0).sum(), 1 / heaviest)))
+            differ = np.bincount(self._cluster[both], apart, self.clusters) > 0
+            own = weight / max(1, weight.sum())
+            effective = min((own > 0).sum(), 1 / own.max()) if own.any() else 0.0
+            even = 1 / np.square(own).sum() if own.any() else 0.0
+            found.append(((own > 0).sum(), differ.sum(), effective, own[differ].sum(), even))
         return Meetings(*(np.array(column, dtype=float) for column in zip(*found, strict=True)))
 
 
@@ -254,11 +256,15 @@ class Meetings(NamedTuple):
         differing: (pairs,) those of them in which some such item differs between the groups.
         effective: (pairs,) the number of clusters of equal size of which none weighs less than the heaviest: an exact
             bound on the share that differs may not trust more.
+        share: (pairs,) by weight, the share of clusters that differ.
+        even: (pairs,) the number of clusters of equal size that would weigh as much together (Kish 1965).
     """
 
     clusters: np.ndarray
     differing: np.ndarray
     effective: np.ndarray
+    share: np.ndarray
+    even: np.ndarray
 
 
 class Effects(Protocol):

@@ -226,6 +226,24 @@ def test_few_meetings_and_few_differences_are_no_proof_of_fairness() -> None:
         )
 
 
+def test_ten_topics_of_many_answers_can_be_fair_and_four_long_ones_cannot() -> None:
+    random = np.random.default_rng(3)
+    asked = [(t, f"{t}-{n}", g, random.random() < 0.4) for t in range(10) for n in range(400) for g in "ab"]
+    found = fp.audit(
+        pd.DataFrame(asked, columns=["t", "i", "g", "y"]).astype({"y": int}),
+        item="i", cluster="t", group="g", outcome="y", margins={"y": {"absolute": 5}},
+    )  # fmt: skip
+    assert found.iloc[0].verdict == "fair"
+    # One cluster in twenty says yes to all of b's: by chance none of the four long ones.
+    clusters = [*np.repeat(np.arange(4), 60), *range(4, 704)]
+    rare = pd.DataFrame(
+        [(i, c, g, int(g == "b" and c % 20 == 5)) for i, c in enumerate(clusters) for g in "ab"],
+        columns=["i", "c", "g", "y"],
+    )
+    found = fp.audit(rare, item="i", cluster="c", group="g", outcome="y", margins={"y": {"absolute": 5}})
+    assert found.iloc[0].differing == 35 and found.iloc[0].p_equivalence > 0.05
+
+
 def test_a_group_that_few_of_many_clusters_hold_is_known_from_few() -> None:
     random = np.random.default_rng(9)
     rows = [(i, g, random.normal()) for i in range(900) for g in "abc" if g != "c" or i < 6]
