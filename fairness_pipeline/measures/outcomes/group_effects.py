@@ -30,7 +30,7 @@ from fairness_pipeline.statistics.relabelling import Relabelled, relabel
 FEWEST_THAT_DIFFER = 6
 """If fewer clusters differ between two groups, t has nothing to estimate from."""
 FEWEST_FOR_T = 15
-"""If fewer do, and most do not, t alone shows no rates of two groups to be alike: at a true gap of the margin it said so
+"""If fewer do, and most do not, t alone shows no rates of two groups alike: at a true gap of the margin it said so
 in 12% of draws of 700 answers. Counted by weight: 4 clusters of 60 answers and 700 of one are 58."""
 FEWEST_NAMES = 5
 """With fewer names a group nothing is told; and if fewer names differ."""
