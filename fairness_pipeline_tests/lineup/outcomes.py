@@ -38,7 +38,7 @@ def judge(design: dict[str, Any], draw: int) -> Verdicts:
 
 
 def cells_as_table(outcome: str, cells: Cells) -> pa.Table:
-    """Cells as a table of `OUTCOME_CELLS`."""
+    """Cells as a table of `OUTCOME_CELLS`; single numbers have a standard deviation of 1 (`simulated`)."""
     count = len(cells.value)
     return pa.table(
         {
@@ -50,6 +50,8 @@ def cells_as_table(outcome: str, cells: Cells) -> pa.Table:
             "value": cells.value,
             "square": np.square(cells.value),
             "draws": np.full(count, _DRAWS),
+            "weight": pa.nulls(count, pa.float64()),
+            "deviation": np.ones(count),
             "asked": pa.nulls(count, pa.string()),
             "answer": pa.nulls(count, pa.string()),
         },
