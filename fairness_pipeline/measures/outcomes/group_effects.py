@@ -221,7 +221,7 @@ class GroupEffects:
     def _every_pair(self) -> Errors:
         return self.errors(pairs(len(self.groups)))
 
-    def p_equivalence(self, margin: float, *, rates: bool) -> np.ndarray:
+    def p_equivalence(self, margin: float, rates: bool) -> np.ndarray:
         """The p that each pair of groups differs by the margin or more, by two one-sided tests; where few of many
         clusters differ by the exact bound of rates, and of numbers nothing is shown: (pairs,).
 
@@ -229,17 +229,30 @@ class GroupEffects:
             margin: The largest difference that does not matter.
             rates: Whether outcomes are rates.
         """
-        t = np.array([tost(estimate, Bound(margin)).p for estimate in self._every_pair.estimates()])
-        p = np.zeros(len(t))
+        p = np.array([tost(estimate, Bound(margin)).p for estimate in self._every_pair.estimates()])
+        return np.maximum(p, self._p_where_few_differ(margin, rates))
+
+    def p_equivalence_to_others(self, margin: float, rates: bool) -> np.ndarray:
+        """The same of each group and the mean of the others: (k,)."""
+        count = len(self.groups)
+        p = np.array([tost(own, Bound(margin)).p for own in self.errors(each_against_others(count)).estimates()])
+        first, second = np.triu_indices(count, 1)
+        for groups in (first, second):
+            np.maximum.at(p, groups, self._p_where_few_differ(margin, rates))
+        return p
+
+    def _p_where_few_differ(self, margin: float, rates: bool) -> np.ndarray:
+        """The p by the exact bound of those pairs of which t is not enough, else 0: (pairs,)."""
+        p = np.zeros(len(self._every_pair.centre))
         for own in self._samples:
             few = own.differing < (FEWEST_THAT_DIFFER if own is self.fit.meetings else FEWEST_NAMES)
-            exact = np.ones(len(t))
+            exact = np.ones(len(p))
             if rates:
                 left = np.maximum(own.effective - own.differing, 1e-9)
                 exact = scipy.special.betaincc(own.differing + 1, left, min(margin, 1.0))
                 exact[own.differing >= own.effective] = 1.0
-            rare = rates & (own.share < 0.5) & (own.share * own.even < FEWEST_FOR_T)
-            p = np.maximum(p, np.where(few, exact, np.where(rare, np.maximum(t, exact), t)))
+                few = few | ((own.share < 0.5) & (own.share * own.even < FEWEST_FOR_T))
+            p = np.maximum(p, np.where(few, exact, 0.0))
         return p
 
     @cached_property

@@ -35,7 +35,7 @@ from fairness_pipeline.statistics.controls import EXPLAINED
 from fairness_pipeline.statistics.effects import cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.groups import Cells, Fit, clusters_if_none_differs
-from fairness_pipeline.statistics.intervals import Estimate, finite, quantile
+from fairness_pipeline.statistics.intervals import finite, quantile
 from fairness_pipeline.statistics.relabelling import intersections
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import too_few
@@ -121,11 +121,12 @@ class GroupRows:
             return
         count = len(effects.groups)
         if count > 2:
+            p_of_others = effects.p_equivalence_to_others(*self._equivalence)
             for place, interval in enumerate(effects.intervals("others")):
                 others = float(np.delete(effects.fit.values, place).mean())
                 values = (float(effects.fit.values[place]), others)
-                told, p_fair = effects.can_differ(place), 1.0 if effects.at_floor else self._p_fair(interval.estimate)
-                yield self._single(OTHERS, effects.groups[place], "the others", values, interval, p_fair, told=told)
+                group, told = effects.groups[place], effects.can_differ(place)
+                yield self._single(OTHERS, group, "the others", values, interval, float(p_of_others[place]), told=told)
         if len(effects.first) <= MOST_PAIRS:
             for a, b, interval in zip(effects.first, effects.second, effects.intervals("contrasts"), strict=True):
                 values = (float(effects.fit.values[a]), float(effects.fit.values[b]))
@@ -217,10 +218,12 @@ class GroupRows:
     @cached_property
     def _p_of_pairs(self) -> np.ndarray:
         """The p that each pair of groups differs by the margin or more."""
-        return self._effects.p_equivalence(self._margin / self._scale, rates=self._unit == "percent")
+        return self._effects.p_equivalence(*self._equivalence)
 
-    def _p_fair(self, estimate: Estimate) -> float:
-        return tost(estimate, Bound(self._margin / self._scale)).p
+    @property
+    def _equivalence(self) -> tuple[float, bool]:
+        """The margin on the outcome's scale, and whether it is a rate's."""
+        return self._margin / self._scale, self._unit == "percent"
 
     def _place_of(self, first: int, second: int) -> int:
         """The place of a pair of groups among all pairs."""
