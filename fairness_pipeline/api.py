@@ -4,6 +4,7 @@ All functions take and return plain lists and pandas tables. The pipeline does t
 what it has done.
 """
 
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pydantic
 
+from fairness_pipeline.corpora.outcomes.columns import Column
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
 from fairness_pipeline.corpora.outcomes.structure import guess
 from fairness_pipeline.corpora.outcomes.table_files import read_table, text_columns
@@ -318,6 +320,8 @@ def audit(
         columns = text_columns(pa.Table.from_pandas(table, preserve_index=False))
     else:
         raise FairnessError(f"table: expected a pandas or Arrow table, or a path; found {_kind(table)}")
+    if not 0 < alpha < 1:
+        raise FairnessError(f"alpha: expected a level between 0 and 1, such as 0.05; found {alpha}")
     groups = (group,) if isinstance(group, str) else tuple(group)
     if isinstance(outcome, str):
         outcome = [outcome]
@@ -330,8 +334,10 @@ def audit(
             raise FairnessError(f"{role}: there is no column '{column}'; columns: {some(columns.column_names, 12)}")
     if not isinstance(outcome, Mapping):
         known = {role: [column] for role, column in named.items() if column}
-        found = guess(columns, {**known, "outcome": bare, "group": groups}).outcomes.values()
-        outcome = {own.column or "": own.model_dump(exclude_unset=True) for own in found}
+        found = guess(columns, {**known, "outcome": bare, "group": groups})
+        if why := found.unsure.get("outcome"):
+            raise FairnessError(f"outcome: {why} Say it: {{name: {_EXAMPLE}}}")
+        outcome = {own.column or "": own.model_dump(exclude_unset=True) for own in found.outcomes.values()}
     for key, own in outcome.items():
         if not isinstance(own, Mapping):
             raise FairnessError(f"outcome: {key}: expected what it is, such as {_EXAMPLE}; found {_kind(own)}")
@@ -346,6 +352,9 @@ def audit(
             raise FairnessError(f"margins: '{key}' is no outcome; those: {', '.join(document['outcomes'])}")
         document["outcomes"][key]["margin"] = dict(margin)
     specification = validate(OutcomeTable, document, Path("fp.audit"))
+    for column in groups:
+        if alike := Column(column, columns[column]).alike:
+            warnings.warn(f"group: '{column}' has values that differ only in case or spaces: {alike}", stacklevel=2)
     if not specification.judged:
         raise FairnessError("item: name the column of what stays the same when only the group changes")
     trials = read_trials(columns, specification, path)

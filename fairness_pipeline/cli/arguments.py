@@ -90,7 +90,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--column",
         metavar="ROLE=COLUMN",
-        help="of a table: what a column is (item, group, cluster, name, draw, condition, label, asked, answer)",
+        help="of a table: what a column is (item, group, cluster, name, draw, condition, label, asked, answer, ignore)",
         **said,
     )
     parser.add_argument(

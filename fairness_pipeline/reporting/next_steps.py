@@ -92,7 +92,11 @@ def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) ->
         return study.more(part, rows)
     if verdict == CANNOT_TELL:
         few = [judged.row["note"] for judged in rows if TOO_FEW in (judged.row["note"] or "")]
-        return few[0] if few else "show the bound in the note; only other questions could show more"
+        return (
+            few[0]
+            if few
+            else "show the bound in the note; more pairs or items tighten it, and other questions could show more"
+        )
     if verdict in (FAIR_ON_AVERAGE, HERE_ONLY):
         return f"show it with this reservation, and read where it does not hold ({view})"
     return f"nothing: show this (fairness-pipeline evidence --profile {profile})"

@@ -14,7 +14,7 @@ import numpy as np
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.groups import Cells, Errors, Fit, Meetings, each_against_others, pairs, quadratic
 from fairness_pipeline.statistics.intervals import combined
-from fairness_pipeline.statistics.relabelling import DRAWS
+from fairness_pipeline.statistics.relabelling import DRAWS, below_draws
 
 FEWEST_ITEMS = 8
 """With fewer clusters of items these are no sample; what is found holds for them alone."""
@@ -115,8 +115,9 @@ class NamedFit:
             contrasts: (m, k) weights of the groups, each with sum 0.
             seed: The seed of the shuffles.
         """
-        shuffled = self.shuffled(lambda means: np.abs(contrasts @ means), seed)
-        return np.array(holm(np.maximum(self.errors(contrasts).p, shuffled).tolist()))
+        single = self.errors(contrasts).p
+        shuffled = below_draws(self.shuffled(lambda means: np.abs(contrasts @ means), seed), DRAWS, single)
+        return np.array(holm(np.maximum(single, shuffled).tolist()))
 
     def others(self, seed: int) -> np.ndarray:
         """The adjusted p of each group against the mean of the others: (k,). Of two groups it is one contrast."""

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.statistics.intervals import Estimate, quantile
@@ -288,6 +289,12 @@ def pairs(count: int) -> np.ndarray:
     return of_two(first, second, count)
 
 
+def place_of_pair(first: np.ndarray, second: np.ndarray, count: int) -> np.ndarray:
+    """The places of pairs of groups, in either order, in the order of `pairs`: (m,)."""
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return low * count - low * (low + 1) // 2 + high - low - 1
+
+
 def of_two(first: np.ndarray, second: np.ndarray, count: int) -> np.ndarray:
     """The contrasts of two groups each, the first minus the second: (m, count)."""
     identity = np.eye(count)
@@ -317,20 +324,27 @@ class LargestGap(NamedTuple):
     high: float
 
 
-def largest_gap(fit: Effects, reach: float) -> LargestGap:
+def largest_gap(
+    fit: Effects, reach: float, bounds: np.ndarray | None = None, few: np.ndarray | None = None
+) -> LargestGap:
     """The largest difference between two groups, with a 95% interval for the true largest difference.
 
     Args:
         fit: The groups' effects.
         reach: How many standard errors an interval reaches that holds for all pairs together.
+        bounds: (pairs,) up to where each pair's interval reaches at least; by default nowhere.
+        few: (pairs,) of which pairs so few clusters differ that no least gap is known.
     """
-    low = high = 0.0
-    for estimate in fit.errors(pairs(len(fit.groups))).estimates():
-        low = max(low, abs(estimate.centre) - max(reach, quantile(0.975, estimate.freedom)) * estimate.error)
-        high = max(high, *map(abs, estimate.interval(0.95)))
+    count = len(fit.groups)
+    every = fit.errors(pairs(count)).estimates()
+    lows = [abs(own.centre) - max(reach, quantile(0.975, own.freedom)) * own.error for own in every]
+    low = max(0.0, *(np.where(few, 0.0, lows) if few is not None else lows))
+    high = max(*(max(map(abs, own.interval(0.95))) for own in every), *(bounds if bounds is not None else ()), 0.0)
     most, least = int(np.argmax(fit.effects)), int(np.argmin(fit.effects))
-    contrast = of_two(np.array([most]), np.array([least]), len(fit.groups))
-    return LargestGap(most, least, fit.errors(contrast).estimates()[0], low, high)
+    if most == least:
+        least = (most + 1) % count
+    contrast = of_two(np.array([most]), np.array([least]), count)
+    return LargestGap(most, least, fit.errors(contrast).estimates()[0], float(low), float(high))
 
 
 def clusters_needed(typical_error: float, groups: int, clusters: float, margin: float) -> int | None:
@@ -354,28 +368,47 @@ def clusters_needed(typical_error: float, groups: int, clusters: float, margin: 
     return math.ceil(clusters * (typical_error * reach / margin) ** 2)
 
 
-def clusters_if_none_differs(margin: float, alpha: float = 0.05) -> int:
-    """The number of clusters that shows, if no pair of groups differs in any of them, that rates differ by less than
-    the margin: log alpha / log (1 - m).
+def clusters_if_no_more_differ(differing: int, margin: float, alpha: float = 0.05) -> int:
+    """The number of clusters that shows, if two groups differ in no more of them, that rates differ by less than the
+    margin: of none log alpha / log (1 - m).
 
     Examples:
-        >>> clusters_if_none_differs(0.02), clusters_if_none_differs(0.05)
-        (149, 59)
+        >>> [clusters_if_no_more_differ(count, 0.02) for count in (0, 1)], clusters_if_no_more_differ(0, 0.05)
+        ([149, 236], 59)
     """
-    return math.ceil(math.log(alpha) / math.log(1 - margin)) if 0 < margin < 1 else 1
+    if not 0 < margin < 1:
+        return 1
+    most = math.ceil((differing + 1 + 3 * math.sqrt(differing + 1) + 2) / margin)
+    sizes = np.arange(differing + 1, most + 1)
+    return int(sizes[np.argmax(p_most_that_differ(np.full(len(sizes), differing), sizes, margin) <= alpha)])
 
 
-def most_that_differ(differing: float, clusters: float, alpha: float = 0.05) -> float:
+def most_that_differ(differing: ArrayLike, clusters: ArrayLike, alpha: float = 0.05) -> np.ndarray:
     """The exact upper limit of the share of clusters in which two groups differ (Clopper and Pearson 1934). A rate
     cannot differ by more.
 
     Examples:
-        >>> round(most_that_differ(0, 30), 3)
-        0.095
+        >>> most_that_differ(np.array([0, 5]), np.array([30, 5])).round(3).tolist()
+        [0.095, 1.0]
     """
     from scipy.special import betaincinv
 
-    return 1.0 if differing >= clusters else float(betaincinv(differing + 1, clusters - differing, 1 - alpha))
+    differing, clusters = np.asarray(differing, dtype=float), np.asarray(clusters, dtype=float)
+    left = np.maximum(clusters - differing, 1e-9)
+    return np.where(differing >= clusters, 1.0, betaincinv(differing + 1, left, 1 - alpha))
+
+
+def p_most_that_differ(differing: np.ndarray, clusters: np.ndarray, margin: float) -> np.ndarray:
+    """The p that a larger share of clusters differs than the margin, by the same bound.
+
+    Examples:
+        >>> p_most_that_differ(np.array([0, 5]), np.array([149, 5]), 0.02).round(4).tolist()
+        [0.0493, 1.0]
+    """
+    from scipy.special import betaincc
+
+    left = np.maximum(clusters - differing, 1e-9)
+    return np.where(differing >= clusters, 1.0, betaincc(differing + 1, left, min(margin, 1.0)))
 
 
 def sum_by(number: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairness_pipeline.statistics.intervals import Estimate
-from fairness_pipeline.statistics.relabelling import flipped
+from fairness_pipeline.statistics.relabelling import FLIPS, below_draws, flipped
 
 
 class SignedMeans(NamedTuple):
@@ -64,12 +64,13 @@ def signed_means(
         )
     scores = np.stack([score for _, score, _, _ in columns], axis=1)
     by_sign = [*flipped(scores[:, :1], seed), *(flipped(scores[:, 1:], seed + 1) if len(kinds) > 1 else [])]
-    single = [estimate.p_zero() if estimate.error > 0 else 0.0 for estimate, *_ in columns]
+    single = np.array([estimate.p_zero() if estimate.error > 0 else 0.0 for estimate, *_ in columns])
+    tail = single * np.array([1, *[len(kinds) - 1] * (len(kinds) - 1)])
     named = [name for place, name in enumerate(groups) if len(groups) > 1 and (group == place).any()]
     return SignedMeans(
         ["", *named],
         [estimate for estimate, *_ in columns],
-        [max(float(p), own) for p, own in zip(by_sign, single, strict=True)],
+        np.maximum(below_draws(np.array(by_sign), FLIPS, tail), single).tolist(),
         [int((sizes > 0).sum()) for _, _, sizes, _ in columns],
         [int(sizes.sum()) for _, _, sizes, _ in columns],
         [int(leans.sum()) for *_, leans in columns],

@@ -11,7 +11,7 @@ from fairness_pipeline.statistics.group_names import NamedFit
 from fairness_pipeline.statistics.groups import (
     Cells,
     Fit,
-    clusters_if_none_differs,
+    clusters_if_no_more_differ,
     clusters_needed,
     each_against_others,
     largest_gap,
@@ -109,7 +109,7 @@ def test_formulas() -> None:
     for groups, wanted in ((2, 2.93), (3, 3.36), (8, 4.14), (24, 4.81)):
         assert clusters_needed(0.02, groups, 100, 0.001) == pytest.approx(100 * (20 * wanted) ** 2, rel=0.005)
     assert clusters_needed(1.0, 2, 10, 0.0) is None
-    assert (clusters_if_none_differs(0.02), clusters_if_none_differs(0.05)) == (149, 59)
+    assert [clusters_if_no_more_differ(0, margin) for margin in (0.02, 0.05)] == [149, 59]
     assert most_that_differ(0, 65) == pytest.approx(0.045, abs=5e-4)
     assert most_that_differ(3, 3) == 1.0
 

@@ -212,7 +212,7 @@ def fairness() -> dict[str, Any]:
             cells = simulated(random, groups=groups, rate=None, clusters=clusters)
             for place, shift in enumerate((0.0, margin)):
                 own = cells._replace(value=cells.value + shift * (cells.group == 0))
-                counts[place] += effects_of(own, repeat).p_equivalence(margin, rates=False).max() <= 0.05
+                counts[place] += effects_of(own, repeat).p_equivalence(margin).max() <= 0.05
         found[f"{groups} groups, {clusters} clusters"] = (counts / REPEATS).tolist()
     return {"found": found}
 

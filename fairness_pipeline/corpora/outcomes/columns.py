@@ -6,8 +6,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.trials import Codes, numbered
+from fairness_pipeline.corpora.outcomes.trials import MISSING, Codes, numbered
 from fairness_pipeline.foundation.csv_cells import NUMBER
+from fairness_pipeline.foundation.plain_text import some
 
 MOSTLY = 0.9
 """The share of a column's rows from which on the others are taken for errors."""
@@ -45,11 +46,12 @@ class Column:
 
     @cached_property
     def numbers(self) -> np.ndarray | None:
-        """Its distinct values as numbers; None if they are none."""
+        """Its distinct values as numbers, without those that are missing; None if they are none."""
         try:
-            return np.array([float(text) for text in self.values])
+            numbers = [float(text) for text in self.values if text.strip().lower() not in MISSING]
         except ValueError:
             return None
+        return np.array(numbers) if numbers else None
 
     @property
     def mostly_numbers(self) -> bool:
@@ -61,6 +63,14 @@ class Column:
     def whole(self) -> bool:
         """Whether its values are whole numbers."""
         return self.numbers is not None and bool(np.all(np.mod(self.numbers, 1) == 0))
+
+    @property
+    def alike(self) -> str:
+        """Its values that differ only in case or spaces, in words; empty if there are none."""
+        alike: dict[str, list[str]] = {}
+        for text in self.values:
+            alike.setdefault(" ".join(text.lower().split()), []).append(f"'{text}'")
+        return some([", ".join(names) for names in alike.values() if len(names) > 1])
 
     @cached_property
     def length(self) -> float:

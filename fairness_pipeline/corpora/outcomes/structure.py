@@ -42,6 +42,8 @@ _LONG = 40
 """Characters of a text, on average."""
 _REPEATED = 1.5
 """Rows of an item and a group, on average, from which on it is asked what they are."""
+_CODES = {-999.0, -99.0, 999.0, 9999.0}
+"""Numbers that often stand for a missing one."""
 _LOOKED_AT = 1_000_000
 """Rows of a larger table that are looked at."""
 _DEBRIS = re.compile(r"(?:</?s>|<unk>|<pad>|<eos>|<bos>|<\|[^|<>]{1,30}\|>|\[/?INST\]|<end_of_turn>)\s*$")
@@ -129,12 +131,14 @@ def _plain_facts(doctor: _Doctor) -> Iterator[str]:
         if own.missing and own.distinct:
             yield f"missing: {own.name} in {number_of(own.missing, 'row')}"
         if own.distinct <= _MOST_GROUPS and own.numbers is None:
-            alike: dict[str, list[str]] = {}
-            for text in own.values:
-                alike.setdefault(" ".join(text.lower().split()), []).append(f"'{text}'")
-            twice = [", ".join(names) for names in alike.values() if len(names) > 1]
-            if twice:
-                yield f"{own.name}: values that differ only in case or spaces: {some(twice)}"
+            if alike := own.alike:
+                yield f"{own.name}: values that differ only in case or spaces: {alike}"
+        elif own.numbers is not None and (codes := sorted({*own.numbers.tolist()} & _CODES)):
+            yield f"{own.name} has the value {codes[0]:g}: if that is a code for a missing one, leave the cell empty"
+    words = group_words()
+    wide = [own.name for own in doctor.columns if own.measured and own.name.lower() in words]
+    if len(wide) > 1:
+        yield f"columns named as groups: {some(wide)}; make a row of each, with the group in a column"
 
 
 def _called(column: Column, role: str) -> bool:
@@ -153,7 +157,7 @@ def _guess_groups(doctor: _Doctor) -> None:
         return
     words = group_words()
     likely = [own for own in doctor.free() if own.distinct <= _MOST_GROUPS and own.length <= _LONG and not own.measured]
-    told = [own for own in likely if _share_of_groups(own, words) >= 0.5]
+    told = [own for own in likely if _share_of_groups(own, words) >= (1.0 if _called(own, "condition") else 0.5)]
     # A column that another one repeats (`gender` beside `sex`) is the same attribute.
     kept: list[Column] = []
     for own in told:
@@ -220,6 +224,8 @@ def _guess_item(doctor: _Doctor) -> None:
         return
     finest = max(left, key=lambda own: own.distinct)
     doctor.roles["item"] = (finest.name,)
+    if finest.distinct < FEWEST_TO_TELL:
+        doctor.unsure["item"] = f"{finest.name} has {number_of(finest.distinct, 'value')}: too few to tell anything"
 
 
 def _ask_about_crossed(doctor: _Doctor) -> None:
@@ -333,7 +339,7 @@ _YES_NO = ("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "y", "n")
 
 def _guess_outcomes(doctor: _Doctor) -> dict[str, Outcome]:
     if named := doctor.given.get("outcome"):
-        return {key_of(name): Outcome(kind=_kind(doctor, doctor.columns[name]), column=name) for name in named}
+        return _of_kinds(doctor, [doctor.columns[name] for name in named])
     design = [*doctor.roles.get("group", ()), *doctor.roles.get("item", ())]
     numeric = [
         own
@@ -341,7 +347,7 @@ def _guess_outcomes(doctor: _Doctor) -> dict[str, Outcome]:
         if own.name not in doctor.taken()
         and own.distinct > 1
         and (own.measured or not own.row_number)
-        and (own.numbers is not None or _says_yes_or_no(own) or own.mostly_numbers)
+        and (own.numbers is not None or _says_yes_or_no(own) or own.mostly_numbers or _is_decision(own))
         and not any(doctor.columns.nested(role, own.name) for role in design if doctor.columns[role].distinct > 1)
     ]
     labels = [own for own in numeric if _called(own, "label") and not _called(own, "outcome")]
@@ -358,8 +364,18 @@ def _guess_outcomes(doctor: _Doctor) -> dict[str, Outcome]:
         found = [own for own in texts if own in named_so] or named_so[:1] or texts[-1:]
         if not found:
             doctor.unsure["outcome"] = "no column varies within an item and a group"
+    return _of_kinds(doctor, found)
+
+
+def _is_decision(column: Column) -> bool:
+    """Whether it is called an outcome, and has a few words for values: one of them is what counts."""
+    return _called(column, "outcome") and column.numbers is None and column.distinct <= 12 and column.length <= _LONG
+
+
+def _of_kinds(doctor: _Doctor, columns: Sequence[Column]) -> dict[str, Outcome]:
+    """The columns as outcomes of the kind that their values have."""
     outcomes = {}
-    for own in found:
+    for own in columns:
         kind = _kind(doctor, own)
         few = own.distinct <= _MOST_GROUPS and own.length <= _LONG
         if kind == "signed" or (kind == "text" and few):

@@ -16,7 +16,8 @@ from fairness_pipeline.foundation.plain_text import some
 
 _YES = ("1", "1.0", "true", "yes", "y")
 _NO = ("0", "0.0", "false", "no", "n")
-_MISSING = ("na", "n/a", "nan", "null", "none")
+MISSING = ("na", "n/a", "nan", "null", "none")
+"""Cells that hold no number, and no yes or no."""
 
 
 class Codes(NamedTuple):
@@ -226,7 +227,7 @@ class _Reader:
     def _numbers(self, name: str, role: str) -> np.ndarray:
         column = self._column(name, role)
         texts = column.dictionary.to_pylist()
-        missing = np.array([text.strip().lower() in _MISSING for text in texts] + [True])
+        missing = np.array([text.strip().lower() in MISSING for text in texts] + [True])
         try:
             numbers = column.dictionary.cast(pa.float64()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid:
@@ -253,7 +254,7 @@ class _Reader:
             low = [text.strip().lower() for text in texts]
             answers = [1.0 if text in _YES else 0.0 if text in _NO else np.nan for text in low]
             wrong = np.array(
-                [text not in _MISSING and np.isnan(own) for text, own in zip(low, answers, strict=True)] + [False]
+                [text not in MISSING and np.isnan(own) for text, own in zip(low, answers, strict=True)] + [False]
             )
             if wrong[codes].any():
                 self._refuse(name, codes, wrong, texts, "1 or 0, yes or no (or name the values that count: positive)")

@@ -21,7 +21,10 @@ OUTCOME_CELLS = schema(
     square=(pa.float64(), "the mean square of the draws"),
     draws=(pa.int64(), "how many there are"),
     weight=optional(pa.float64(), "of an outcome with `per` how much they count on average"),
-    deviation=(pa.float64(), "the standard deviation of single trials within items, over all conditions"),
+    deviation=(
+        pa.float64(),
+        "the standard deviation of single trials around their item and groups, over all conditions",
+    ),
     asked=optional(pa.string(), "what the first of them was asked"),
     answer=optional(pa.string(), "what it was answered"),
 )
@@ -88,16 +91,22 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
 
 
 def _deviation(trials: Trials, values: np.ndarray) -> float:
-    """The standard deviation of single trials, within items and conditions where there are items."""
+    """The standard deviation of single trials around the mean of their item and the effect of their groups, within
+    conditions: a gap between groups must not widen its own margin, nor that of another column."""
     known = ~np.isnan(values)
-    own = values[known]
-    place = np.zeros(len(own), dtype=np.int64)
-    if trials.item is not None:
-        whole = numbered(trials.item, trials.condition)[known]
-        place = np.unique(whole, return_inverse=True)[1]
-    sizes = np.bincount(place)
-    squares = np.square(own - (np.bincount(place, own) / np.maximum(sizes, 1))[place]).sum() if len(own) else 0.0
-    return float(np.sqrt(squares / max(1, len(own) - len(sizes))))
+    left = values[known]
+    if not len(left):
+        return 0.0
+    condition = trials.condition
+    by_item = numbered(condition, *([trials.item] if trials.item else []))[known]
+    by_group = numbered(condition, *trials.groups.values())[known]
+    freedom = len(left)
+    for place in (by_item, by_group):
+        numbers = np.unique(place, return_inverse=True)[1]
+        sizes = np.bincount(numbers)
+        left = left - (np.bincount(numbers, left) / sizes)[numbers]
+        freedom -= len(sizes)
+    return float(np.sqrt(np.square(left).sum() / max(1, freedom + len(condition.names))))
 
 
 def _texts(codes: Codes | None, rows: np.ndarray) -> pa.Array:
@@ -116,7 +125,7 @@ class OutcomeCells:
         value: (n,) the mean outcome.
         square: (n,) the mean square.
         draws: (n,) the number of draws.
-        deviation: The standard deviation of a single trial, within items.
+        deviation: The standard deviation of a single trial around its item and groups.
         item: (n,) the item; None if there are no items.
         cluster: (n,) the cluster.
         name: (n,) what stands for the group; None if nothing does.

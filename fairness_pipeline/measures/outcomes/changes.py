@@ -15,6 +15,8 @@ from fairness_pipeline.measures.outcomes.group_effects import GroupEffects
 from fairness_pipeline.measures.outcomes.group_rows import Judging
 from fairness_pipeline.measures.outcomes.rows import CROSS, unit_of
 from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.groups import Fit, each_against_others
+from fairness_pipeline.statistics.intervals import finite
 from fairness_pipeline.statistics.signed import signed_means
 
 ANY = "any group"
@@ -83,16 +85,13 @@ def _of_groups(
         return
     items = len(then.cluster)
     yield {"group": ANY, "items": items, "p": effects.omnibus}
-    means = [
-        np.array([cells.value[cells.group == place].mean() for place in range(len(cells.groups))])
-        for cells in (then, now)
-    ]
-    for place, own in enumerate(effects.intervals("others")):
-        levels = [scale * float(mean[place] - np.delete(mean, place).mean()) for mean in means]
+    contrasts = each_against_others(len(effects.groups))
+    levels = np.stack([scale * contrasts @ Fit(cells).effects for cells in (then, now)], axis=1)
+    for group, (level, new), own in zip(effects.groups, levels, effects.intervals("others"), strict=True):
         change, low, high = (scale * each for each in (own.estimate.centre, own.low, own.high))
         yield {
-            "group": effects.groups[place], "items": items, "before": levels[0], "after": levels[1], "change": change,
-            "ci_low": low, "ci_high": high, "p": own.p,
+            "group": group, "items": items, "before": level, "after": new, "change": change, "ci_low": finite(low),
+            "ci_high": finite(high), "p": own.p,
         }  # fmt: skip
 
 

@@ -22,7 +22,9 @@ from fairness_pipeline.statistics.groups import (
     largest_gap,
     most_that_differ,
     of_two,
+    p_most_that_differ,
     pairs,
+    place_of_pair,
 )
 from fairness_pipeline.statistics.intervals import Estimate, quantile
 from fairness_pipeline.statistics.relabelling import Relabelled, relabel
@@ -49,11 +51,29 @@ class Interval(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, estimate: Estimate, reach: float, p: float) -> "Interval":
-        """The interval that reaches so many standard errors, and holds 0 unless p is below 5%."""
+    def of(cls, estimate: Estimate, reach: float, p: float, least: float = 0.0, *, few: bool = False) -> "Interval":
+        """The interval that reaches so many standard errors, and holds 0 unless p is below 5%: then it ends at 0.
+
+        Args:
+            estimate: The contrast.
+            reach: How many standard errors.
+            p: Its p.
+            least: How far from 0 it reaches at least, whatever the error.
+            few: Whether so few clusters differ that only that is known, on both sides.
+        """
+        if few:
+            return cls(estimate, p, -least, least)
+        if estimate.error == 0 and not least:
+            return cls(estimate, p, math.nan, math.nan)  # all clusters differ alike: nothing to estimate from
         wide = max(reach, quantile(0.975, estimate.freedom)) * estimate.error
+        wide = min(wide, max(least, abs(estimate.centre))) if math.isinf(wide) and least else wide
         wide = max(wide, abs(estimate.centre)) if p >= _LEVEL else wide
-        return cls(estimate, p, estimate.centre - wide, estimate.centre + wide)
+        low, high = estimate.centre - wide, estimate.centre + wide
+        above = estimate.centre >= 0
+        low, high = (low, max(high, least)) if above else (min(low, -least), high)
+        if p < _LEVEL:
+            low, high = (max(low, 0.0), high) if above else (low, min(high, 0.0))
+        return cls(estimate, p, low, high)
 
 
 @dataclass(frozen=True)
@@ -65,12 +85,14 @@ class GroupEffects:
         first: (m,) the first group of each contrast of two groups that is listed.
         second: (m,) the second group of each.
         seed: The seed of all draws.
+        rates: Whether outcomes are rates, which differ by no more than the share of clusters that differ.
     """
 
     cells: Cells
     first: np.ndarray
     second: np.ndarray
     seed: int
+    rates: bool = False
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -134,29 +156,45 @@ class GroupEffects:
         return [self._named.meetings] if self._named.fixed else [self._named.meetings, self.fit.meetings]
 
     @property
-    def _fewest_that_differ(self) -> int:
+    def fewest_that_differ(self) -> int:
+        """The number of clusters (names) that differ from which on anything is told."""
         return FEWEST_NAMES if self._named else FEWEST_THAT_DIFFER
 
     @property
     def at_floor(self) -> bool:
         """Whether too few clusters differ in the typical pair of groups."""
-        return float(np.median(self.meetings.differing)) < self._fewest_that_differ
+        return float(np.median(self.meetings.differing)) < self.fewest_that_differ
 
     def can_differ(self, group: int | None = None) -> bool:
         """Whether enough clusters differ in some pair of groups, or in some pair of one group, to tell a difference."""
         first, second = np.triu_indices(len(self.groups), 1)
         own = np.ones(len(first), dtype=bool) if group is None else (first == group) | (second == group)
-        return bool(self.meetings.differing[own].max() >= self._fewest_that_differ)
+        return bool(self.meetings.differing[own].max() >= self.fewest_that_differ)
 
-    @property
-    def largest_possible(self) -> float:
-        """The exact upper limit of the share of clusters in which any pair of groups differs; a rate differs by no
-        more."""
-        return max(
-            most_that_differ(differing, whole)
-            for own in self._samples
-            for differing, whole in zip(own.differing, own.effective, strict=True)
-        )
+    @cached_property
+    def _few(self) -> np.ndarray:
+        """(pairs,) whether so few clusters differ that t has nothing to estimate from."""
+        fewest = [FEWEST_THAT_DIFFER if own is self.fit.meetings else FEWEST_NAMES for own in self._samples]
+        return np.any([own.differing < least for own, least in zip(self._samples, fewest, strict=True)], axis=0)
+
+    @cached_property
+    def _bounded(self) -> np.ndarray:
+        """(pairs,) whether they are, or the outcome is so rare that t alone is not enough."""
+        if not self.rates:
+            return self._few
+        rare = [(own.share < 0.5) & (own.share * own.even < FEWEST_FOR_T) for own in self._samples]
+        return np.any([self._few, *rare], axis=0)
+
+    def largest_possible(self, alpha: float = _LEVEL) -> np.ndarray:
+        """(pairs,) the exact upper limit of the share of clusters that differ; a rate differs by no more. Numbers can
+        differ by anything.
+
+        Args:
+            alpha: The level.
+        """
+        if not self.rates:
+            return np.full(len(self._few), math.inf)
+        return np.max([most_that_differ(own.differing, own.effective, alpha) for own in self._samples], axis=0)
 
     # Tests
 
@@ -195,9 +233,17 @@ class GroupEffects:
         count = len(self.groups)
         own = each_against_others(count) if kind == "others" else of_two(self.first, self.second, count)
         reach, p_values = self._reach(kind, len(own)), self.others if kind == "others" else self.contrasts
+        pair = place_of_pair(self.first, self.second, count)
+        least, few = np.where(self._bounded, self.largest_possible(_LEVEL / len(own)), 0.0), self._few
+        if kind == "others":
+            of_group = [np.flatnonzero(own != 0) for own in pairs(count).T]
+            least = np.array([least[chosen].mean() if self._bounded[chosen].all() else 0.0 for chosen in of_group])
+            few = np.array([few[chosen].all() for chosen in of_group])
+        else:
+            least, few = least[pair], few[pair]
         return [
-            Interval.of(estimate, reach, float(p))
-            for estimate, p in zip(self.errors(own).estimates(), p_values, strict=True)
+            Interval.of(estimate, reach, float(p), float(own_least), few=bool(own_few))
+            for estimate, p, own_least, own_few in zip(self.errors(own).estimates(), p_values, least, few, strict=True)
         ]
 
     def _reach(self, kind: str, count: int) -> float:
@@ -208,8 +254,15 @@ class GroupEffects:
 
     @cached_property
     def gap(self) -> LargestGap:
-        """The largest gap between two groups; its interval holds 0 if no group is shown to differ."""
-        gap = largest_gap(self, self._reach("contrasts", len(self.first)))
+        """The largest gap between two groups; its interval holds 0 if no group is shown to differ. Of two groups it is
+        that of their difference."""
+        least = np.where(self._bounded, self.largest_possible(), 0.0)
+        gap = largest_gap(self, self._reach("contrasts", len(self.first)), least, self._few)
+        if len(self.groups) == 2:
+            of_two = Interval.of(gap.estimate, 0.0, self.omnibus, float(least[0]), few=bool(self._few[0]))
+            return gap._replace(low=of_two.low, high=of_two.high)
+        if gap.estimate.error == 0 and not least.any():
+            return gap._replace(low=math.nan, high=math.nan)
         return gap._replace(low=0.0) if self.omnibus >= _LEVEL else gap
 
     @property
@@ -221,47 +274,38 @@ class GroupEffects:
     def _every_pair(self) -> Errors:
         return self.errors(pairs(len(self.groups)))
 
-    def p_equivalence(self, margin: float, rates: bool) -> np.ndarray:
+    def p_equivalence(self, margin: float) -> np.ndarray:
         """The p that each pair of groups differs by the margin or more, by two one-sided tests; where few of many
         clusters differ by the exact bound of rates, and of numbers nothing is shown: (pairs,).
 
         Args:
             margin: The largest difference that does not matter.
-            rates: Whether outcomes are rates.
         """
         p = np.array([tost(estimate, Bound(margin)).p for estimate in self._every_pair.estimates()])
-        return np.maximum(p, self._p_where_few_differ(margin, rates))
+        return np.maximum(p, self._p_where_few_differ(margin))
 
-    def p_equivalence_to_others(self, margin: float, rates: bool) -> np.ndarray:
+    def p_equivalence_to_others(self, margin: float) -> np.ndarray:
         """The same of each group and the mean of the others: (k,)."""
         count = len(self.groups)
         p = np.array([tost(own, Bound(margin)).p for own in self.errors(each_against_others(count)).estimates()])
         first, second = np.triu_indices(count, 1)
         for groups in (first, second):
-            np.maximum.at(p, groups, self._p_where_few_differ(margin, rates))
+            np.maximum.at(p, groups, self._p_where_few_differ(margin))
         return p
 
-    def _p_where_few_differ(self, margin: float, rates: bool) -> np.ndarray:
+    def _p_where_few_differ(self, margin: float) -> np.ndarray:
         """The p by the exact bound of those pairs of which t is not enough, else 0: (pairs,)."""
-        p = np.zeros(len(self._every_pair.centre))
-        for own in self._samples:
-            few = own.differing < (FEWEST_THAT_DIFFER if own is self.fit.meetings else FEWEST_NAMES)
-            exact = np.ones(len(p))
-            if rates:
-                left = np.maximum(own.effective - own.differing, 1e-9)
-                exact = scipy.special.betaincc(own.differing + 1, left, min(margin, 1.0))
-                exact[own.differing >= own.effective] = 1.0
-                few = few | ((own.share < 0.5) & (own.share * own.even < FEWEST_FOR_T))
-            p = np.maximum(p, np.where(few, exact, 0.0))
-        return p
+        exact = np.ones(len(self._few))
+        if self.rates:
+            of_samples = [p_most_that_differ(own.differing, own.effective, margin) for own in self._samples]
+            exact = np.max(of_samples, axis=0)
+        return np.where(self._bounded, exact, 0.0)
 
     @cached_property
     def smallest_margin(self) -> float:
         """The smallest margin for which every pair would be shown to be inside."""
-        return max(
-            abs(estimate.centre) + quantile(0.95, estimate.freedom) * estimate.error
-            for estimate in self._every_pair.estimates()
-        )
+        by_t = [abs(own.centre) + quantile(0.95, own.freedom) * own.error for own in self._every_pair.estimates()]
+        return float(np.max(np.where(self._bounded, np.maximum(by_t, self.largest_possible()), by_t)))
 
     def minimum_detectable(self, alpha: float) -> float:
         """The difference of one group from all others that the omnibus test would find with 80% power: with k groups

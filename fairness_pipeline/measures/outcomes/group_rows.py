@@ -1,6 +1,5 @@
 """The rows of one outcome by group: the largest gap, each group, pairs, crossed groups."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from fairness_pipeline.measures.outcomes.rows import (
     CROSS,
     CROSSED,
     MOST_PAIRS,
+    NAMES_AND_ITEMS,
     OMNIBUS,
     OTHERS,
     PAIR,
@@ -34,11 +34,11 @@ from fairness_pipeline.statistics.comparison import AT_THE_END, Comparison
 from fairness_pipeline.statistics.controls import EXPLAINED
 from fairness_pipeline.statistics.effects import cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, tost
-from fairness_pipeline.statistics.groups import Cells, Fit, clusters_if_none_differs
+from fairness_pipeline.statistics.groups import Cells, Fit, clusters_if_no_more_differ, place_of_pair
 from fairness_pipeline.statistics.intervals import finite, quantile
 from fairness_pipeline.statistics.relabelling import intersections
 from fairness_pipeline.statistics.units import UNITS
-from fairness_pipeline.statistics.verdicts import too_few
+from fairness_pipeline.statistics.verdicts import TOO_FEW, too_few
 
 _CROSSED = 0.8
 """The share of the crossed cells within items below which a column's gap may be another column's."""
@@ -54,6 +54,7 @@ class Judging:
         reference: By group column the group with which the others are compared.
         alpha: The level.
         seed: The seed of all draws.
+        is_control: Whether the cells are those of a condition that says nothing of the groups.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -61,6 +62,7 @@ class Judging:
     reference: Mapping[str, str]
     alpha: float
     seed: int
+    is_control: bool = False
 
 
 class GroupRows:
@@ -104,12 +106,12 @@ class GroupRows:
         else:
             first, second = np.triu_indices(count, 1)
         self._listed = REFERENCE if wanted is not None else PAIR
-        self._effects = GroupEffects(own, first, second, judging.seed)
+        self._unit, self._scale = unit_of(outcome)
+        self._effects = GroupEffects(own, first, second, judging.seed, rates=self._unit == "percent")
         self._name, self._outcome, self._judging = name, outcome, judging
         self._columns, self._control = columns, control
         self._draws, self._deviation = draws, cells.deviation
         self._whole = cells
-        self._unit, self._scale = unit_of(outcome)
         overall = float((own.value * draws).sum() / draws.sum())
         self._margin = margin_of(outcome, overall, cells.deviation)
 
@@ -121,16 +123,17 @@ class GroupRows:
             return
         count = len(effects.groups)
         if count > 2:
-            p_of_others = effects.p_equivalence_to_others(*self._equivalence)
+            p_of_others = effects.p_equivalence_to_others(self._margin / self._scale)
             for place, interval in enumerate(effects.intervals("others")):
                 others = float(np.delete(effects.fit.values, place).mean())
                 values = (float(effects.fit.values[place]), others)
                 group, told = effects.groups[place], effects.can_differ(place)
                 yield self._single(OTHERS, group, "the others", values, interval, float(p_of_others[place]), told=told)
         if len(effects.first) <= MOST_PAIRS:
-            for a, b, interval in zip(effects.first, effects.second, effects.intervals("contrasts"), strict=True):
+            places = place_of_pair(effects.first, effects.second, count)
+            listed = zip(effects.first, effects.second, places, effects.intervals("contrasts"), strict=True)
+            for a, b, pair, interval in listed:
                 values = (float(effects.fit.values[a]), float(effects.fit.values[b]))
-                pair = self._place_of(a, b)
                 told, p_fair = effects.can_differ(a) and effects.can_differ(b), float(self._p_of_pairs[pair])
                 groups = effects.groups[a], effects.groups[b]
                 yield self._single(self._listed, *groups, values, interval, p_fair, told=told)
@@ -166,8 +169,9 @@ class GroupRows:
         if effects.fixed:
             notes.append(f"in these {number_of(fit.clusters, 'item')}: too few to be a sample of others")
         if not effects.enough_to_tell:
-            noun = ("name in a group", FEWEST_NAMES) if effects.unit == "name" else ("cluster", FEWEST_TO_TELL)
-            notes.append(too_few(effects.sample, *noun))
+            named = effects.unit == "name"
+            least = FEWEST_NAMES if named else FEWEST_TO_TELL
+            notes.append(too_few(effects.sample, effects.unit, least) + (" in each group" if named else ""))
         elif effects.at_floor and (p >= alpha or not told):
             note, needed = self._floor(margin, fair=fair)
             notes.append(note)
@@ -177,15 +181,13 @@ class GroupRows:
         control = self._gap_in_control(gap.most, gap.least)
         if self._control is not None and not control:
             notes.append("the control has other groups, and is not compared")
-        of_two = Interval.of(gap.estimate, 0.0, p)
-        ends = (of_two.low, of_two.high) if len(effects.groups) == 2 else (gap.low, gap.high)
         varies = gap.estimate.error > 0
         pair = (float(fit.values[gap.most]), float(fit.values[gap.least]))
         row = self._row(
             pair,
-            (gap.estimate.centre, *(ends if varies else (math.nan, math.nan))),
+            (gap.estimate.centre, gap.low, gap.high),
             p,
-            "names and items" if effects.unit == "name" else "labels exchanged within clusters",
+            NAMES_AND_ITEMS if effects.unit == "name" else "labels exchanged within clusters",
             p_fair,
             effects.minimum_detectable(alpha) if varies else None,
             needed if varies or effects.at_floor else None,
@@ -195,7 +197,7 @@ class GroupRows:
             OMNIBUS,
             effects.groups[gap.most],
             effects.groups[gap.least],
-            by_chance=self._scale * effects.by_chance,
+            by_chance=round(self._scale * effects.by_chance, 12),
             differing=int(np.median(effects.meetings.differing)),
             smallest_margin=self._scale * effects.smallest_margin,
             **control,
@@ -210,25 +212,16 @@ class GroupRows:
         differ, of = (int(np.median(column)) for column in (effects.meetings.differing, effects.meetings.clusters))
         told = f"the typical pair of groups differs in {differ} of {number_of(of, where)}{of_group}"
         if self._unit != "percent":
-            return f"{told}, too few to estimate from: {AT_THE_END} nothing is known", None
-        enough = clusters_if_none_differs(margin, self._judging.alpha)
-        note = f"{told}: {AT_THE_END} {100 * effects.largest_possible:.2g} points either way (exact, 95%)"
-        return note if fair else f"{note}; {enough} {where}s{of_group} would do if none differs", enough
+            return f"{told}: {TOO_FEW}; {effects.fewest_that_differ} at least", None
+        enough = clusters_if_no_more_differ(differ, margin, self._judging.alpha)
+        note = f"{told}: {AT_THE_END} {100 * effects.largest_possible().max():.2g} points either way (exact, 95%)"
+        if_so = f"no more than {differ} differ" if differ else "none differs"
+        return note if fair else f"{note}; {enough} {where}s{of_group} would do if {if_so}", enough
 
     @cached_property
     def _p_of_pairs(self) -> np.ndarray:
         """The p that each pair of groups differs by the margin or more."""
-        return self._effects.p_equivalence(*self._equivalence)
-
-    @property
-    def _equivalence(self) -> tuple[float, bool]:
-        """The margin on the outcome's scale, and whether it is a rate's."""
-        return self._margin / self._scale, self._unit == "percent"
-
-    def _place_of(self, first: int, second: int) -> int:
-        """The place of a pair of groups among all pairs."""
-        low, high = sorted((int(first), int(second)))
-        return low * len(self._effects.groups) - low * (low + 1) // 2 + high - low - 1
+        return self._effects.p_equivalence(self._margin / self._scale)
 
     def _single(
         self,
@@ -262,7 +255,7 @@ class GroupRows:
         least = max(abs(e.centre) + quantile(0.95, e.freedom) * e.error for e in estimates)
         fair = p_fair <= alpha and effects.enough_for_fair and not effects.at_floor
         told = effects.can_differ()
-        note = "" if told and not effects.at_floor else f"too few clusters differ: {AT_THE_END} nothing is known"
+        note = "" if told and not effects.at_floor else f"the clusters that differ are {TOO_FEW}"
         values = self._beyond_values(found.effects, place)
         detectable = (reach + quantile(0.8)) * estimates[place].error
         test = "levels exchanged within clusters"
@@ -292,7 +285,7 @@ class GroupRows:
         (there,) = fit.errors(contrast).estimates()
         (here,) = self._effects.errors(contrast).estimates()
         excess = there.minus(here.scaled(EXPLAINED))
-        return {"control_gap": self._scale * there.centre, "p_control": excess.p_below(0.0)}
+        return {"control_gap": round(self._scale * there.centre, 12), "p_control": excess.p_below(0.0)}
 
     def _row(
         self,

@@ -35,7 +35,9 @@ def judge_outcomes(cells: pa.Table, judging: Judging, control: pa.Table | None =
         beside = OutcomeCells.of(control, name, judging.columns) if control is not None else None
         if len(own.value):
             judged += _of_outcome(name, outcome, own, judging, beside)
-    return pa.Table.from_pylist(corrected(judged, judging.alpha), schema=OUTCOME_SIGNIFICANCE)
+    return pa.Table.from_pylist(
+        corrected(judged, judging.alpha, is_control=judging.is_control), schema=OUTCOME_SIGNIFICANCE
+    )
 
 
 def _of_outcome(

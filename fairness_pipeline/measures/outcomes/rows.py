@@ -15,6 +15,8 @@ from fairness_pipeline.statistics.verdicts import ARTEFACT, verdict
 OMNIBUS, OTHERS, PAIR, REFERENCE = "any group", "others", "pair", "reference"
 BEYOND, CROSSED = "beyond both", "crossed group"
 SIDE, SIDE_OF_GROUP = "a side of its own", "of a group"
+NAMES_AND_ITEMS = "names and items"
+"""The test of groups that names stand for, which are then counted in place of clusters."""
 GATED = (OMNIBUS, BEYOND, SIDE)
 """The contrasts that carry verdicts; Holm's family is these rows of a table."""
 MOST_PAIRS = 300
@@ -76,13 +78,14 @@ class Judged:
         return self.columns["contrast"] in GATED
 
 
-def corrected(judged: Sequence[Judged], alpha: float) -> list[dict[str, Any]]:
+def corrected(judged: Sequence[Judged], alpha: float, *, is_control: bool = False) -> list[dict[str, Any]]:
     """The rows with Holm's p over those that carry a verdict, and the verdicts. A single group is named only where its
     outcome's row shows that some group differs.
 
     Args:
         judged: All rows of a table.
         alpha: The level.
+        is_control: Whether the table says nothing of the groups: what differs in it is an artefact.
     """
     family = [each for each in judged if each.gated]
     p_values = [each.row.p_paired for each in family]
@@ -95,7 +98,7 @@ def corrected(judged: Sequence[Judged], alpha: float) -> list[dict[str, Any]]:
         if not each.told and not each.fair:
             decided = "inconclusive"
         if each.gated:
-            p_control = each.columns.get("p_control")
+            p_control = 0.0 if is_control else each.columns.get("p_control")
             decided = ARTEFACT if decided == "biased" and p_control is not None and p_control < alpha else decided
             above[each.place] = decided
         elif decided == "biased":
@@ -130,5 +133,7 @@ def measure_of(outcome: str, columns: Sequence[str]) -> str:
 
 
 def inside(value: float, unit: Unit) -> float:
-    """A rate, which an adjustment for missing cells can carry out of 0 to 100."""
+    """A value without what only rounding made; of a rate, which an adjustment for missing cells can carry out of 0 to
+    100, what is inside."""
+    value = round(value, 12)
     return min(100.0, max(0.0, value)) if unit == "percent" else value

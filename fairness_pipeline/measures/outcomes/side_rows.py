@@ -55,7 +55,7 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
             notes.append(too_few(clusters, "cluster"))
         elif differ < FEWEST_THAT_DIFFER:
             told = False
-            most = scale * most_that_differ(differ, clusters)
+            most = scale * float(most_that_differ(differ, clusters))
             notes.append(
                 f"{differ} of {number_of(clusters, 'cluster')} lean to a side: {AT_THE_END} {most:.2g} (exact, 95%)"
             )

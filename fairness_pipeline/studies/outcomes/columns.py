@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +139,14 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
     table = read_table(path)
     roles = _roles(arguments.column, table)
     outcomes = dict(_outcome(text, table) for text in arguments.outcome)
-    named = {**roles, **({"outcome": [own["column"] for own in outcomes.values()]} if outcomes else {})}
-    found = guess(table, named)
+    if outcomes and "group" not in roles and all(own["kind"] in SIGNED for own in outcomes.values()):
+        told = guess(table, roles)
+        roles["group"] = [NONE] if "group" in told.unsure else list(told.roles["group"])
+    read = [own[key] for own in outcomes.values() for key in ("column", *_KINDS) if key in own]
+    found = guess(table, {**roles, **({"outcome": read} if outcomes else {})})
     document = as_document(found, table)
     if outcomes:
+        found = replace(found, unsure={role: why for role, why in found.unsure.items() if role != "outcome"})
         document["outcomes"] = outcomes
         document |= {role: document.get(role) for role in ("asked", "answer") if document.get(role)}
     label = next(iter(roles.get("label", ())), None)
@@ -197,7 +201,7 @@ def _ask(question: str) -> str:
         ) from None
 
 
-def _roles(said: list[str], table: pa.Table) -> Mapping[str, list[str]]:
+def _roles(said: list[str], table: pa.Table) -> dict[str, list[str]]:
     roles: dict[str, list[str]] = {}
     for text in said:
         role, equals, column = text.partition("=")
@@ -228,7 +232,10 @@ def _outcome(text: str, table: pa.Table) -> tuple[str, dict[str, Any]]:
     if colon:
         document["positive"] = values.split("|")
     if not document["kind"]:
-        document["kind"] = guess(table, {"outcome": [columns]}).outcomes[key_of(columns)].kind
+        guessed = guess(table, {"outcome": [columns]})
+        if why := guessed.unsure.get("outcome"):
+            raise FairnessError(f"--outcome: {why} Say it: --outcome '{columns}=yes_no:VALUE'")
+        document["kind"] = guessed.outcomes[key_of(columns)].kind
     return key_of(columns).replace("-", "_"), document
 
 

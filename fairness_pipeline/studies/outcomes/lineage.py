@@ -97,7 +97,8 @@ def outcome_rates(source: Source, run: Run) -> Result:
 def _judging(part: OutcomesPart, key: Key) -> Judging:
     table = part.tables[key["table"]]
     outcomes: Mapping[str, Outcome] = expanded(table.outcomes)
-    return Judging(outcomes, table.group, table.reference, part.settings.alpha, part.project.profile.seed)
+    is_control = key["condition"] == table.control
+    return Judging(outcomes, table.group, table.reference, part.settings.alpha, part.project.profile.seed, is_control)
 
 
 @of_verdicts(

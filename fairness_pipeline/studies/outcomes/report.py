@@ -7,6 +7,7 @@ from fairness_pipeline.measures.outcomes.rates import ALL_GROUPS, UNKNOWN_GROUP
 from fairness_pipeline.measures.outcomes.rows import (
     CROSSED,
     GATED,
+    NAMES_AND_ITEMS,
     OMNIBUS,
     OTHERS,
     PAIR,
@@ -46,6 +47,7 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
         gated=GATED,
         all_groups=ALL_GROUPS,
         unknown=UNKNOWN_GROUP,
+        names_and_items=NAMES_AND_ITEMS,
         level=f"{100 * part.level:g}%",
         settings=part.settings.model_dump(exclude={"tables"}, exclude_unset=True),
     )

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
-from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.measures.outcomes.rates import told_ratio
-from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, SIDE
+from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, NAMES_AND_ITEMS, SIDE
 from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.studies.outcomes.profile import NAME, Outcomes, OutcomesPart
@@ -31,11 +30,11 @@ def _finding(part: OutcomesPart, key: Key, row: Row) -> str:
 
 
 def _more(part: OutcomesPart, rows: Sequence[Judged]) -> str:
-    needed = [row["clusters_needed"] for _, row in rows if row["clusters_needed"]]
-    if not needed:
+    if not any(row["clusters_needed"] for _, row in rows):
         return "more clusters of items (topics, templates), or a wider margin"
-    now = max(row["clusters"] for _, row in rows)
-    enough = f"{number_of(max(needed), 'cluster')} of items (now {now:,})"
+    row = max((row for _, row in rows if row["clusters_needed"]), key=lambda row: row["clusters_needed"])
+    unit = "names a group" if row["paired_test"] == NAMES_AND_ITEMS else "clusters of items"
+    enough = f"{row['clusters_needed']:,} {unit} (now {row['clusters']:,})"
     return f"{enough} would show fairness four times in five, if nothing differs"
 
 
@@ -47,7 +46,10 @@ def _cure(part: OutcomesPart, rows: Sequence[Judged]) -> str:
 
 
 def _control(part: OutcomesPart, key: Key, row: Row) -> str:
-    control, amount = part.tables[key["table"]].control, f"{row['control_gap']:.3g}{UNITS[row['unit']]}"
+    control = part.tables[key["table"]].control
+    if control == key["condition"]:
+        return f"'{control}' is the control, which says nothing of the group: the table itself makes the gap"
+    amount = f"{row['control_gap']:.3g}{UNITS[row['unit']]}"
     half = f"p of less than half {row['p_control']:.2g}"
     return f"the control '{control}', which says nothing of the group, shows {amount} of it ({half})"
 
