@@ -133,7 +133,7 @@ def _plain_facts(doctor: _Doctor) -> Iterator[str]:
         if own.distinct <= _MOST_GROUPS and own.numbers is None:
             if alike := own.alike:
                 yield f"{own.name}: values that differ only in case or spaces: {alike}"
-        elif own.numbers is not None and (codes := sorted({*own.numbers.tolist()} & _CODES)):
+        elif own.numbers is not None and not own.row_number and (codes := sorted({*own.numbers.tolist()} & _CODES)):
             yield f"{own.name} has the value {codes[0]:g}: if that is a code for a missing one, leave the cell empty"
     words = group_words()
     wide = [own.name for own in doctor.columns if own.measured and own.name.lower() in words]
