@@ -91,7 +91,9 @@ def systems() -> Iterator[System]:
         ),
     }
     for name, design in innocent.items():
-        yield System(STUDY, "simulated answers", name, "innocent", partial(judge, design), fast=True)
+        fast = design.get("groups", 8) < 24
+        yield System(STUDY, "simulated answers", name, "innocent", partial(judge, design), fast=fast)
     for name, (design, power) in guilty.items():
         judged = partial(judge, design)
-        yield System(STUDY, "simulated answers", name, "guilty", judged, ("approved by who",), power, fast=True)
+        fast = design.get("groups", 8) < 24
+        yield System(STUDY, "simulated answers", name, "guilty", judged, ("approved by who",), power, fast=fast)
