@@ -15,9 +15,10 @@ import pyarrow as pa
 import pydantic
 
 from fairness_pipeline.corpora.outcomes.columns import Column
+from fairness_pipeline.corpora.outcomes.formats import read_format, recognised
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
 from fairness_pipeline.corpora.outcomes.structure import guess
-from fairness_pipeline.corpora.outcomes.table_files import read_table, text_columns
+from fairness_pipeline.corpora.outcomes.table_files import text_columns
 from fairness_pipeline.corpora.outcomes.trials import read_trials
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import some
@@ -313,7 +314,7 @@ def audit(
     """
     path = Path(table) if isinstance(table, str | Path) else None
     if path is not None:
-        columns = read_table(path)
+        columns = read_format(recognised(path), path, {})
     elif isinstance(table, pa.Table):
         columns = text_columns(table)
     elif hasattr(table, "columns"):

@@ -186,5 +186,5 @@ def name_of(place: str) -> str:
     """Makes a key from the last part of a place."""
     last = re.sub(r"^https?://", "", place).rstrip("/").split("/")
     stem = f"at-{last[0].replace(':', '-')}" if place.startswith("http") else last[-1]
-    stem = re.sub(r"\.(csv|jsonl|ndjson|tsv|parquet|arrow|feather)(\.gz|\.zst)?$", "", stem)
+    stem = re.sub(r"\.(csv|jsonl|ndjson|json|eval|tsv|parquet|arrow|feather)(\.gz|\.zst)?$", "", stem)
     return re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).lstrip("_.-0123456789") or "model"

@@ -57,6 +57,7 @@ def look_at(what: str, revision: str | None = None) -> Given:
     Raises:
         FairnessError: the folder, file or model does not exist or cannot be read.
     """
+    from fairness_pipeline.corpora.outcomes.formats import read_format, recognised
     from fairness_pipeline.corpora.outcomes.table_files import FORMS, PACKED, column_names
     from fairness_pipeline.models.pretrained import is_path
 
@@ -66,7 +67,9 @@ def look_at(what: str, revision: str | None = None) -> Given:
     if what.strip() and path.is_dir():
         return Given("folder", str(path.resolve()), _configuration(str(path.resolve()), None))
     if path.is_file():
-        return Given("file", str(path.resolve()), columns=column_names(path))
+        form = recognised(path)
+        columns = column_names(path) if form == "table" else tuple(read_format(form, path, {}).column_names)
+        return Given("file", str(path.resolve()), columns=columns)
     if (
         what.endswith((*FORMS, *(form + packed for form in FORMS for packed in PACKED)))
         or is_path(what)

@@ -101,6 +101,26 @@ def read_json_lines(path: Path, *, unique: bool = False) -> Iterator[tuple[str, 
         yield where, record
 
 
+def read_json(path: Path) -> Any:
+    """The value in a JSON file, also packed, which is read whole.
+
+    Raises:
+        FairnessError: it cannot be read, or is no JSON.
+    """
+    most = most_bytes(path)
+    try:
+        with open_unpacked(path) as stream:
+            text = stream.read(-1 if most == float("inf") else int(most) + 1)
+    except (OSError, EOFError) as error:
+        raise FairnessError(f"{path}: cannot be read: {error}; fetch the file again") from None
+    if len(text) > most:
+        raise too_large(path, most)
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise FairnessError(f"{path}: not valid JSON: {error}") from None
+
+
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object of its names and values; raises ValueError if a name stands twice."""
     record = dict(pairs)
@@ -165,12 +185,12 @@ def open_unpacked(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def read_member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+def read_member(path: Path, archive: Any, name: str) -> bytes:
     """A whole file of a `.zip`.
 
     Args:
         path: The `.zip`, for messages.
-        archive: The same, opened.
+        archive: The same, opened (`ZipFile`).
         name: The file in it.
 
     Raises:
@@ -184,7 +204,7 @@ def read_member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
 
 def most_bytes(path: Path) -> float:
     """The most bytes that a file may hold once it is unpacked."""
-    packed = path.suffix in (".gz", ".zst", ".zip")
+    packed = path.suffix in (".gz", ".zst", ".zip", ".eval")
     return max(_SMALL, _PACKED * path.stat().st_size) if packed else float("inf")
 
 

@@ -1,7 +1,7 @@
 """What a file of `data/tables` says: which columns of a table are items, groups and outcomes."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
@@ -10,6 +10,9 @@ from fairness_pipeline.foundation.paths import check_key
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.statistics.equivalence import Margin
 
+Format = Literal[
+    "table", "bbq", "crows_pairs", "stereoset", "winobias", "winogender", "inspect", "lm_eval", "promptfoo"
+]
 Kind = Literal["yes_no", "number", "count", "rank", "signed", "preference", "text"]
 ALL = "all"
 """The condition of a table without conditions."""
@@ -73,10 +76,16 @@ Columns = Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
 class OutcomeTable(Specification):
     """A table: a row is a trial, in which something was asked about a group and an outcome came out."""
 
-    unhashed = frozenset({"description", "licence", "citation"})
+    unhashed = frozenset({"description", "licence", "citation", "reservations"})
 
-    file: CorpusFile
-    """CSV, TSV, JSON Lines, Parquet or Arrow (text also packed as .gz or .zst)."""
+    format: Format = "table"
+    """What its file is: a `table`, a benchmark by its authors' file (`bbq`, `crows_pairs`, `stereoset`, `winobias`,
+    `winogender`), or the log of another tool (`inspect`, `lm_eval`, `promptfoo`)."""
+    file: CorpusFile | None = None
+    """A table is CSV, TSV, JSON Lines, Parquet or Arrow (text also packed as .gz or .zst). None for tables by model."""
+    answers: dict[str, CorpusFile] = {}
+    """By model a file of its answers to the benchmark, or a table or log of its own; the column `model` names it. It is
+    the condition if there is no other."""
     outcomes: Annotated[dict[str, Outcome], pydantic.Field(min_length=1)]
     """What came out, by a name for readers."""
     group: tuple[str, ...] = ()
@@ -109,6 +118,10 @@ class OutcomeTable(Specification):
     """The column with what was asked, for the viewer."""
     answer: str | None = None
     """The column with what was answered, for the viewer."""
+    beside: dict[str, str] = {}
+    """By a name for readers a column whose mean stands beside the verdicts and gets none, such as accuracy."""
+    reservations: tuple[str, ...] = ()
+    """What is known to be wrong with it, or what it does not say, for readers, each with its source."""
     description: str = ""
     """What it is, for readers."""
     licence: str = "not stated"
@@ -116,8 +129,20 @@ class OutcomeTable(Specification):
     citation: str = "not stated"
     """Where it comes from."""
 
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _compared_by_model(cls, values: Any) -> Any:
+        """Answers of several models are conditions, unless something else is."""
+        if isinstance(values, dict) and values.get("answers") and not values.get("condition"):
+            return {**values, "condition": "model", "conditions": {name: name for name in values["answers"]}}
+        return values
+
     @pydantic.model_validator(mode="after")
     def _fits(self) -> Self:
+        if self.file is None and not self.answers:
+            raise ValueError("'file' is missing: the table, or the benchmark as its authors publish it")
+        if self.file is not None and self.answers and self.format in ("table", "inspect", "lm_eval", "promptfoo"):
+            raise ValueError("give 'file' or, for tables and logs by model, 'answers'")
         if bool(self.condition) != bool(self.conditions):
             raise ValueError(
                 "'condition' names a column, and 'conditions' its values, each with a key; give both or neither"
@@ -149,6 +174,12 @@ class OutcomeTable(Specification):
         """The keys of the conditions, the baseline first; `ALL` if there are none."""
         keys = sorted(self.conditions, key=lambda key: key != self.baseline)
         return tuple(keys) or (ALL,)
+
+    def of_condition(self, key: str) -> Self:
+        """What is said of one condition alone."""
+        return self.model_copy(
+            update={"conditions": {key: self.conditions[key]}, "baseline": None, "control": None, "answers": {}}
+        )
 
     @property
     def judged(self) -> bool:

@@ -1,11 +1,11 @@
-"""Reads tables as tools write them: CSV, TSV, JSON Lines, Parquet and Arrow, the text formats also packed.
+"""Reads tables as tools write them: CSV, TSV, JSON (Lines), Parquet and Arrow, the text formats also packed.
 
 All columns are read as text, each distinct text once, so that ten million rows take little more than their numbers. An
 error names the line and the column; to find the line, a broken file is read a second time, slowly.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from fairness_pipeline.foundation.text_files import (
     most_bytes,
     open_unpacked,
     read_csv_rows,
+    read_json,
     read_json_lines,
     read_lines,
     too_large,
@@ -28,7 +29,7 @@ from fairness_pipeline.foundation.text_files import (
 )
 
 PACKED = (".gz", ".zst")
-_TEXT, _BINARY = (".csv", ".tsv", ".jsonl", ".ndjson"), (".parquet", ".arrow", ".feather")
+_TEXT, _BINARY = (".csv", ".tsv", ".jsonl", ".ndjson", ".json"), (".parquet", ".arrow", ".feather")
 FORMS = (*_TEXT, *_BINARY)
 """The ends of the names of files that are read."""
 MOST_ROWS = 20_000_000
@@ -70,7 +71,7 @@ def column_names(path: Path) -> tuple[str, ...]:
     elif form in _BINARY:
         names = next((batch.column_names for batch in _BATCHES[form](path)), [])
     else:
-        names = list(_flat(next((record for _, record in read_json_lines(path)), {})))
+        names = list(flat(next((record for _, record in _records(path)), {})))
     if not names:
         raise FairnessError(f"{path}: expected a file with named columns, found an empty one")
     return tuple(names)
@@ -95,7 +96,7 @@ def read_table(path: Path) -> pa.Table:
         raise unreadable(path, error) from None
     if not batches or not sum(batch.num_rows for batch in batches):
         raise FairnessError(f"{path}: expected rows below the names of the columns, found none")
-    return _together(batches)
+    return join_tables(batches)
 
 
 def text_columns(table: pa.Table) -> pa.Table:
@@ -109,10 +110,10 @@ def text_columns(table: pa.Table) -> pa.Table:
     """
     if not table.num_rows:
         raise FairnessError("table: expected rows, found none")
-    return _together(list(_within(Path("table"), iter([table]))))
+    return join_tables(list(_within(Path("table"), iter([table]))))
 
 
-def _together(batches: list[pa.Table]) -> pa.Table:
+def join_tables(batches: list[pa.Table]) -> pa.Table:
     """Encoded batches as one table; a column that a batch lacks is null there."""
     names = list(dict.fromkeys(name for batch in batches for name in batch.column_names))
     columns = [
@@ -140,8 +141,8 @@ def place_of(path: Path, row: int) -> str:
         return f"line {next(islice(read_csv_rows(path), row + 1, None))[0]}"
     if form == ".tsv":
         return f"line {next(islice(((n, line) for n, line in read_lines(path) if line), row + 1, None))[0]}"
-    if form in (".jsonl", ".ndjson"):
-        return next(islice(read_json_lines(path), row, None))[0].rpartition(", ")[2]
+    if form in (".jsonl", ".ndjson", ".json"):
+        return next(islice(_records(path), row, None))[0].rpartition(", ")[2]
     return f"row {row + 1}"
 
 
@@ -250,22 +251,36 @@ def _find_fault(path: Path, names: list[str], delimiter: str) -> None:
 
 
 def _json_batches(path: Path) -> Iterator[pa.Table]:
-    records = (_flat(record) for _, record in read_json_lines(path))
+    records = (flat(record) for _, record in _records(path))
     while batch := list(islice(records, _BATCH)):
         names = list(dict.fromkeys(name for record in batch for name in record))
         yield pa.table({name: pa.array([record.get(name) for record in batch], pa.string()) for name in names})
 
 
-def _flat(record: dict[str, Any], under: str = "") -> dict[str, str | None]:
+def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of JSON Lines, or of a list in a JSON file, each with its place."""
+    if form_of(path) != ".json":
+        yield from read_json_lines(path)
+        return
+    whole = read_json(path)
+    if not isinstance(whole, list):
+        raise FairnessError(f"{path}: expected a list of objects, found {type(whole).__name__}")
+    for place, record in enumerate(whole, start=1):
+        if not isinstance(record, dict):
+            raise FairnessError(f"{path}, object {place}: expected an object, found {type(record).__name__}")
+        yield f"{path}, object {place}", record
+
+
+def flat(record: Mapping[str, Any], under: str = "") -> dict[str, str | None]:
     """A JSON object as text by name; nested objects have names such as `doc.id`."""
-    flat: dict[str, str | None] = {}
+    columns: dict[str, str | None] = {}
     for name, value in record.items():
         if isinstance(value, dict):
-            flat |= _flat(value, f"{under}{name}.")
+            columns |= flat(value, f"{under}{name}.")
         else:
             plain = value is None or isinstance(value, str)
-            flat[under + name] = value if plain else json.dumps(value, ensure_ascii=False)
-    return flat
+            columns[under + name] = value if plain else json.dumps(value, ensure_ascii=False)
+    return columns
 
 
 def _parquet_batches(path: Path) -> Iterator[pa.Table]:
@@ -296,6 +311,7 @@ _BATCHES = {
     ".tsv": _tsv_batches,
     ".jsonl": _json_batches,
     ".ndjson": _json_batches,
+    ".json": _json_batches,
     ".parquet": _parquet_batches,
     ".arrow": _arrow_batches,
     ".feather": _arrow_batches,

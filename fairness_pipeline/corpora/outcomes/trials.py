@@ -42,6 +42,7 @@ class Trials:
         labels: By outcome the true answers (0, 1, NaN), where they are given.
         texts: `asked` and `answer`, and the outcomes that are texts, as text.
         rows: How many rows the file has.
+        beside: By name the numbers whose means stand beside the verdicts.
     """
 
     groups: Mapping[str, Codes]
@@ -54,6 +55,7 @@ class Trials:
     labels: Mapping[str, np.ndarray]
     texts: Mapping[str, pa.DictionaryArray]
     rows: int
+    beside: Mapping[str, np.ndarray]
 
     def __len__(self) -> int:
         return len(self.condition.code)
@@ -177,7 +179,9 @@ class _Reader:
             if spec.condition
             else Codes(np.zeros(count, dtype=np.int32), spec.condition_keys)
         )
-        found = Trials(groups, item, cluster, name, condition, values, weights, labels, texts, self._table.num_rows)
+        beside = {key: self._numbers(column, f"beside.{key}") for key, column in spec.beside.items()}
+        rows = self._table.num_rows
+        found = Trials(groups, item, cluster, name, condition, values, weights, labels, texts, rows, beside)
         self._check_nesting(found)
         if spec.draw:
             self._check_draws(found, self._codes(spec.draw, "draw"))

@@ -90,6 +90,13 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
     return pa.concat_tables(tables) if tables else OUTCOME_CELLS.empty_table()
 
 
+def means_beside(trials: Trials, condition: str) -> dict[str, float]:
+    """The means that stand beside the verdicts of a condition, by name; without those of which nothing is known."""
+    chosen = trials.condition.code == trials.condition.names.index(condition)
+    known = {name: values[chosen & ~np.isnan(values)] for name, values in trials.beside.items()}
+    return {name: float(values.mean()) for name, values in known.items() if len(values)}
+
+
 def _deviation(trials: Trials, values: np.ndarray) -> float:
     """The standard deviation of single trials around the mean of their item and the effect of their groups, within
     conditions: a gap between groups must not widen its own margin, nor that of another column."""

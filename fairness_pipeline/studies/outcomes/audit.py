@@ -7,7 +7,7 @@ from pathlib import Path
 from fairness_pipeline.cli.given import Given, put
 from fairness_pipeline.cli.imports import check_name, import_file
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
-from fairness_pipeline.corpora.outcomes.table_files import PACKED, form_of
+from fairness_pipeline.corpora.outcomes.table_files import PACKED
 from fairness_pipeline.corpora.outcomes.trials import read_trials
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.outcomes.rates import rates_by_group, told_ratio
@@ -43,7 +43,9 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     trials = read_trials(diagnosis.table, specification, path)
     for line in diagnosis.shows():
         print(line, file=sys.stderr)
-    target = part.place_of(name) / f"{name}{form_of(path)}{path.suffix if path.suffix in PACKED else ''}"
+    target = (
+        part.place_of(name) / f"{name}{''.join(path.suffixes[-2:] if path.suffix in PACKED else path.suffixes[-1:])}"
+    )
     known = [part.given_file(name)] if name in part.given else []
     document = {"file": {"path": target.name}, **diagnosis.document}
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -11,13 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.specification import SIGNED, OutcomeTable, key_of
+from fairness_pipeline.corpora.outcomes.formats import MODEL, read_format, recognised, told_by
+from fairness_pipeline.corpora.outcomes.specification import SIGNED, Format, OutcomeTable, key_of
 from fairness_pipeline.corpora.outcomes.structure import NONE, ROLES, Guess, as_document, guess
-from fairness_pipeline.corpora.outcomes.table_files import read_table
 from fairness_pipeline.corpora.outcomes.trials import read_trials
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.plain_text import number_of, some
-from fairness_pipeline.foundation.yaml_files import validate
+from fairness_pipeline.foundation.yaml_files import read_yaml, validate
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells, cell_table
 from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
 
@@ -136,15 +137,20 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
     Raises:
         FairnessError: the file cannot be read, or has no such column.
     """
-    table = read_table(path)
+    form = recognised(path)
+    table = read_format(form, path, {})
     roles = _roles(arguments.column, table)
     outcomes = dict(_outcome(text, table) for text in arguments.outcome)
     if outcomes and "group" not in roles and all(own["kind"] in SIGNED for own in outcomes.values()):
         told = guess(table, roles)
         roles["group"] = [NONE] if "group" in told.unsure else list(told.roles["group"])
     read = [own[key] for own in outcomes.values() for key in ("column", *_KINDS) if key in own]
-    found = guess(table, {**roles, **({"outcome": read} if outcomes else {})})
-    document = as_document(found, table)
+    known = _of_benchmark(form, table) if not roles and not outcomes else None
+    named = {**told_by(form, table), **roles, **({"outcome": read} if outcomes else {})}
+    found = Guess({}, {}, {}, []) if known else guess(table, named)
+    document = known or as_document(found, table)
+    if form != "table":
+        document["format"] = form
     if outcomes:
         found = replace(found, unsure={role: why for role, why in found.unsure.items() if role != "outcome"})
         document["outcomes"] = outcomes
@@ -160,6 +166,16 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
         if value is not None:
             document[key] = _condition(value, document, f"--{option.replace('_', '-')}")
     return Diagnosis(path, table, found, document)
+
+
+def _of_benchmark(form: Format, table: pa.Table) -> dict[str, Any] | None:
+    """What the columns of a benchmark are, as its file of `data/tables` says; None of other formats."""
+    path = data_file(f"tables/{form}.yaml")
+    if form == "table" or not path.is_file():
+        return None
+    shipped = {name: value for name, value in read_yaml(path).items() if name not in ("file", "answers")}
+    models = table[MODEL].chunk(0).dictionary.to_pylist() if MODEL in table.column_names else []
+    return {**shipped, "condition": MODEL, "conditions": {key_of(name): name for name in models}}
 
 
 def settled(diagnosis: Diagnosis, arguments: argparse.Namespace) -> Diagnosis:

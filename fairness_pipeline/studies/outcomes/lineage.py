@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from fairness_pipeline.corpora.downloads import located
+from fairness_pipeline.corpora.outcomes.formats import MODEL, read_format
 from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
-from fairness_pipeline.corpora.outcomes.table_files import read_table
 from fairness_pipeline.corpora.outcomes.trials import Trials, read_trials
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation import checks
@@ -19,7 +19,7 @@ from fairness_pipeline.foundation.inputs import File, unhashed
 from fairness_pipeline.lineage.assets import Assets, Result, of_base, of_baselines
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.lineage.shelf import Shelf
-from fairness_pipeline.measures.outcomes.cells import OUTCOME_CELLS, cell_table
+from fairness_pipeline.measures.outcomes.cells import OUTCOME_CELLS, cell_table, means_beside
 from fairness_pipeline.measures.outcomes.changes import OUTCOME_CHANGES, changes_between
 from fairness_pipeline.measures.outcomes.group_rows import Judging
 from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
@@ -42,18 +42,23 @@ of_verdicts = Assets(
 
 @dataclass(frozen=True)
 class Source:
-    """A table's file, what its columns are, the condition, and what scores answers in words."""
+    """A table's files, what its columns are, the condition, and what scores answers in words."""
 
     table: OutcomeTable
-    file: File
+    file: File | None
+    answers: Mapping[str, File]
     condition: str
     scorers: TextScorers | None
-    address: CorpusFile | None = unhashed()
+    addresses: Mapping[str, CorpusFile] = unhashed()
 
     def trials(self, run: Run) -> Trials:
         """Its trials, with texts scored."""
-        path = located(self.address, Path(), run.progress) if self.address else self.file.path
-        trials = read_trials(read_table(path), self.table, path)
+        for address in self.addresses.values():
+            located(address, Path(), run.progress)
+        path = self.file.path if self.file else None
+        answers = {model: own.path for model, own in self.answers.items()}
+        columns = read_format(self.table.format, path, answers)
+        trials = read_trials(columns, self.table, path if self.table.format == "table" else None)
         return scored(trials, self.table.outcomes, self.scorers, run.progress)
 
 
@@ -61,8 +66,11 @@ def _source(part: OutcomesPart, key: Key) -> Source:
     table = part.tables[key["table"]]
     texts = any(outcome.kind == "text" for outcome in table.outcomes.values())
     scorers = TextScorers.of(part.settings.measures) if texts else None
-    address = table.file if table.file.is_address else None
-    return Source(table.without("file"), part.file(key["table"]), key["condition"], scorers, address)
+    file, answers, addresses = part.files(key)
+    if table.condition == MODEL and key["condition"] in answers:
+        answers = {key["condition"]: answers[key["condition"]]}
+        table = table.of_condition(key["condition"])
+    return Source(table.without("file", "answers"), file, answers, key["condition"], scorers, addresses)
 
 
 @of_trials(
@@ -77,7 +85,12 @@ def outcome_cells(source: Source, run: Run) -> Result:
     """The mean of each outcome by item, groups and name, draws averaged."""
     trials = source.trials(run)
     table = cell_table(trials, source.condition)
-    figures = {"rows": trials.rows, "trials": len(trials), "cells": table.num_rows}
+    figures = {
+        "rows": trials.rows,
+        "trials": len(trials),
+        "cells": table.num_rows,
+        **means_beside(trials, source.condition),
+    }
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 

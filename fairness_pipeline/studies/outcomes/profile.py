@@ -6,7 +6,9 @@ from typing import Any
 
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.downloads import file_as_declared
+from fairness_pipeline.corpora.outcomes.formats import MODEL
 from fairness_pipeline.corpora.outcomes.specification import MARGINS, SIGNED, OutcomeTable
+from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load, read_yaml, validate
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
@@ -25,7 +27,7 @@ class Outcomes(Specification):
     """The section of a profile. Tables given to `audit` come on top of its tables."""
 
     tables: dict[str, dict[str, Any]] = {}
-    """A table's key, and what the profile changes in its file."""
+    """A table's key, and what the profile changes in its file; `like` names the file of another key."""
     alpha: Share = 0.05
     """Level of the tests."""
     measures: MeasureSettings = MeasureSettings()
@@ -63,10 +65,11 @@ class OutcomesPart(Part[Outcomes]):
         self.tables: dict[str, OutcomeTable] = {}
         self._folders: dict[str, Path] = {}
         for key, changes in settings.tables.items():
-            path = find("tables", key, project.path, f"{NAME}.tables")
+            own = dict(changes)
+            path = find("tables", own.pop("like", key), project.path, f"{NAME}.tables")
             declared = read_yaml(path)
             validate(OutcomeTable, declared, path)
-            self.tables[key] = changed(OutcomeTable, (NAME, "tables", key), declared, changes, path, project.path)
+            self.tables[key] = changed(OutcomeTable, (NAME, "tables", key), declared, own, path, project.path)
             self._folders[key] = path.parent
         self._given: dict[str, Path] = {}
         for path in sorted((project.workspace / _GIVEN).glob(f"*/{_ABOUT}")):
@@ -139,17 +142,22 @@ class OutcomesPart(Part[Outcomes]):
         """Whether an outcome of a table has a side of its own."""
         return any(outcome.kind in SIGNED for outcome in self.tables[table].outcomes.values())
 
-    def file(self, table: str) -> File:
-        """The file of a table.
+    def files(self, key: Key) -> tuple[File | None, dict[str, File], dict[str, CorpusFile]]:
+        """The file of a table, its files by model, and those of them that are at an address.
 
         Raises:
-            FairnessError: it is missing, or is not what was declared or given.
+            FairnessError: one is missing, or is not what was declared or given.
         """
+        table = key["table"]
         if table in self._given:
-            file = imported_file(self.given_file(table), self.project.workspace)
-            assert file is not None
-            return file
-        return file_as_declared(self.tables[table].file, self._folders[table])
+            return imported_file(self.given_file(table), self.project.workspace), {}, {}
+        own, folder = self.tables[table], self._folders[table]
+        declared = {**({"": own.file} if own.file else {}), **own.answers}
+        if own.condition == MODEL and key["condition"] in own.answers:
+            declared = {name: file for name, file in declared.items() if name in ("", key["condition"])}
+        files = {name: file_as_declared(file, folder) for name, file in declared.items()}
+        main = files.pop("", None)
+        return main, files, {name: file for name, file in declared.items() if file.is_address}
 
     def given_file(self, table: str) -> Path:
         """The file of a table that was given to `audit`."""

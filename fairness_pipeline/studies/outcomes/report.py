@@ -77,12 +77,14 @@ def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
     places = dict.fromkeys((row["outcome"], row["attribute"]) for row in audit.rows if row["attribute"])
     sides = [row for row in audit.rows if row["contrast"] in (SIDE, SIDE_OF_GROUP)]
     changes = _rows(lake, "outcome_changes", audit.key) if part.compared(audit.key) else []
+    table, card = part.tables[audit.key["table"]], lake.card("outcome_cells", audit.key)
     return {
+        "beside": {name: card.figures[name] for name in table.beside if card and name in card.figures},
         "audit": audit,
         "parts": [_part(audit, *place) for place in places if not any(row["outcome"] == place[0] for row in sides)],
         "sides": sides,
         "changes": changes,
-        "baseline": part.tables[audit.key["table"]].baseline,
+        "baseline": table.baseline,
     }
 
 

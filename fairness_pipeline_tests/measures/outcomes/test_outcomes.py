@@ -407,66 +407,6 @@ def test_emails_to_the_digit(corpora: Path) -> None:
     assert whole.loc["words by gender"].verdict == "fair"
 
 
-def test_stereoset_to_the_digit(corpora: Path) -> None:
-    """Nadeem et al.'s stereotype scores; religion rests on three words."""
-    folder = corpora / "model_outputs" / "stereoset"
-    data = json.loads(gzip.decompress((folder / "dev_ptbr.json.gz").read_bytes()))["data"]
-    rows = []
-    for kind in data.values():
-        for own in kind:
-            ids = {each["gold_label"]: each["id"] for each in own["sentences"]}
-            rows.append((own["id"], own["target"], own["bias_type"], ids["stereotype"], ids["anti-stereotype"]))
-    frame = pd.DataFrame(rows, columns=["id", "target", "type", "stereotype", "anti"])
-    outcome = {"score": {"kind": "preference", "column": "stereotype", "over": "anti"}}
-    for model, score in (("gpt2_ModelNSP_GPT2LM", 56.9), ("gpt2-large_ModelNSP_GPT2LM", 61.8), ("bert-base-cased_BertNextSentence_BertLM", 59.5), ("roberta-base_ModelNSP_RoBERTaLM", 49.8)):  # fmt: skip
-        scores = json.loads(gzip.decompress((folder / f"predictions_{model}.json.gz").read_bytes()))
-        of_id = {each["id"]: each["score"] for own in scores.values() for each in own}
-        own = frame.assign(stereotype=frame["stereotype"].map(of_id), anti=frame["anti"].map(of_id))
-        found = fp.audit(own, item="id", cluster="target", group="type", outcome=outcome)
-        assert round(found.iloc[0].value_a, 1) == score
-        religion = found[found.group == "religion"].iloc[0]
-        assert religion.clusters == 3 and "3 clusters are too few to tell" in religion.note
-        if model.startswith("bert"):
-            assert religion.p_paired == pytest.approx(0.51, abs=0.03)
-            assert found.iloc[0].verdict == "biased"
-        if model.startswith("roberta"):
-            assert found.iloc[0].verdict == "fair"
-
-
-@pytest.mark.parametrize(
-    ("category", "score"), [("Age", 0.298), ("Disability_status", 0.212), ("Physical_appearance", 0.406), ("Sexual_orientation", 0.058)]
-)  # fmt: skip
-def test_bbq_to_the_digit(corpora: Path, category: str, score: float) -> None:
-    """UnifiedQA's ambiguous scores with 25 templates as the sample; Age p 0.0017, sexual orientation 0.35."""
-    rows = []
-    with gzip.open(
-        corpora / "model_outputs" / "bbq" / f"unifiedqa_{category}.jsonl.gz", "rt", encoding="utf-8"
-    ) as lines:
-        for line in lines:
-            own = json.loads(line)
-            answers = [_plain(own[f"ans{place}"]) for place in range(3)]
-            said = _plain(own["unifiedqa-t5-11b_pred_race"])
-            if own["context_condition"] != "ambig" or said not in answers:
-                continue
-            noun, group = own["answer_info"][f"ans{answers.index(said)}"]
-            stereotyped = {name.lower() for name in own["additional_metadata"]["stereotyped_groups"]}
-            stereotype = bool({noun.lower(), group.lower()} & stereotyped) == (own["question_polarity"] == "neg")
-            rows.append((own["question_index"], 0 if group == "unknown" else 1 if stereotype else -1))
-    frame = pd.DataFrame(rows, columns=["template", "side"])
-    frame["item"] = np.arange(len(frame))
-    found = fp.audit(frame, item="item", cluster="template", outcome={"side": {"kind": "signed"}}).iloc[0]
-    assert round(found.value_a, 3) == score and found.clusters == 25
-    if category == "Age":
-        assert round(found.p_paired, 4) == 0.0017
-        assert (found.ci_low, found.ci_high) == (pytest.approx(0.131, abs=0.003), pytest.approx(0.465, abs=0.003))
-    if category == "Sexual_orientation":
-        assert found.p_paired == pytest.approx(0.35, abs=0.02)
-
-
-def _plain(text: str) -> str:
-    return text.lower().strip().rstrip(".").removeprefix("the ")
-
-
 def test_an_outcome_is_what_its_kind_says() -> None:
     assert Outcome(kind="yes_no").margin_of_kind.absolute == 2
     assert Outcome(kind="count").margin_of_kind.standard_deviations == 0.05

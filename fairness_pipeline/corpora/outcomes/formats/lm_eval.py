@@ -1,0 +1,89 @@
+"""Logs of lm-evaluation-harness: `samples_<task>_<time>.jsonl`, which `--log_samples` writes.
+
+A line is an item and a filter; every filter repeats it, so that the first alone is kept. `doc` holds the data set's own
+columns; `doc_id` is a row number. Metrics that are numbers keep their names; log-likelihoods of choices become
+`log_likelihood_0` and so on, and of two `log_likelihood_difference`, the first minus the second.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.formats.shared import Row, as_table, first_record, needed, scores
+from fairness_pipeline.foundation.text_files import read_json_lines
+
+_FIELDS = ("doc_id", "doc", "filtered_resps")
+_NAME = re.compile(r"samples_(?P<task>.+?)_\d{4}-\d\d-\d\dT[\d.:-]+$")
+
+
+ROLES = {"draw": "draw", "answer": "answer"}
+"""Columns that the reader makes, by role."""
+
+
+def outcomes(columns: list[str]) -> list[str]:
+    """Those of the columns that are outcomes: metrics, and of two log-likelihoods their difference."""
+    own = columns[columns.index("doc_id") + 1 :]
+    likelihoods = [name for name in own if name.startswith("log_likelihood_")]
+    last = likelihoods[-1:] if "log_likelihood_difference" in likelihoods else likelihoods
+    return [*(name for name in own if name not in (*likelihoods, *ROLES)), *last]
+
+
+def recognises(path: Path) -> bool:
+    """Whether a file is such a log."""
+    return path.name.removesuffix(".gz").endswith(".jsonl") and set(_FIELDS) <= set(first_record(path))
+
+
+def read(path: Path) -> pa.Table:
+    """A row for each answer: the data set's columns, `task`, `doc_id`, `draw` of repeated answers, metrics, `answer`.
+
+    Args:
+        path: The log.
+
+    Raises:
+        FairnessError: a field is missing.
+    """
+    return as_table(_rows(path))
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
+    named = _NAME.fullmatch(stem)
+    task = named.group("task") if named else stem
+    kept: str | None = None
+    for where, record in read_json_lines(path):
+        needed(record, _FIELDS, where)
+        kept = record.get("filter", "none") if kept is None else kept
+        if record.get("filter", "none") != kept:
+            continue
+        doc = record["doc"] if isinstance(record["doc"], dict) else {"doc": record["doc"]}
+        metrics = {
+            name: value for metric in record.get("metrics", ()) for name, value in scores(record.get(metric), metric)
+        }
+        row = {**doc, "task": task, "doc_id": str(record["doc_id"]), **metrics}
+        likelihoods = [_likelihood(each) for each in record["filtered_resps"]]
+        if likelihoods and all(each is not None for each in likelihoods):
+            yield {**row, **_of_choices([each for each in likelihoods if each is not None])}
+            continue
+        said = record.get("resps", [[]])[0] if record.get("resps") else []
+        said = said if isinstance(said, list) and len(said) > 1 else record["filtered_resps"][:1]
+        for draw, answer in enumerate(said):
+            yield {**row, "draw": str(draw), "answer": answer or None}
+
+
+def _likelihood(response: object) -> float | None:
+    """The log-likelihood of a choice, `[number, is greedy]`; the tool writes both as text."""
+    if not isinstance(response, list) or len(response) != 2 or str(response[1]) not in ("True", "False"):
+        return None
+    try:
+        return float(response[0])
+    except (TypeError, ValueError):
+        return None
+
+
+def _of_choices(likelihoods: list[float]) -> Row:
+    found = {f"log_likelihood_{place}": value for place, value in enumerate(likelihoods)}
+    if len(likelihoods) == 2:
+        found["log_likelihood_difference"] = likelihoods[0] - likelihoods[1]
+    return found

@@ -1,0 +1,118 @@
+"""What the readers of benchmarks and logs share."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+if sys.version_info >= (3, 14):
+    import zipfile
+else:
+    from backports.zstd import zipfile
+
+from fairness_pipeline.corpora.outcomes.table_files import flat, join_tables, text_columns
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.text_files import (
+    read_json_lines,
+    read_member,
+)
+
+MODEL = "model"
+"""The column that says whose answers a row holds."""
+Row = Mapping[str, Any]
+
+
+def as_table(rows: Iterable[Row]) -> pa.Table:
+    """Rows as columns of text; nested objects give names such as `doc.id`, and what is missing is null."""
+    plain = [flat(row) for row in rows]
+    names = list(dict.fromkeys(name for row in plain for name in row))
+    return text_columns(pa.table({name: pa.array([row.get(name) for row in plain], pa.string()) for name in names}))
+
+
+def with_models(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Tables of several models below each other, with the column `model`."""
+    named = []
+    for model, table in tables.items():
+        if MODEL in table.column_names:
+            table = table.drop_columns([MODEL])
+        column = pa.array([model] * table.num_rows, pa.string()).dictionary_encode()
+        named.append(table.append_column(MODEL, pa.chunked_array([column])))
+    return join_tables(named)
+
+
+def read_zipped(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+    """Files in a `.zip`, also if they are packed with zstd.
+
+    Args:
+        path: The file.
+        wanted: Whether a file in it is read, by its name.
+
+    Raises:
+        FairnessError: it cannot be read, or a file in it is too large.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if wanted(name)]
+            return {name: read_member(path, archive, name) for name in names}
+    except (OSError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise FairnessError(f"{path}: cannot be unpacked: {error}; fetch the file again") from None
+
+
+def needed(record: Row, names: Iterable[str], where: str) -> None:
+    """Refuses a record that lacks a field.
+
+    Raises:
+        FairnessError: it does; names the field, and those that there are.
+    """
+    for name in names:
+        if name not in record:
+            raise FairnessError(f"{where}: expected the field '{name}'; found {', '.join(sorted(record)) or 'none'}")
+
+
+def answers_by_id(path: Path, key: str) -> dict[str, Row]:
+    """A model's answers, one JSON object a line, by the id of what was asked.
+
+    Args:
+        path: The file: JSON Lines with the field `key`.
+        key: What names an item.
+
+    Raises:
+        FairnessError: a line has no id, or one that stands before.
+    """
+    found: dict[str, Row] = {}
+    for where, record in read_json_lines(path):
+        needed(record, [key], where)
+        if str(record[key]) in found:
+            raise FairnessError(f"{where}: {key} {record[key]} stands twice; keep one answer to each item")
+        found[str(record[key])] = record
+    return found
+
+
+def first_record(path: Path) -> Row:
+    """The first object of a JSON Lines file; empty if it is none."""
+    try:
+        return next((record for _, record in read_json_lines(path)), {})
+    except FairnessError:
+        return {}
+
+
+def scores(value: Any, name: str) -> Iterator[tuple[str, float | None]]:
+    """The numbers in a score as evaluation tools write it: yes and no, grades (C, P, I), dictionaries."""
+    if isinstance(value, Mapping):
+        for key, own in value.items():
+            yield from scores(own, f"{name}.{key}")
+    elif isinstance(value, bool | int | float):
+        number = float(value)
+        yield name, number if number == number else None
+    elif isinstance(value, str):
+        grade = {"C": 1.0, "P": 0.5, "I": 0.0, "N": None}
+        if value in grade:
+            yield name, grade[value]
+
+
+def json_text(value: Any) -> str | None:
+    """A value as one cell: text as it is, anything else as JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)

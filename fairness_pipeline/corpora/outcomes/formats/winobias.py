@@ -1,0 +1,73 @@
+"""WinoBias (Zhao et al. 2018): pairs of sentences whose pronoun fits, or defies, the gender of most in an occupation.
+
+The authors' `pro_stereotyped_type1.txt.dev` lies beside `anti_stereotyped_type1.txt.dev`; line by line they are pairs.
+An occupation and its pronoun stand in brackets. Likelihoods: JSON Lines with `index` (the line), `pro` and `anti`.
+The occupations are the sample.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Row, answers_by_id, as_table, needed
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.text_files import read_lines
+
+_PRO, _ANTI = "pro_stereotyped", "anti_stereotyped"
+_BRACKETS = re.compile(r"\[([^\[\]]+)\]")
+
+
+def read(path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
+    """A row for each pair and model: `item`, `occupation`, both sentences without brackets, and their likelihoods
+    `pro_likelihood` and `anti_likelihood`.
+
+    Args:
+        path: The file whose pronouns fit; its counterpart lies beside it.
+        answers: By model a file of likelihoods; none yet for a benchmark that a model here is to score.
+
+    Raises:
+        FairnessError: the counterpart is missing or has other lines, or a pair has no likelihoods.
+    """
+    assert path is not None
+    pairs = list(_pairs(path))
+    if not answers:
+        return as_table(pairs)
+    return as_table(row for model, own in answers.items() for row in _scored(pairs, model, own))
+
+
+def _pairs(path: Path) -> Iterator[Row]:
+    if _PRO not in path.name:
+        raise FairnessError(f"{path}: expected the file '{_PRO}_...', with '{_ANTI}_...' beside it")
+    other = path.with_name(path.name.replace(_PRO, _ANTI))
+    pro, anti = list(_lines(path)), list(_lines(other))
+    if len(pro) != len(anti):
+        raise FairnessError(f"{other}: expected {len(pro)} sentences, as in {path.name}; found {len(anti)}")
+    for (number, fits), (_, defies) in zip(pro, anti, strict=True):
+        marked = [each for each in _BRACKETS.findall(fits) if len(each.split()) > 1]
+        named = marked or _BRACKETS.findall(fits)
+        if not named:
+            raise FairnessError(f"{path}, line {number}: expected an occupation in brackets, found {fits[:60]!r}")
+        yield {
+            "item": str(number),
+            "occupation": named[0].lower().removeprefix("the ").removeprefix("a ").removeprefix("an "),
+            "pro": _BRACKETS.sub(r"\1", fits),
+            "anti": _BRACKETS.sub(r"\1", defies),
+        }
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    for number, line in read_lines(path):
+        if line.strip():
+            yield number, re.sub(r"^\d+\s+", "", line.strip())
+
+
+def _scored(pairs: list[Row], model: str, path: Path) -> Iterator[Row]:
+    of_pair = answers_by_id(path, "index")
+    for pair in pairs:
+        found = of_pair.get(pair["item"])
+        if found is None:
+            raise FairnessError(f"{path}: no likelihoods of line {pair['item']}")
+        needed(found, ("pro", "anti"), f"{path}, index {pair['item']}")
+        yield {**pair, MODEL: model, "pro_likelihood": found["pro"], "anti_likelihood": found["anti"]}
