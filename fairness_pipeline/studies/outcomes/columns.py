@@ -145,8 +145,9 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
         told = guess(table, roles)
         roles["group"] = [NONE] if "group" in told.unsure else list(told.roles["group"])
     read = [own[key] for own in outcomes.values() for key in ("column", *_KINDS) if key in own]
-    known = _of_benchmark(form, table) if not roles and not outcomes else None
-    named = {**told_by(form, table), **roles, **({"outcome": read} if outcomes else {})}
+    log = told_by(form, table)
+    known = _of_benchmark(form, table) if form != "table" and not (log or roles or outcomes) else None
+    named = {**log, **roles, **({"outcome": read} if outcomes else {})}
     found = Guess({}, {}, {}, []) if known else guess(table, named)
     document = known or as_document(found, table)
     if form != "table":
@@ -168,13 +169,12 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
     return Diagnosis(path, table, found, document)
 
 
-def _of_benchmark(form: Format, table: pa.Table) -> dict[str, Any] | None:
-    """What the columns of a benchmark are, as its file of `data/tables` says; None of other formats."""
+def _of_benchmark(form: Format, table: pa.Table) -> dict[str, Any]:
+    """What the columns of a benchmark are, as its file of `data/tables` says."""
     path = data_file(f"tables/{form}.yaml")
-    if form == "table" or not path.is_file():
-        return None
     shipped = {name: value for name, value in read_yaml(path).items() if name not in ("file", "answers")}
     models = table[MODEL].chunk(0).dictionary.to_pylist() if MODEL in table.column_names else []
+    shipped["outcomes"] = {name: {"column": name, **own} for name, own in shipped["outcomes"].items()}
     return {**shipped, "condition": MODEL, "conditions": {key_of(name): name for name in models}}
 
 
