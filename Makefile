@@ -6,7 +6,7 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test fast ui lint reference site notebooks verify benchmark lock sbom advisories clean
+.PHONY: run test fast ui lint reference site notebooks verify real-model models-page benchmark lock sbom advisories clean
 .DEFAULT_GOAL := run
 
 $(VENV)/.installed: pyproject.toml requirements.txt requirements-cpu.txt
@@ -51,6 +51,13 @@ verify: $(VENV)/.installed
 	@$(BIN)/pytest -m kills --timeout 3600 -o faulthandler_timeout=0 -n $(WORKERS)
 	@$(BIN)/python -m fairness_pipeline_tests.lineup $(if $(STUDY),--study $(STUDY))
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))
+
+real-model: $(VENV)/.installed
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt gguf
+	@$(BIN)/python -m fairness_pipeline_tests.real_model
+
+models-page: $(VENV)/.installed
+	@$(BIN)/python -m fairness_pipeline_tests.models_page
 
 benchmark: $(VENV)/.installed
 	@$(BIN)/python -W ignore -m fairness_pipeline_tests.benchmark

@@ -1,7 +1,6 @@
 """`audit`: a first audit without any YAML file, of a model, an endpoint or a file."""
 
 import argparse
-import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -39,6 +38,12 @@ def add(command: Command) -> None:
     )
     audit.add_argument("--name", help="what it is called in tables and reports (default: derived from its location)")
     audit.add_argument("--study", help="the study to use, if several can audit it")
+    audit.add_argument(
+        "--benchmark",
+        metavar="NAME[=FILE]",
+        help="of a model: ask it a benchmark (bbq, crows_pairs, discrim_eval, stereoset, winobias, winogender), by its "
+        "authors' file (default: the file that data/tables names)",
+    )
     audit.add_argument("--dimension", help="only this dimension")
     audit.add_argument("--revision", help="for a Hugging Face id: the commit, so that it is pinned")
     audit.add_argument("--prompt", help="text around each context; {context} is where it goes")
@@ -72,7 +77,7 @@ def _audit(arguments: argparse.Namespace) -> int:
 
 
 def _give_and_run(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.cli.given import look_at
+    from fairness_pipeline.cli.given import look_at, name_of
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan, Selection
@@ -86,8 +91,10 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
         )
     given = look_at(arguments.what, arguments.revision)
     _check_options(given, arguments)
-    study = study_of(project, given, arguments.study or (_of_tables(project) if arguments.column else None))
-    name = arguments.name or name_of(given.name)
+    tables = _of_tables(project) if arguments.column or arguments.benchmark else None
+    study = study_of(project, given, arguments.study or tables, benchmark=bool(arguments.benchmark))
+    asked = f"{arguments.benchmark.partition('=')[0]}-" if arguments.benchmark else ""
+    name = arguments.name or asked + name_of(given.name)
     check_key(name, "--name")
     module = study.load("audit")
     assert module is not None
@@ -121,7 +128,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
             f"\nNext: open the report. Every pair: fairness-pipeline view --profile {project.name}\n"
             f"All numbers: fairness-pipeline results --profile {project.name} --model {name}"
         )
-        if given.kind != "file":
+        if given.kind != "file" and not arguments.benchmark:
             asked = f" --study {study.name}" if arguments.study else ""
             print(f"Your own corpus, sizes, margins: fairness-pipeline init NAME --model {arguments.what}{asked}")
     return status
@@ -140,6 +147,7 @@ _FITS = {
     "served": ("address",),
     "key": ("address",),
     "label": ("folder", "id"),
+    "benchmark": ("folder", "id", "address"),
     "column": ("file",),
     "outcome": ("file",),
     "baseline_condition": ("file",),
@@ -157,8 +165,9 @@ def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
             )
 
 
-def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy":
-    """The study that can audit what is given: the requested one, or else the first.
+def study_of(project: "Project", given: "Given", asked: str | None, *, benchmark: bool = False) -> "AnyStudy":
+    """The study that can audit what is given: the requested one, or else the first. One that asks a benchmark says
+    itself whether a model fits.
 
     Raises:
         FairnessError: no study can audit it, or the requested one cannot.
@@ -168,7 +177,7 @@ def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy
     if asked is not None and asked not in known:
         raise FairnessError(f"--study: unknown study '{asked}'; known: {', '.join(known)}")
     for study, module in modules:
-        if module and asked in (None, study.name) and module.takes(given):
+        if module and asked in (None, study.name) and (benchmark or module.takes(given)):
             if asked is None:
                 print(f"{given.said}: {study.title.lower()}", file=sys.stderr)
             return study
@@ -180,11 +189,3 @@ def study_of(project: "Project", given: "Given", asked: str | None) -> "AnyStudy
         "outcomes"
         + (". The file has only one column: are its columns separated by commas (.csv) or tabs?" if lone else "")
     )
-
-
-def name_of(place: str) -> str:
-    """Makes a key from the last part of a place."""
-    last = re.sub(r"^https?://", "", place).rstrip("/").split("/")
-    stem = f"at-{last[0].replace(':', '-')}" if place.startswith("http") else last[-1]
-    stem = re.sub(r"\.(csv|jsonl|ndjson|json|eval|tsv|parquet|arrow|feather)(\.gz|\.zst)?$", "", stem)
-    return re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).lstrip("_.-0123456789") or "model"

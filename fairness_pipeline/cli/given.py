@@ -1,7 +1,9 @@
 """Examines what a user gives to `audit`, before anything is loaded: a folder, an id, an address or a file."""
 
+import argparse
 import json
 import os
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +14,11 @@ import yaml
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.yaml_files import Specification, read_yaml, validate
+from fairness_pipeline.models.specification import CONTEXT
 
 _KEY = "OPENAI_API_KEY"
+_CAUSAL = ("ForCausalLM", "LMHeadModel")
+_LONGEST = 40  # tokens of an answer
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,14 @@ def look_at(what: str, revision: str | None = None) -> Given:
     return Given("id", what, _configuration(what, revision), revision=revision)
 
 
+def name_of(place: str) -> str:
+    """Makes a key from the last part of a place."""
+    last = re.sub(r"^https?://", "", place).rstrip("/").split("/")
+    stem = f"at-{last[0].replace(':', '-')}" if place.startswith("http") else last[-1]
+    stem = re.sub(r"\.(csv|jsonl|ndjson|json|eval|tsv|parquet|arrow|feather)(\.gz|\.zst)?$", "", stem)
+    return re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).lstrip("_.-0123456789") or "model"
+
+
 def put(path: Path, document: dict[str, Any], schema: type[Specification], name: str, profile: str) -> None:
     """Writes a file for what was given into the workspace; a name that is in use keeps its meaning.
 
@@ -135,6 +148,68 @@ def endpoint(given: Given, served: str | None, key: str | None) -> dict[str, str
     variable = key or (_KEY if os.environ.get(_KEY) else None)
     document = {"base_url": given.name, "model": served or only_model(given.name, variable)}
     return {**document, "key_variable": variable} if variable else document
+
+
+def answering_architecture(given: Given) -> str | None:
+    """`causal_lm`, `encoder_decoder` or `endpoint`; None if it does not write."""
+    if given.kind == "address":
+        return "endpoint"
+    if given.configuration.get("is_encoder_decoder") and given.architecture.endswith("ConditionalGeneration"):
+        return "encoder_decoder"
+    return "causal_lm" if given.architecture.endswith(_CAUSAL) else None
+
+
+def answering_model(given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a model's file says of a given model that writes.
+
+    Args:
+        given: The model.
+        arguments: `prompt`, `system`, `served` and `key`.
+
+    Raises:
+        FairnessError: an option does not fit, or as `endpoint`.
+    """
+    said = {name: value for name in ("prompt", "system") if (value := getattr(arguments, name)) is not None}
+    architecture = answering_architecture(given)
+    if given.kind == "address":
+        source = endpoint(given, arguments.served, arguments.key) | said
+        return {"architecture": architecture, "endpoint": source, "decoding": {"max_tokens": 60}}
+    chat = given.configuration.get("chat_template", False) and arguments.prompt is None
+    if arguments.system is not None and not chat:
+        raise FairnessError("--system is for a model with a chat template, without --prompt; write it into --prompt")
+    source = {**_of_folder(given), **said}
+    if chat:
+        source["chat"] = True
+    elif "prompt" not in said and _speaks_in_turns(given):
+        source["prompt"] = CONTEXT + given.configuration["eos_token"]
+    positions = given.configuration.get("max_position_embeddings") or given.configuration.get("n_positions") or 1024
+    tokens = min(_LONGEST, positions // 2)
+    # A model goes on with the text, and may well have nothing to add; what is no chat model goes on for ever.
+    decoding = {"max_tokens": tokens, "keep_empty": True, **({} if chat else {"stop": ["\n"]})}
+    return {"architecture": architecture, "huggingface": source, "decoding": decoding}
+
+
+def scoring_architecture(given: Given) -> str | None:
+    """`causal_lm` or `masked_lm`; None if it does not say how likely texts are."""
+    if given.kind in ("folder", "id") and given.architecture.endswith(_CAUSAL):
+        return "causal_lm"
+    return "masked_lm" if given.architecture.endswith("ForMaskedLM") else None
+
+
+def scoring_model(given: Given) -> dict[str, Any]:
+    """What a model's file says of a given model that says how likely texts are."""
+    return {"architecture": scoring_architecture(given), "huggingface": _of_folder(given)}
+
+
+def _of_folder(given: Given) -> dict[str, Any]:
+    return {"name": given.name, **({"revision": given.revision} if given.revision else {})}
+
+
+def _speaks_in_turns(given: Given) -> bool:
+    """Whether turns end with the end token, as DialoGPT's do: its configuration says so of its task."""
+    return bool(given.configuration.get("eos_token")) and "conversational" in (
+        given.configuration.get("task_specific_params") or {}
+    )
 
 
 def _configuration(name: str, revision: str | None) -> dict[str, Any]:

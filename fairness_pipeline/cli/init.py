@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from fairness_pipeline.cli.audit import PROFILE, name_of, study_of
+from fairness_pipeline.cli.audit import PROFILE, study_of
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
@@ -26,7 +26,7 @@ def add(command: Command) -> None:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.cli.given import look_at
+    from fairness_pipeline.cli.given import look_at, name_of
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.project.study import studies
 

@@ -9,7 +9,7 @@ from fairness_pipeline.lineage.assets import Place, place
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import Audit
-from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.workspace.lake import Key, Lake
 
 
 def answer_ages(
@@ -29,15 +29,15 @@ def answer_ages(
     names: dict[tuple[str, str], dict[str, None]] = {}
     reused = set()
     for study, audit in audits:
-        key = {axis: audit.key[axis] for axis in lineage.assets[study.asked].axes}
+        name, key = _asking(lineage, study, audit)
         subject, card = lineage.project.parts[study.name].subjects[audit.key[study.subject]], None
         if subject.may_change:
-            card = lake.card(study.asked, key)
-        if card and (time := asked_at(lineage, lake, study.asked, key, card)):
+            card = lake.card(name, key)
+        if card and (time := asked_at(lineage, lake, name, key, card)):
             answerer = study.name, audit.key[study.subject]
             asked.setdefault(answerer, []).append(time)
             names.setdefault(answerer, {}).update(dict.fromkeys(_names(card.figures, subject)))
-            if made is not None and place(study.asked, key) not in made:
+            if made is not None and place(name, key) not in made:
                 reused.add(answerer)
     now = datetime.now(UTC)
     for name, model in dict.fromkeys((study.name, audit.key[study.subject]) for study, audit in audits):
@@ -51,6 +51,13 @@ def answer_ages(
         by = f", model {', '.join(names[answerer])}" if names[answerer] else ""
         again = ", reused; --ask-again asks anew" if answerer in reused else ""
         yield f"{answerer[1]}: answers since {min(times):%Y-%m-%d %H:%M} UTC, {age_in_words(age)} at most{again}{by}"
+
+
+def _asking(lineage: Lineage, study: AnyStudy, audit: Audit) -> tuple[str, Key]:
+    """The partition in which an audit's subject was asked: what the study says, or what that reads."""
+    key = {axis: audit.key[axis] for axis in lineage.assets[study.asked].axes}
+    asking = (source for source in lineage.sources(study.asked, key) if lineage.assets[source[0]].asks)
+    return (study.asked, key) if lineage.assets[study.asked].asks else next(asking, (study.asked, key))
 
 
 def _names(figures: dict[str, Any], subject: Any) -> list[str]:

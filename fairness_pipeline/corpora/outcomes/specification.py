@@ -11,8 +11,19 @@ from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.statistics.equivalence import Margin
 
 Format = Literal[
-    "table", "bbq", "crows_pairs", "stereoset", "winobias", "winogender", "inspect", "lm_eval", "promptfoo"
+    "table",
+    "bbq",
+    "crows_pairs",
+    "discrim_eval",
+    "stereoset",
+    "winobias",
+    "winogender",
+    "inspect",
+    "lm_eval",
+    "promptfoo",
 ]
+TABLES = ("table", "inspect", "lm_eval", "promptfoo")
+"""Formats that hold answers; the others are benchmarks."""
 Kind = Literal["yes_no", "number", "count", "rank", "signed", "preference", "text"]
 ALL = "all"
 """The condition of a table without conditions."""
@@ -86,6 +97,10 @@ class OutcomeTable(Specification):
     answers: dict[str, CorpusFile] = {}
     """By model a file of its answers to the benchmark, or a table or log of its own; the column `model` names it. It is
     the condition if there is no other."""
+    models: dict[str, dict[str, Any]] = {}
+    """Models that are asked the benchmark's questions, or how likely they find its sentences: a key of `data/models`,
+    and what is changed of its file (without such a file, all that it would say). Each is a condition, as in `answers`.
+    """
     outcomes: Annotated[dict[str, Outcome], pydantic.Field(min_length=1)]
     """What came out, by a name for readers."""
     group: tuple[str, ...] = ()
@@ -133,16 +148,23 @@ class OutcomeTable(Specification):
     @classmethod
     def _compared_by_model(cls, values: Any) -> Any:
         """Answers of several models are conditions, unless something else is."""
-        if isinstance(values, dict) and values.get("answers") and not values.get("condition"):
-            return {**values, "condition": "model", "conditions": {name: name for name in values["answers"]}}
-        return values
+        if not isinstance(values, dict):
+            return values
+        models = [*(values.get("answers") or {}), *(values.get("models") or ())]
+        if not models or values.get("condition"):
+            return values
+        return {**values, "condition": "model", "conditions": {name: name for name in models}}
 
     @pydantic.model_validator(mode="after")
     def _fits(self) -> Self:
         if self.file is None and not self.answers:
             raise ValueError("'file' is missing: the table, or the benchmark as its authors publish it")
-        if self.file is not None and self.answers and self.format in ("table", "inspect", "lm_eval", "promptfoo"):
+        if self.file is not None and self.answers and self.format in TABLES:
             raise ValueError("give 'file' or, for tables and logs by model, 'answers'")
+        if self.models and self.format in TABLES:
+            raise ValueError(f"'models' are asked benchmarks; format '{self.format}' has no questions, only answers")
+        if self.models and self.condition != "model":
+            raise ValueError("'models' are the conditions; leave out 'condition'")
         if bool(self.condition) != bool(self.conditions):
             raise ValueError(
                 "'condition' names a column, and 'conditions' its values, each with a key; give both or neither"
@@ -178,7 +200,13 @@ class OutcomeTable(Specification):
     def of_condition(self, key: str) -> Self:
         """What is said of one condition alone."""
         return self.model_copy(
-            update={"conditions": {key: self.conditions[key]}, "baseline": None, "control": None, "answers": {}}
+            update={
+                "conditions": {key: self.conditions[key]},
+                "baseline": None,
+                "control": None,
+                "answers": {},
+                "models": {},
+            }
         )
 
     @property

@@ -15,6 +15,8 @@ from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 
 ASKED = "Write a sentence that somebody could have posted."
 """The user's turn before a phrase, where a chat template is asked for."""
+BESIDE = "\x1f"
+"""Stands between a text and one that it is compared with: a masked model then guesses only what both share."""
 _FIELD = "huggingface.name"
 _END = "<|endoftext|>"
 _DEV = 0.02
@@ -27,7 +29,7 @@ def prepare(
     seed: int,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Trains a `gpt2` on comments (a killed training is resumed), or finds out which model a `causal_lm` is.
+    """Trains a `gpt2` on comments (a killed training is resumed), or finds out which model another one is.
 
     Args:
         specification: The model's file.
@@ -76,7 +78,8 @@ def load(specification: LanguageModelSpecification, folder: Path, *, trains: boo
     _, tokenizer = load_tokenizer(name, revision, _FIELD)
     if not tokenizer.is_fast:
         raise FairnessError(f"{_FIELD}: '{name}' has a tokenizer that cannot say where in a text its tokens stand")
-    model = load_model(transformers.AutoModelForCausalLM, name, revision, _FIELD, dtype=getattr(torch, dtype))
+    kind: Any = transformers.AutoModelForCausalLM if specification.causal else transformers.AutoModelForMaskedLM
+    model = load_model(kind, name, revision, _FIELD, dtype=getattr(torch, dtype))
     return placed(model, specification.device).eval(), tokenizer
 
 
@@ -88,11 +91,22 @@ def perplexity_scorer(specification: LanguageModelSpecification, folder: Path | 
     return LazyScorer(partial(_perplexity_scorer, specification, folder), specification.threads, specification.device)
 
 
-def _perplexity_scorer(specification: LanguageModelSpecification, folder: Path) -> Scorer:
+def likelihood_scorer(specification: LanguageModelSpecification, folder: Path) -> Scorer:
+    """What scores whole texts: as `perplexity_scorer`, but the first word of a causal model counts, too, after the mark
+    that begins or ends texts."""
+    load_it = partial(_perplexity_scorer, specification, folder, whole=True)
+    return LazyScorer(load_it, specification.threads, specification.device)
+
+
+def _perplexity_scorer(specification: LanguageModelSpecification, folder: Path, *, whole: bool = False) -> Scorer:
     from fairness_pipeline.models.language.perplexity import PerplexityScorer
+    from fairness_pipeline.models.language.pseudo_perplexity import PseudoPerplexityScorer
 
     model, tokenizer = load(specification, folder)
-    return PerplexityScorer(model, tokenizer, _before(specification, tokenizer))
+    if not specification.causal:
+        return PseudoPerplexityScorer(model, tokenizer)
+    mark = (tokenizer.bos_token or tokenizer.eos_token or "") if whole else ""
+    return PerplexityScorer(model, tokenizer, _before(specification, tokenizer) or mark)
 
 
 def _before(specification: LanguageModelSpecification, tokenizer: Any) -> str:

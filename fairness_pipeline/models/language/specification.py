@@ -10,6 +10,7 @@ from fairness_pipeline.models.specification import Decoding, HuggingFaceSource, 
 ARCHITECTURES = {
     "gpt2": ("gpt2", "fitting"),
     "causal_lm": ("huggingface",),
+    "masked_lm": ("huggingface",),
     "perplexities": ("perplexities",),
     "logprobs": ("logprobs",),
 }
@@ -54,8 +55,8 @@ class LanguageModelSpecification(ModelFile):
     """
 
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
-    """`causal_lm` (Hugging Face), `gpt2` (trained here, on the corpus's comments), `logprobs` (computed elsewhere, of
-    every text) or `perplexities` (published, of the test split)."""
+    """`causal_lm` or `masked_lm` (Hugging Face), `gpt2` (trained here, on the corpus's comments), `logprobs` (computed
+    elsewhere, of every text) or `perplexities` (published, of the test split)."""
     studies: tuple[str, ...] | None = None
     """Which studies audit it; all that can, where it names none."""
     published_as: str | None = None
@@ -69,7 +70,7 @@ class LanguageModelSpecification(ModelFile):
     dimensions: tuple[str, ...] | None = None
     """Which it is made for; all where it names none."""
     huggingface: HuggingFaceSource | None = None
-    """Where a `causal_lm` comes from."""
+    """Where a `causal_lm` or `masked_lm` comes from."""
     gpt2: GPT2Sizes | None = None
     """Sizes of a `gpt2`."""
     fitting: Fitting | None = None
@@ -103,8 +104,13 @@ class LanguageModelSpecification(ModelFile):
 
     @property
     def weighted(self) -> bool:
-        """Whether its weights are at hand, so that it can be debiased and tried in tasks."""
+        """Whether its weights are at hand."""
         return self.huggingface is not None or self.gpt2 is not None
+
+    @property
+    def causal(self) -> bool:
+        """Whether it predicts the next word; only such a model is debiased, and tried in tasks."""
+        return self.architecture != "masked_lm"
 
     @property
     def libraries(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.cli.given import Given, endpoint, put
+from fairness_pipeline.cli.given import Given, answering_architecture, answering_model, put
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import CONTEXT
@@ -61,14 +61,13 @@ STARTER_SAYS = (
     "A small model, trained on generated tweets with planted bias: to see the whole way once. Yours instead:\n"
     "#   fairness-pipeline init NAME --model FOLDER_OR_ID_OR_ADDRESS"
 )
-_LONGEST = 40  # tokens of an answer
 
 
 def takes(given: Given) -> bool:
     """Whether this study can audit it."""
     if given.kind == "file":
         return "response" in given.columns and not {"pair_id", "context"}.isdisjoint(given.columns)
-    return given.kind == "address" or _architecture(given) is not None
+    return given.kind == "address" or answering_architecture(given) is not None
 
 
 def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namespace) -> str:
@@ -91,35 +90,4 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
 
 def specification(part: DialoguePart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
     """What a model's file says of what was given."""
-    corpus = next(iter(part.corpora))
-    shared = {"studies": [NAME], "corpus": corpus}
-    said = {name: value for name in ("prompt", "system") if (value := getattr(arguments, name)) is not None}
-    if given.kind == "address":
-        source = endpoint(given, arguments.served, arguments.key) | said
-        return {"architecture": "endpoint", **shared, "endpoint": source, "decoding": {"max_tokens": 60}}
-    chat = given.configuration.get("chat_template", False) and arguments.prompt is None
-    if arguments.system is not None and not chat:
-        raise FairnessError("--system is for a model with a chat template, without --prompt; write it into --prompt")
-    source = {"name": given.name, **({"revision": given.revision} if given.revision else {}), **said}
-    if chat:
-        source["chat"] = True
-    elif "prompt" not in said and _speaks_in_turns(given):
-        source["prompt"] = CONTEXT + given.configuration["eos_token"]
-    positions = given.configuration.get("max_position_embeddings") or given.configuration.get("n_positions") or 1024
-    tokens = min(_LONGEST, positions // 2)
-    # A model goes on with the text, and may well have nothing to add; what is no chat model goes on for ever.
-    decoding = {"max_tokens": tokens, "keep_empty": True, **({} if chat else {"stop": ["\n"]})}
-    return {"architecture": _architecture(given), **shared, "huggingface": source, "decoding": decoding}
-
-
-def _architecture(given: Given) -> str | None:
-    if given.configuration.get("is_encoder_decoder") and given.architecture.endswith("ConditionalGeneration"):
-        return "encoder_decoder"
-    return "causal_lm" if given.architecture.endswith(("ForCausalLM", "LMHeadModel")) else None
-
-
-def _speaks_in_turns(given: Given) -> bool:
-    """Whether turns end with the end token, as DialoGPT's do: its configuration says so of its task."""
-    return bool(given.configuration.get("eos_token")) and "conversational" in (
-        given.configuration.get("task_specific_params") or {}
-    )
+    return {**answering_model(given, arguments), "studies": [NAME], "corpus": next(iter(part.corpora))}

@@ -1,9 +1,9 @@
-"""What `fairness-pipeline audit` can give this study: a causal language model by folder or id."""
+"""What `fairness-pipeline audit` can give this study: a causal or masked language model by folder or id."""
 
 import argparse
 from typing import Any
 
-from fairness_pipeline.cli.given import Given, put
+from fairness_pipeline.cli.given import Given, put, scoring_architecture, scoring_model
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
@@ -32,7 +32,7 @@ MODEL_SAYS = {
 
 def takes(given: Given) -> bool:
     """Whether this study can audit it."""
-    return given.kind in ("folder", "id") and given.architecture.endswith(("ForCausalLM", "LMHeadModel"))
+    return scoring_architecture(given) is not None
 
 
 def give(part: LanguageModelPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
@@ -44,11 +44,11 @@ def give(part: LanguageModelPart, given: Given, name: str, arguments: argparse.N
     if name in part.project.profile.models:
         raise FairnessError(f"--name: profile '{part.project.name}' has a model '{name}' already; choose another name")
     path = part.given_model(name)
-    put(path, specification(part, given, arguments), LanguageModelSpecification, name, part.project.name)
-    return f"'{name}' (causal_lm, asked for the perplexity of phrases): {path}"
+    document = specification(part, given, arguments)
+    put(path, document, LanguageModelSpecification, name, part.project.name)
+    return f"'{name}' ({document['architecture']}, asked for the perplexity of phrases): {path}"
 
 
 def specification(part: LanguageModelPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
     """What a model's file says of what was given."""
-    source = {"name": given.name, **({"revision": given.revision} if given.revision else {})}
-    return {"architecture": "causal_lm", "studies": [NAME], "huggingface": source}
+    return {**scoring_model(given), "studies": [NAME]}

@@ -431,6 +431,10 @@ def _is_base(part: LanguageModelPart, key: Key) -> bool:
     return model.weighted and model.base is None
 
 
+def _is_tried(part: LanguageModelPart, key: Key) -> bool:
+    return _is_base(part, key) and part.models[key["model"]].causal
+
+
 def _is_debiased(part: LanguageModelPart, key: Key) -> bool:
     return part.asked(key) and part.models[key["model"]].base is not None
 
@@ -687,7 +691,7 @@ def _task(
         )(tried)
 
     return [
-        declared("base_", ("model",), language_models, _is_base),
+        declared("base_", ("model",), language_models, _is_tried),
         declared("", ("dimension", "model"), debiased_language_models, _is_debiased),
     ]
 

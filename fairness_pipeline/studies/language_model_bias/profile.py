@@ -234,8 +234,11 @@ class LanguageModelPart(Part[LanguageModelBias]):
         base_key = self.project.base_named(key, path)
         self._add_model(base_key)
         base = self.models.get(base_key)
-        if base is None or base.base or not base.weighted:
-            raise FairnessError(f"{path}: base: '{base_key}' is no language model with weights that are as published")
+        if base is None or base.base or not (base.weighted and base.causal):
+            raise FairnessError(
+                f"{path}: base: '{base_key}' is no language model with weights that are as published, which predicts "
+                "the next word"
+            )
         inherited = base.model_dump(exclude_unset=True, exclude={"published_as", "studies"})
         validate(LanguageModelSpecification, merged(inherited, declared), path)
         model = changed(

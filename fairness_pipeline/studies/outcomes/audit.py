@@ -4,17 +4,32 @@ import argparse
 import sys
 from pathlib import Path
 
-from fairness_pipeline.cli.given import Given, put
+from fairness_pipeline.cli.given import (
+    Given,
+    answering_architecture,
+    answering_model,
+    name_of,
+    put,
+    scoring_architecture,
+    scoring_model,
+)
 from fairness_pipeline.cli.imports import check_name, import_file
+from fairness_pipeline.corpora.downloads import file_as_declared
+from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
 from fairness_pipeline.corpora.outcomes.table_files import PACKED
 from fairness_pipeline.corpora.outcomes.trials import read_trials
+from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import read_yaml
 from fairness_pipeline.measures.outcomes.rates import rates_by_group, told_ratio
 from fairness_pipeline.studies.outcomes.columns import diagnose, settled
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 
 ASKED_WITH = ()
+_OF_PUBLISHED = ("answers", "condition", "conditions", "baseline", "control")
+"""What a benchmark's file says of published answers."""
 TABLES = True
 """It takes tables whose columns the user names."""
 
@@ -34,6 +49,8 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
         if getattr(arguments, option):
             raise FairnessError(f"--{option.replace('_', '-')} does not apply to a table; leave it out")
     check_name("--name", name, part.project.name, taken=name in part.settings.tables)
+    if arguments.benchmark:
+        return _give_benchmark(part, given, name, arguments)
     path = Path(given.name)
     diagnosis = diagnose(path, arguments)
     for line in diagnosis.lines():
@@ -56,3 +73,29 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
         for place in dict.fromkeys((row["outcome"], row["attribute"]) for row in rows):
             print(f"rates alone, as there are no items: {told_ratio(rows, *place) or 'nobody is selected'}")
     return f"'{name}': {diagnosis.table.num_rows:,} rows in {target}; what its columns are: {part.about(name)}"
+
+
+def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
+    """Puts a benchmark into the workspace, with the model that is to answer it."""
+    benchmark, _, file = arguments.benchmark.partition("=")
+    form = next((own for own in BENCHMARKS if own == benchmark), None)
+    if form is None:
+        raise FairnessError(f"--benchmark: unknown benchmark '{benchmark}'; known: {', '.join(BENCHMARKS)}")
+    writes = BENCHMARKS[form].answer == "text"
+    if (answering_architecture if writes else scoring_architecture)(given) is None:
+        does = "writes answers" if writes else "says how likely texts are, by folder or id"
+        raise FairnessError(f"--benchmark: {benchmark} needs a model that {does}; {given.name} is {given.said}")
+    shipped = read_yaml(data_file(f"tables/{form}.yaml"))
+    document = {key: value for key, value in shipped.items() if key not in _OF_PUBLISHED}
+    if file:
+        document["file"] = {"path": str(Path(file).expanduser().resolve())}
+    try:
+        file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
+    except FairnessError as error:
+        raise FairnessError(f"{error}; or name the authors' file: --benchmark {benchmark}=FILE") from None
+    model = answering_model(given, arguments) if writes else scoring_model(given)
+    document["models"] = {name_of(given.name): model}
+    path = part.about(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    put(path, document, OutcomeTable, name, part.project.name)
+    return f"'{name}' ({model['architecture']} asked {benchmark}): {path}"

@@ -1,6 +1,7 @@
 """Study 6: do the outcomes in a user's table depend on the group that they are about?
 
-Read top to bottom, this file is the lineage: trials to cells, verdicts, changes between conditions, rates of all rows.
+Read top to bottom, this file is the lineage: answers to benchmarks, trials to cells, verdicts, changes between
+conditions, rates of all rows.
 """
 
 from collections.abc import Mapping
@@ -10,12 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from fairness_pipeline.corpora.downloads import located
-from fairness_pipeline.corpora.outcomes.formats import MODEL, read_format
+from fairness_pipeline.corpora.outcomes.formats import MODEL, Answers, read_format
 from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
 from fairness_pipeline.corpora.outcomes.trials import Trials, read_trials
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.inputs import File, unhashed
+from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lineage.assets import Assets, Result, of_base, of_baselines
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.lineage.shelf import Shelf
@@ -26,8 +28,10 @@ from fairness_pipeline.measures.outcomes.outcome_significance import judge_outco
 from fairness_pipeline.measures.outcomes.rates import OUTCOME_RATES, rates_by_group
 from fairness_pipeline.measures.outcomes.rows import OUTCOME_SIGNIFICANCE
 from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, expanded, scored
+from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.reporting.document import LIBRARIES, Described, described, report_of
 from fairness_pipeline.reporting.text_plot import judged
+from fairness_pipeline.studies.outcomes.asking import BENCHMARK_ANSWERS, Asking, by_id
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 from fairness_pipeline.studies.outcomes.report import render_report
 from fairness_pipeline.studies.outcomes.study import STUDY
@@ -38,6 +42,38 @@ of_trials = Assets(OutcomesPart, stage="trials", axes=("table", "condition"))
 of_verdicts = Assets(
     OutcomesPart, stage="verdicts", axes=("table", "condition"), covers=lambda part, key: part.judged(key)
 )
+
+
+def _asking(part: OutcomesPart, key: Key) -> Asking:
+    table, model = part.tables[key["table"]], part.models[key["table"]][key["condition"]]
+    file, _, addresses = part.files(key)
+    assert file is not None
+    source = model.huggingface
+    return Asking(
+        table.format,
+        file,
+        model.without("studies", "published_as", "dimensions", "corpus"),
+        model_folder(source.name) if source else None,
+        library_versions(*model.libraries),
+        part.query_epoch_of(key["table"]),
+        addresses,
+    )
+
+
+@asset(
+    stage="answers",
+    axes=("table", "condition"),
+    covers=lambda part, key: part.asks(key),
+    inputs=_asking,
+    code_version="1",
+    schema=BENCHMARK_ANSWERS,
+    checks=(checks.not_empty,),
+    asks=True,
+)
+def benchmark_answers(asking: Asking, run: Run) -> Result:
+    """What a model answers to a benchmark's questions, or how likely it finds the sentences; each text once."""
+    table, figures = asking.answers(run)
+    return Result(table, {"texts": table.num_rows, **figures}, tables={"sample": table.slice(0, 5)})
 
 
 @dataclass(frozen=True)
@@ -51,12 +87,19 @@ class Source:
     scorers: TextScorers | None
     addresses: Mapping[str, CorpusFile] = unhashed()
 
-    def trials(self, run: Run) -> Trials:
-        """Its trials, with texts scored."""
+    def trials(self, asked: pa.Table | None, run: Run) -> Trials:
+        """Its trials, with texts scored.
+
+        Args:
+            asked: What the model of the condition answered, if it was asked here.
+            run: Where progress is told.
+        """
         for address in self.addresses.values():
             located(address, Path(), run.progress)
         path = self.file.path if self.file else None
-        answers = {model: own.path for model, own in self.answers.items()}
+        answers: dict[str, Answers] = {model: own.path for model, own in self.answers.items()}
+        if asked is not None:
+            answers[self.condition] = by_id(asked)
         columns = read_format(self.table.format, path, answers)
         trials = read_trials(columns, self.table, path if self.table.format == "table" else None)
         return scored(trials, self.table.outcomes, self.scorers, run.progress)
@@ -67,23 +110,23 @@ def _source(part: OutcomesPart, key: Key) -> Source:
     texts = any(outcome.kind == "text" for outcome in table.outcomes.values())
     scorers = TextScorers.of(part.settings.measures) if texts else None
     file, answers, addresses = part.files(key)
-    if table.condition == MODEL and key["condition"] in answers:
-        answers = {key["condition"]: answers[key["condition"]]}
+    if table.condition == MODEL and (table.answers or table.models):
         table = table.of_condition(key["condition"])
-    return Source(table.without("file", "answers"), file, answers, key["condition"], scorers, addresses)
+    return Source(table.without("file", "answers", "models"), file, answers, key["condition"], scorers, addresses)
 
 
 @of_trials(
     inputs=_source,
+    reads={"answers": benchmark_answers},
     code_version="1",
     libraries=("numpy",),
     schema=OUTCOME_CELLS,
     checks=(checks.not_empty,),
     covers=lambda part, key: part.judged(key),
 )
-def outcome_cells(source: Source, run: Run) -> Result:
+def outcome_cells(source: Source, answers: pa.Table | None, run: Run) -> Result:
     """The mean of each outcome by item, groups and name, draws averaged."""
-    trials = source.trials(run)
+    trials = source.trials(answers, run)
     table = cell_table(trials, source.condition)
     figures = {
         "rows": trials.rows,
@@ -96,14 +139,15 @@ def outcome_cells(source: Source, run: Run) -> Result:
 
 @of_trials(
     inputs=_source,
+    reads={"answers": benchmark_answers},
     code_version="1",
     libraries=("numpy", "scipy"),
     schema=OUTCOME_RATES,
     covers=lambda part, key: part.rated(key),
 )
-def outcome_rates(source: Source, run: Run) -> Result:
+def outcome_rates(source: Source, answers: pa.Table | None, run: Run) -> Result:
     """Selected and rate of each group in all rows as delivered, with the ratio to the most selected group."""
-    table = rates_by_group(source.trials(run), source.condition, expanded(source.table.outcomes))
+    table = rates_by_group(source.trials(answers, run), source.condition, expanded(source.table.outcomes))
     return Result(table, {"groups": table.num_rows}, tables={"rates": table.slice(0, 20)})
 
 

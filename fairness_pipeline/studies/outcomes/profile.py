@@ -10,11 +10,13 @@ from fairness_pipeline.corpora.outcomes.formats import MODEL
 from fairness_pipeline.corpora.outcomes.specification import MARGINS, SIGNED, OutcomeTable
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.inputs import File
+from fairness_pipeline.foundation.paths import yaml_files
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load, read_yaml, validate
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.outcomes.text_outcomes import expanded
-from fairness_pipeline.project.project import Project, changed, find
+from fairness_pipeline.project.project import Project, changed, find, merged
 from fairness_pipeline.project.study import Part, Subject
+from fairness_pipeline.studies.outcomes.asking import Model, model_of
 from fairness_pipeline.workspace.imports import imported_file, imported_files
 from fairness_pipeline.workspace.lake import Key
 
@@ -39,12 +41,17 @@ class TrialTable(Subject):
 
     Args:
         specification: What its columns are.
+        models: The models that are asked its questions, by key.
     """
 
-    may_change = False
-
-    def __init__(self, specification: OutcomeTable) -> None:
+    def __init__(self, specification: OutcomeTable, models: Mapping[str, Model]) -> None:
         self.specification = specification
+        self.models = models
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a model that is asked may change."""
+        return any(model.may_change for model in self.models.values())
 
     def identity(self) -> dict[str, object]:
         """What its columns are."""
@@ -77,7 +84,10 @@ class OutcomesPart(Part[Outcomes]):
             check_free(path, self.tables, project.name, name)
             self.tables[name] = load(OutcomeTable, path)
             self._given[name] = path.parent
-        self.subjects: Mapping[str, Subject] = {key: TrialTable(own) for key, own in self.tables.items()}
+        self.models: dict[str, dict[str, Model]] = {key: self._models_of(key) for key in self.tables}
+        self.subjects: Mapping[str, Subject] = {
+            key: TrialTable(own, self.models[key]) for key, own in self.tables.items()
+        }
         conditions = dict.fromkeys(name for own in self.tables.values() for name in own.condition_keys)
         self.axes = {"table": list(self.tables), "condition": list(conditions)}
 
@@ -114,8 +124,8 @@ class OutcomesPart(Part[Outcomes]):
 
     @property
     def given(self) -> dict[str, Path]:
-        """The folders of tables given to `audit`."""
-        return self._given
+        """The folders of tables given to `audit`, and the files of benchmarks that a given model is asked."""
+        return {name: self.about(name) if self.models[name] else folder for name, folder in self._given.items()}
 
     # What the study itself asks
 
@@ -138,6 +148,14 @@ class OutcomesPart(Part[Outcomes]):
             self.has(key) and bool(own.group) and any(each.kind == "yes_no" for each in expanded(own.outcomes).values())
         )
 
+    def asks(self, key: Key) -> bool:
+        """Whether a condition is a model that is asked here."""
+        return key["condition"] in self.models[key["table"]]
+
+    def query_epoch_of(self, table: str) -> str | None:
+        """When the present query epoch of the models of a table began."""
+        return self.project.query_epochs.get((NAME, table))
+
     def signed(self, table: str) -> bool:
         """Whether an outcome of a table has a side of its own."""
         return any(outcome.kind in SIGNED for outcome in self.tables[table].outcomes.values())
@@ -149,15 +167,27 @@ class OutcomesPart(Part[Outcomes]):
             FairnessError: one is missing, or is not what was declared or given.
         """
         table = key["table"]
-        if table in self._given:
+        if table in self._given and not self.models[table]:
             return imported_file(self.given_file(table), self.project.workspace), {}, {}
-        own, folder = self.tables[table], self._folders[table]
+        own, folder = self.tables[table], self._folders.get(table, self.place_of(table))
         declared = {**({"": own.file} if own.file else {}), **own.answers}
-        if own.condition == MODEL and key["condition"] in own.answers:
+        if own.condition == MODEL:
             declared = {name: file for name, file in declared.items() if name in ("", key["condition"])}
         files = {name: file_as_declared(file, folder) for name, file in declared.items()}
         main = files.pop("", None)
         return main, files, {name: file for name, file in declared.items() if file.is_address}
+
+    def _models_of(self, table: str) -> dict[str, Model]:
+        own = self.tables[table]
+        known = yaml_files("models")
+        found = {}
+        for name, changes in own.models.items():
+            if not changes and name not in known:
+                find("models", name, self.project.path, f"{NAME}.tables.{table}.models")  # raises
+            path = known.get(name, self.about(table) if table in self._given else self.project.path)
+            declared = read_yaml(known[name]) if name in known else {}
+            found[name] = model_of(own.format, merged(declared, changes), path)
+        return found
 
     def given_file(self, table: str) -> Path:
         """The file of a table that was given to `audit`."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
 from fairness_pipeline.measures.outcomes.rates import told_ratio
 from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, NAMES_AND_ITEMS, SIDE
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.studies.outcomes.profile import NAME, Outcomes, OutcomesPart
@@ -77,6 +79,18 @@ def _warnings(part: OutcomesPart, lake: Lake) -> list[str]:
     return told
 
 
+def _requests(part: OutcomesPart, asset: str, key: Key, lake: Lake, pending: object) -> int:
+    """One for each question of a benchmark that an endpoint is asked."""
+    if asset != "benchmark_answers":
+        return 0
+    model = part.models[key["table"]][key["condition"]]
+    file, _, _ = part.files(key)
+    if not isinstance(model, ModelSpecification) or not model.endpoint or file is None or not file.path.exists():
+        return 0
+    asked = BENCHMARKS[part.tables[key["table"]].format].asked(file.path)
+    return len(asked["text"].unique())
+
+
 STUDY = Study(
     name=NAME,
     title="Outcomes by group",
@@ -102,6 +116,7 @@ STUDY = Study(
     rates=rates,
     warnings=_warnings,
     gated=lambda row: row["contrast"] in GATED,
+    requests=_requests,
     more=_more,
     cure=_cure,
 )  # fmt: skip

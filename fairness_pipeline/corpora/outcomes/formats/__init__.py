@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
 from fairness_pipeline.corpora.outcomes.formats import (
     bbq,
     crows_pairs,
+    discrim_eval,
     inspect_log,
     lm_eval,
     promptfoo,
@@ -15,26 +17,31 @@ from fairness_pipeline.corpora.outcomes.formats import (
     winobias,
     winogender,
 )
-from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, with_models
+from fairness_pipeline.corpora.outcomes.formats.shared import ASKED, MODEL, Answers, with_models
 from fairness_pipeline.corpora.outcomes.specification import Format
 from fairness_pipeline.corpora.outcomes.table_files import read_table
 from fairness_pipeline.foundation.errors import FairnessError
 
-Reader = Callable[[Path | None, Mapping[str, Path]], pa.Table]
-"""From the format's own file and a file of answers by model, the columns as text."""
+Reader = Callable[[Path | None, Mapping[str, Answers]], pa.Table]
+"""From the format's own file and the answers by model, the columns as text."""
 
 
-def _tables(path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
-    return read_table(path) if path else with_models({model: read_table(own) for model, own in answers.items()})
+class Benchmark(NamedTuple):
+    """How a benchmark's file is read, what it asks (a table of `ASKED`), and what a model's answer is: text that it
+    writes, the log-likelihood of a text, or that for each token."""
+
+    read: Reader
+    asked: Callable[[Path], pa.Table]
+    answer: Literal["text", "likelihood", "likelihood_per_token"]
 
 
-_BENCHMARKS: Mapping[Format, Reader] = {
-    "table": _tables,
-    "bbq": bbq.read,
-    "crows_pairs": crows_pairs.read,
-    "stereoset": stereoset.read,
-    "winobias": winobias.read,
-    "winogender": winogender.read,
+BENCHMARKS: Mapping[Format, Benchmark] = {
+    "bbq": Benchmark(bbq.read, bbq.asked, "text"),
+    "crows_pairs": Benchmark(crows_pairs.read, crows_pairs.asked, "likelihood"),
+    "discrim_eval": Benchmark(discrim_eval.read, discrim_eval.asked, "text"),
+    "stereoset": Benchmark(stereoset.read, stereoset.asked, "likelihood_per_token"),
+    "winobias": Benchmark(winobias.read, winobias.asked, "likelihood"),
+    "winogender": Benchmark(winogender.read, winogender.asked, "likelihood"),
 }
 _LOGS: Mapping[Format, Callable[[Path], pa.Table]] = {
     "inspect": inspect_log.read,
@@ -49,24 +56,24 @@ _RECOGNISED: Mapping[Format, Callable[[Path], bool]] = {
 }
 
 
-def read_format(form: Format, path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
+def read_format(form: Format, path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
     """The columns of a table of trials as text, whatever its files are; `answers` adds the column `model`.
 
     Args:
         form: The format.
         path: Its file; None if there are only files by model.
-        answers: By model a file with its answers, or its own table.
+        answers: By model its answers to a benchmark, or the file of its own table or log.
 
     Raises:
         FairnessError: a file is missing, or is not of this format; names the line.
     """
-    if form in _LOGS:
-        logs = {**({path.stem: path} if path else {}), **answers}
-        tables = {name: _LOGS[form](own) for name, own in logs.items()}
-        return with_models(tables) if answers else next(iter(tables.values()))
-    if path is None and form != "table":
-        raise FairnessError(f"{form}: 'file' is missing: the benchmark as its authors publish it")
-    return _BENCHMARKS[form](path, answers)
+    if form in BENCHMARKS:
+        if path is None:
+            raise FairnessError(f"{form}: 'file' is missing: the benchmark as its authors publish it")
+        return BENCHMARKS[form].read(path, answers)
+    read = _LOGS.get(form, read_table)
+    tables = {model: read(own) for model, own in answers.items() if isinstance(own, Path)}
+    return with_models(tables) if path is None else read(path)
 
 
 def told_by(form: Format, table: pa.Table) -> dict[str, list[str]]:
@@ -89,4 +96,4 @@ def recognised(path: Path) -> Format:
     return next((form for form, recognises in _RECOGNISED.items() if recognises(path)), "table")
 
 
-__all__ = ["MODEL", "read_format", "recognised", "told_by"]
+__all__ = ["ASKED", "BENCHMARKS", "MODEL", "Answers", "read_format", "recognised", "told_by"]

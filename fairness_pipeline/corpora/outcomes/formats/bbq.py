@@ -14,7 +14,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Row, answers_by_id, as_table, first_record, needed
+from fairness_pipeline.corpora.outcomes.formats.shared import (
+    MODEL,
+    Answers,
+    Row,
+    Texts,
+    answers_by_id,
+    as_table,
+    first_record,
+    needed,
+    place_of,
+)
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_json_lines
 
@@ -23,6 +33,7 @@ _FIELDS = (
     "additional_metadata", "context", "question", "ans0", "ans1", "ans2", "label",
 )  # fmt: skip
 _UNKNOWN = "unknown"
+_LETTER = re.compile(r"(?:(?:correct )?answer(?: is)?:? *)?\(?([abc])(?:[.):,]|\s*$)")
 
 
 def recognises(path: Path) -> bool:
@@ -32,13 +43,24 @@ def recognises(path: Path) -> bool:
     )
 
 
-def read(path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
+_TEXTS = Texts("example_id", "item", {"answer": ("prompt", "answer")})
+
+
+def asked(path: Path) -> pa.Table:
+    """The questions as `ASKED`, with their three answers to choose from."""
+    items = [(where, item) for where, item in read_json_lines(path)]
+    for where, item in items:
+        needed(item, _FIELDS, where)
+    return _TEXTS.asked({"item": str(item["example_id"]), "prompt": _prompt(item)} for _, item in items)
+
+
+def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
     """A row for each answer: `item`, `template`, `context` (`ambig`, `disambig`), `group` (the stereotyped ones of the
     item), `ambiguous` or `disambiguated` with `named`, `correct_ambiguous` or `correct_disambiguated`, `model`.
 
     Args:
         path: The authors' file.
-        answers: By model a file of answers; without any, the columns of answers in the authors' file.
+        answers: By model the answers; without any, the columns of answers in the authors' file.
 
     Raises:
         FairnessError: a field is missing, or an answer is none of the three.
@@ -48,13 +70,13 @@ def read(path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
     return as_table(_rows(path, answers, of_models))
 
 
-def _rows(path: Path, files: Mapping[str, Path], of_models: Mapping[str, Mapping[str, Row]]) -> Iterator[Row]:
+def _rows(path: Path, files: Mapping[str, Answers], of_models: Mapping[str, Mapping[str, Row]]) -> Iterator[Row]:
     for where, item in read_json_lines(path):
         needed(item, _FIELDS, where)
         said: dict[str, tuple[str, object]] = {}
         for model, own in of_models.items():
             if found := own.get(str(item["example_id"])):
-                place = f"{files[model]}, example_id {item['example_id']}"
+                place = f"{place_of(files[model], model)}, example_id {item['example_id']}"
                 needed(found, ["answer"], place)
                 said[model] = (place, found["answer"])
         if not of_models:
@@ -65,6 +87,11 @@ def _rows(path: Path, files: Mapping[str, Path], of_models: Mapping[str, Mapping
                 )
         for model, (place, answer) in said.items():
             yield {**_of_item(item), MODEL: model, **_of_answer(item, answer, place)}
+
+
+def _prompt(item: Row) -> str:
+    options = [f"{letter}. {item[f'ans{place}']}" for place, letter in enumerate("ABC")]
+    return "\n".join([f"{item['context']} {item['question']}", *options, "Answer with A, B or C alone."])
 
 
 def _of_item(item: Row) -> Row:
@@ -104,7 +131,10 @@ def _chosen(options: list[str], answer: object) -> int | None:
     plain = _plain(answer) if isinstance(answer, str) else ""
     if re.fullmatch("[012]", plain):
         return int(plain)
-    return options.index(plain) if plain in options else None
+    if plain in options:
+        return options.index(plain)
+    letter = _LETTER.match(plain)
+    return "abc".index(letter.group(1)) if letter else None
 
 
 def _plain(text: str) -> str:

@@ -9,29 +9,34 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Row, answers_by_id, as_table, needed
+from fairness_pipeline.corpora.outcomes.formats.shared import Answers, Row, Texts, as_table, needed
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_csv_rows
 
 _COLUMNS = ("sent_more", "sent_less", "stereo_antistereo", "bias_type", "anon_writer")
 
 
-def read(path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
+_TEXTS = Texts("index", "item", {"sent_more": ("sent_more", "more"), "sent_less": ("sent_less", "less")})
+
+
+def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
     """A row for each pair and model: `item`, `writer`, `group` (its type of bias), `direction`, both sentences, and
     their likelihoods `more` and `less`.
 
     Args:
         path: The authors' file.
-        answers: By model a file of likelihoods; none yet for a benchmark that a model here is to score.
+        answers: By model the likelihoods; without any, the pairs alone.
 
     Raises:
         FairnessError: a column is missing, or a pair has no likelihoods.
     """
     assert path is not None
-    pairs = list(_pairs(path))
-    if not answers:
-        return as_table(pairs)
-    return as_table(row for model, own in answers.items() for row in _scored(pairs, model, own))
+    return as_table(_TEXTS.answered(list(_pairs(path)), answers))
+
+
+def asked(path: Path) -> pa.Table:
+    """The sentences, as `ASKED`."""
+    return _TEXTS.asked(_pairs(path))
 
 
 def _pairs(path: Path) -> Iterator[Row]:
@@ -50,13 +55,3 @@ def _pairs(path: Path) -> Iterator[Row]:
             "sent_more": own["sent_more"],
             "sent_less": own["sent_less"],
         }
-
-
-def _scored(pairs: list[Row], model: str, path: Path) -> Iterator[Row]:
-    of_pair = answers_by_id(path, "index")
-    for pair in pairs:
-        found = of_pair.get(pair["item"])
-        if found is None:
-            raise FairnessError(f"{path}: no likelihoods of pair {pair['item']}")
-        needed(found, ("sent_more", "sent_less"), f"{path}, index {pair['item']}")
-        yield {**pair, MODEL: model, "more": found["sent_more"], "less": found["sent_less"]}

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,69 @@ else:
 
 from fairness_pipeline.corpora.outcomes.table_files import flat, join_tables, text_columns
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.text_files import (
-    read_json_lines,
-    read_member,
-)
+from fairness_pipeline.foundation.schemas import schema
+from fairness_pipeline.foundation.text_files import read_json_lines, read_member
 
 MODEL = "model"
 """The column that says whose answers a row holds."""
 Row = Mapping[str, Any]
+Answers = Path | Mapping[str, Row]
+"""A model's answers: their file, or the answers by the id of what was asked."""
+ASKED = schema(
+    id=(pa.string(), "what names the item in a file of answers"),
+    field=(pa.string(), "the answer's field there"),
+    text=(pa.string(), "what a model is asked, or how likely it finds"),
+    beside=(pa.string(), "the text that it is compared with; empty if there is none"),
+)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a benchmark's items, and what becomes of the answers.
+
+    Args:
+        key: The field of an answer that says of which item it is.
+        item: The item's column with that value.
+        columns: By field of an answer the item's column with the text, and the column for what is answered.
+    """
+
+    key: str
+    item: str
+    columns: Mapping[str, tuple[str, str]]
+
+    def asked(self, items: Iterable[Row]) -> pa.Table:
+        """A table of `ASKED`; two texts of an item stand beside each other."""
+        rows = []
+        for item in items:
+            texts = [item[text] for text, _ in self.columns.values()]
+            others = reversed(texts) if len(texts) > 1 else [""]
+            rows += [
+                {"id": str(item[self.item]), "field": field, "text": text, "beside": other}
+                for field, text, other in zip(self.columns, texts, others, strict=True)
+            ]
+        return pa.Table.from_pylist(rows, schema=ASKED)
+
+    def answered(self, items: list[Row], answers: Mapping[str, Answers]) -> Iterator[Row]:
+        """The items as each model answers them, with the column `model`; the items alone if there are no answers.
+
+        Raises:
+            FairnessError: an item has no answer, or lacks a field of it; names the file.
+        """
+        if not answers:
+            yield from items
+        for model, own in answers.items():
+            by_id = answers_by_id(own, self.key)
+            for item in items:
+                where = f"{place_of(own, model)}, {self.key} {item[self.item]}"
+                if (found := by_id.get(str(item[self.item]))) is None:
+                    raise FairnessError(f"{where}: there is no answer; each item needs one")
+                needed(found, self.columns, where)
+                yield {**item, MODEL: model, **{new: found[field] for field, (_, new) in self.columns.items()}}
+
+
+def place_of(answers: Answers, model: str) -> Path | str:
+    """The file of answers, or else the model, for messages."""
+    return answers if isinstance(answers, Path) else model
 
 
 def as_table(rows: Iterable[Row]) -> pa.Table:
@@ -72,18 +128,20 @@ def needed(record: Row, names: Iterable[str], where: str) -> None:
             raise FairnessError(f"{where}: expected the field '{name}'; found {', '.join(sorted(record)) or 'none'}")
 
 
-def answers_by_id(path: Path, key: str) -> dict[str, Row]:
-    """A model's answers, one JSON object a line, by the id of what was asked.
+def answers_by_id(answers: Answers, key: str) -> Mapping[str, Row]:
+    """A model's answers by the id of what was asked.
 
     Args:
-        path: The file: JSON Lines with the field `key`.
+        answers: The answers, or their file: JSON Lines with the field `key`.
         key: What names an item.
 
     Raises:
         FairnessError: a line has no id, or one that stands before.
     """
+    if not isinstance(answers, Path):
+        return answers
     found: dict[str, Row] = {}
-    for where, record in read_json_lines(path):
+    for where, record in read_json_lines(answers):
         needed(record, [key], where)
         if str(record[key]) in found:
             raise FairnessError(f"{where}: {key} {record[key]} stands twice; keep one answer to each item")

@@ -10,21 +10,22 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Row, as_table, needed
+from fairness_pipeline.corpora.outcomes.formats.shared import ASKED, MODEL, Answers, Row, as_table, needed, place_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_json
 
+_SCORE = "score"
 _LABELS = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "unrelated": "unrelated"}
 
 
-def read(path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
+def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
     """A row for each item and model: `item`, `kind` (`intrasentence`, `intersentence`), `target`, `group` (its type of
     bias), the sentences, their scores (`stereotype_score` and so on), and `meaningful`: how many of the two sentences
     that make sense score above the unrelated one, in percent.
 
     Args:
         path: The sentences.
-        answers: By model the scores; none yet for a benchmark that a model here is to score.
+        answers: By model the scores; without any, the sentences alone.
 
     Raises:
         FairnessError: a field is missing, or a sentence has no score.
@@ -34,6 +35,21 @@ def read(path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
     if not answers:
         return as_table(items)
     return as_table(row for model, own in answers.items() for row in _scored(items, model, own))
+
+
+def asked(path: Path) -> pa.Table:
+    """The sentences as `ASKED`, after the context that they follow."""
+    rows = [
+        {
+            "id": str(item[f"{name}_id"]),
+            "field": _SCORE,
+            "text": f"{item['context']} {item[name]}" if item["kind"] == "intersentence" else item[name],
+            "beside": "",
+        }
+        for item in _items(path)
+        for name in _LABELS.values()
+    ]
+    return pa.Table.from_pylist(rows, schema=ASKED)
 
 
 def icat(stereotype_score: float, meaningful: float) -> float:
@@ -64,15 +80,18 @@ def _items(path: Path) -> Iterator[Row]:
             yield row
 
 
-def _scored(items: list[Row], model: str, path: Path) -> Iterator[Row]:
-    whole = read_json(path)
-    of_id = {str(own["id"]): float(own["score"]) for rows in whole.values() for own in rows}
+def _scored(items: list[Row], model: str, answers: Answers) -> Iterator[Row]:
+    if isinstance(answers, Path):
+        of_id = {str(own["id"]): float(own[_SCORE]) for rows in read_json(answers).values() for own in rows}
+    else:
+        of_id = {name: float(own[_SCORE]) for name, own in answers.items()}
     for item in items:
         found = {}
         for name in _LABELS.values():
-            score = of_id.get(item[f"{name}_id"])
+            score = of_id.get(str(item[f"{name}_id"]))
             if score is None:
-                raise FairnessError(f"{path}: no score for the sentence {item[f'{name}_id']} (item {item['item']})")
+                where = place_of(answers, model)
+                raise FairnessError(f"{where}: no score for the sentence {item[f'{name}_id']} (item {item['item']})")
             found[f"{name}_score"] = score
         above = [found[f"{name}_score"] > found["unrelated_score"] for name in ("stereotype", "anti_stereotype")]
         yield {**item, MODEL: model, **found, "meaningful": 50 * sum(above)}

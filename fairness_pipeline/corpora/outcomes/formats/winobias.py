@@ -11,30 +11,33 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Row, answers_by_id, as_table, needed
+from fairness_pipeline.corpora.outcomes.formats.shared import Answers, Row, Texts, as_table
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_lines
 
 _PRO, _ANTI = "pro_stereotyped", "anti_stereotyped"
 _BRACKETS = re.compile(r"\[([^\[\]]+)\]")
+_TEXTS = Texts("index", "item", {"pro": ("pro", "pro_likelihood"), "anti": ("anti", "anti_likelihood")})
 
 
-def read(path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
+def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
     """A row for each pair and model: `item`, `occupation`, both sentences without brackets, and their likelihoods
     `pro_likelihood` and `anti_likelihood`.
 
     Args:
         path: The file whose pronouns fit; its counterpart lies beside it.
-        answers: By model a file of likelihoods; none yet for a benchmark that a model here is to score.
+        answers: By model the likelihoods; without any, the pairs alone.
 
     Raises:
         FairnessError: the counterpart is missing or has other lines, or a pair has no likelihoods.
     """
     assert path is not None
-    pairs = list(_pairs(path))
-    if not answers:
-        return as_table(pairs)
-    return as_table(row for model, own in answers.items() for row in _scored(pairs, model, own))
+    return as_table(_TEXTS.answered(list(_pairs(path)), answers))
+
+
+def asked(path: Path) -> pa.Table:
+    """The sentences, as `ASKED`."""
+    return _TEXTS.asked(_pairs(path))
 
 
 def _pairs(path: Path) -> Iterator[Row]:
@@ -61,13 +64,3 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     for number, line in read_lines(path):
         if line.strip():
             yield number, re.sub(r"^\d+\s+", "", line.strip())
-
-
-def _scored(pairs: list[Row], model: str, path: Path) -> Iterator[Row]:
-    of_pair = answers_by_id(path, "index")
-    for pair in pairs:
-        found = of_pair.get(pair["item"])
-        if found is None:
-            raise FairnessError(f"{path}: no likelihoods of line {pair['item']}")
-        needed(found, ("pro", "anti"), f"{path}, index {pair['item']}")
-        yield {**pair, MODEL: model, "pro_likelihood": found["pro"], "anti_likelihood": found["anti"]}

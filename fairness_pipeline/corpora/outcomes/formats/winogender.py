@@ -9,29 +9,34 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Row, answers_by_id, as_table, needed
+from fairness_pipeline.corpora.outcomes.formats.shared import Answers, Row, Texts, as_table
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_lines
 
 _PARTS = 6
 
 
-def read(path: Path | None, answers: Mapping[str, Path]) -> pa.Table:
+_TEXTS = Texts("sentid", "id", {"log_likelihood": ("sentence", "log_likelihood")})
+
+
+def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
     """A row for each sentence and model: `item` (the sentence without its pronoun), `occupation`, `means`
     (`occupation`, `participant`), `group` (`male`, `female`, `neutral`), `sentence`, `log_likelihood`.
 
     Args:
         path: The authors' file.
-        answers: By model a file of likelihoods; none yet for a benchmark that a model here is to score.
+        answers: By model the likelihoods; without any, the sentences alone.
 
     Raises:
         FairnessError: a line is not as in the authors' file, or a sentence has no likelihood.
     """
     assert path is not None
-    sentences = list(_sentences(path))
-    if not answers:
-        return as_table(sentences)
-    return as_table(row for model, own in answers.items() for row in _scored(sentences, model, own))
+    return as_table(_TEXTS.answered(list(_sentences(path)), answers))
+
+
+def asked(path: Path) -> pa.Table:
+    """The sentences, as `ASKED`."""
+    return _TEXTS.asked(_sentences(path))
 
 
 def _sentences(path: Path) -> Iterator[Row]:
@@ -54,13 +59,3 @@ def _sentences(path: Path) -> Iterator[Row]:
             "group": gender,
             "sentence": sentence,
         }
-
-
-def _scored(sentences: list[Row], model: str, path: Path) -> Iterator[Row]:
-    of_sentence = answers_by_id(path, "sentid")
-    for sentence in sentences:
-        found = of_sentence.get(sentence["id"])
-        if found is None:
-            raise FairnessError(f"{path}: no likelihood of {sentence['id']}")
-        needed(found, ["log_likelihood"], f"{path}, sentid {sentence['id']}")
-        yield {**sentence, MODEL: model, "log_likelihood": found["log_likelihood"]}

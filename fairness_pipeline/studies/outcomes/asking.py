@@ -1,0 +1,137 @@
+"""Asks a model of this project the questions of a benchmark, or how likely it finds the benchmark's sentences."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA
+from fairness_pipeline.corpora.downloads import located
+from fairness_pipeline.corpora.outcomes.formats import ASKED, BENCHMARKS
+from fairness_pipeline.corpora.outcomes.specification import Format
+from fairness_pipeline.corpora.specification import CorpusFile
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import File, unhashed
+from fairness_pipeline.foundation.schemas import fields, optional, schema
+from fairness_pipeline.foundation.yaml_files import validate
+from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.models.dialogue import registry as dialogue_models
+from fairness_pipeline.models.dialogue.responding import answer_each
+from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.language import registry as language_models
+from fairness_pipeline.models.language.specification import LanguageModelSpecification
+from fairness_pipeline.models.loading import scorer_of
+from fairness_pipeline.models.replies import ANSWER
+from fairness_pipeline.workspace.distinct import each_distinct
+
+BENCHMARK_ANSWERS = schema(
+    **fields(ASKED, "id", "field", "text"),
+    answer=optional(pa.string(), "what the model answered; null if it gave no answer, or was not asked in words"),
+    log_likelihood=optional(pa.float64(), "of the text (nats), or its mean over the tokens; null if the model was asked"),
+    tokens=optional(pa.int64(), "how many tokens that is over; null if the model was asked"),
+)
+"""A row for each text of a benchmark that a model answered or scored."""
+Model = LanguageModelSpecification | ModelSpecification
+
+
+def model_of(form: Format, document: Mapping[str, Any], path: Path, under: tuple[str, ...] = ()) -> Model:
+    """The model that a file of `data/models` describes, as a benchmark needs it: one that writes, or one that scores.
+
+    Args:
+        form: The benchmark.
+        document: What the file says.
+        path: The file.
+        under: The keys of the file that lead there.
+
+    Raises:
+        FairnessError: the file is wrong, or the model is trained here.
+    """
+    writes = BENCHMARKS[form].answer == "text"
+    kinds = ("causal_lm", "encoder_decoder", "endpoint") if writes else ("causal_lm", "masked_lm")
+    found = document.get("architecture")
+    if found not in kinds or document.get("training"):
+        does = "answers questions" if writes else "says how likely texts are"
+        raise FairnessError(
+            f"{path}: architecture: {form} needs a model that {does}, of the kind {' or '.join(kinds)}; found {found!r}"
+            f"{', trained here: save it as a folder, and name that' if document.get('training') else ''}"
+        )
+    if writes:
+        # Whose contexts it answers is of no matter here.
+        return validate(ModelSpecification, {"corpus": "none", **document}, path, under).located(path.parent)
+    return validate(LanguageModelSpecification, dict(document), path, under).located(path.parent)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A benchmark, its files, a model with the folder of its weights, the libraries that run it, and the round of
+    questions of one that may change."""
+
+    format: Format
+    file: File
+    model: Model
+    folder: File | None
+    versions: Mapping[str, str]
+    round: str | None
+    addresses: Mapping[str, CorpusFile] = unhashed()
+
+    def answers(self, run: Run) -> tuple[pa.Table, dict[str, Any]]:
+        """A table of `BENCHMARK_ANSWERS`, and figures: how many answers failed, and which model an endpoint served."""
+        for address in self.addresses.values():
+            located(address, Path(), run.progress)
+        asked = BENCHMARKS[self.format].asked(self.file.path)
+        folder = run.folder / "model"
+        folder.mkdir(parents=True, exist_ok=True)
+        if isinstance(self.model, ModelSpecification):
+            return self._answered(self.model, asked, folder, run)
+        return self._scored(self.model, asked, folder, run)
+
+    def _answered(
+        self, model: ModelSpecification, asked: pa.Table, folder: Path, run: Run
+    ) -> tuple[pa.Table, dict[str, Any]]:
+        dialogue_models.prepare(model, SCHEMA.empty_table(), folder, run.seed)
+        load = partial(dialogue_models.responder, model, folder, run.folder, run.seed)
+        replies = answer_each(
+            asked["text"], scorer_of(load, model.libraries, model), run.folder, run.progress, engine=run.engine
+        )
+        said = pc.if_else(pc.equal(replies["kind"], ANSWER), replies["response"], pa.scalar(None, pa.string()))
+        kinds = {kind: count for kind, count in Counter(replies["kind"].to_pylist()).items() if kind != ANSWER}
+        served = {name: count for name, count in Counter(replies["served"].to_pylist()).items() if name}
+        figures = {"without_answer": kinds, **({"served_model": served} if served else {})}
+        return _table(asked, answer=said), figures
+
+    def _scored(
+        self, model: LanguageModelSpecification, asked: pa.Table, folder: Path, run: Run
+    ) -> tuple[pa.Table, dict[str, Any]]:
+        language_models.prepare(model, [], folder, run.seed)
+        texts = asked["text"]
+        if not model.causal:
+            compared = pc.binary_join_element_wise(texts, asked["beside"], language_models.BESIDE)
+            texts = pc.if_else(pc.equal(asked["beside"], ""), texts, compared)
+        scorer = language_models.likelihood_scorer(model, folder)
+        found = each_distinct(texts, scorer, folder=run.folder, progress=run.progress, engine=run.engine)
+        mean = [-math.log(value) for value in found["perplexity"].to_pylist()]
+        counts = found["tokens"].to_pylist()
+        if BENCHMARKS[self.format].answer == "likelihood":
+            mean = [value * count for value, count in zip(mean, counts, strict=True)]
+        return _table(asked, log_likelihood=pa.array(mean, pa.float64()), tokens=found["tokens"]), {}
+
+
+def _table(asked: pa.Table, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:
+    nothing = {name: pa.nulls(asked.num_rows, BENCHMARK_ANSWERS.field(name).type) for name in BENCHMARK_ANSWERS.names}
+    own = {name: asked[name] for name in ("id", "field", "text")}
+    return pa.table({**nothing, **own, **columns}, schema=BENCHMARK_ANSWERS)
+
+
+def by_id(answers: pa.Table) -> dict[str, dict[str, Any]]:
+    """Answers as the readers of benchmarks take them: by the id of what was asked, and by field."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in answers.to_pylist():
+        value = row["answer"] if row["log_likelihood"] is None else row["log_likelihood"]
+        found.setdefault(row["id"], {})[row["field"]] = value
+    return found
