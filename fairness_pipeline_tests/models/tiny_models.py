@@ -80,3 +80,23 @@ def encoder_decoder(folder: Path) -> str:
     T5ForConditionalGeneration(configuration).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return str(folder)
+
+
+def masked_lm(folder: Path) -> str:
+    """A BERT of two layers with random weights, whose words are letters; gives its folder."""
+    import string
+
+    import torch
+    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
+
+    torch.manual_seed(0)
+    letters = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "he", "she", "was", "late", *letters, "."]
+    made = BertTokenizerFast(vocab={word: place for place, word in enumerate(words)}, model_max_length=64)
+    configuration = BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=64, initializer_range=1.0,
+    )  # fmt: skip
+    BertForMaskedLM(configuration).save_pretrained(folder)
+    made.save_pretrained(folder)
+    return str(folder)

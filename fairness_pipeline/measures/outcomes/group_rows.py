@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy
 
 from fairness_pipeline.corpora.outcomes.specification import Outcome
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells
 from fairness_pipeline.measures.outcomes.group_effects import FEWEST_NAMES, GroupEffects, Interval
+from fairness_pipeline.measures.outcomes.plain_test import PlainTest
 from fairness_pipeline.measures.outcomes.rows import (
     BEYOND,
     CROSS,
@@ -34,7 +34,7 @@ from fairness_pipeline.statistics.comparison import AT_THE_END, Comparison
 from fairness_pipeline.statistics.controls import EXPLAINED
 from fairness_pipeline.statistics.effects import cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, tost
-from fairness_pipeline.statistics.groups import Cells, Fit, clusters_if_no_more_differ, place_of_pair
+from fairness_pipeline.statistics.groups import Fit, clusters_if_no_more_differ, place_of_pair
 from fairness_pipeline.statistics.intervals import finite, quantile
 from fairness_pipeline.statistics.relabelling import intersections
 from fairness_pipeline.statistics.units import UNITS
@@ -128,15 +128,16 @@ class GroupRows:
                 others = float(np.delete(effects.fit.values, place).mean())
                 values = (float(effects.fit.values[place]), others)
                 group, told = effects.groups[place], effects.can_differ(place)
-                yield self._single(OTHERS, group, "the others", values, interval, float(p_of_others[place]), told=told)
+                plain, p_fair = self._plain.between([[place], np.delete(np.arange(count), place)]), p_of_others[place]
+                yield self._single(OTHERS, group, "the others", values, interval, float(p_fair), plain, told=told)
         if len(effects.first) <= MOST_PAIRS:
             places = place_of_pair(effects.first, effects.second, count)
             listed = zip(effects.first, effects.second, places, effects.intervals("contrasts"), strict=True)
             for a, b, pair, interval in listed:
                 values = (float(effects.fit.values[a]), float(effects.fit.values[b]))
                 told, p_fair = effects.can_differ(a) and effects.can_differ(b), float(self._p_of_pairs[pair])
-                groups = effects.groups[a], effects.groups[b]
-                yield self._single(self._listed, *groups, values, interval, p_fair, told=told)
+                groups, plain = (effects.groups[a], effects.groups[b]), self._plain.between([[a], [b]])
+                yield self._single(self._listed, *groups, values, interval, p_fair, plain, told=told)
         if len(self._columns) == 2 and not effects.cells.name is not None:
             yield from self._beyond()
 
@@ -192,6 +193,7 @@ class GroupRows:
             effects.minimum_detectable(alpha) if varies else None,
             needed if varies or effects.at_floor else None,
             "; ".join(notes),
+            self._plain.between([[place] for place in range(len(effects.groups))]),
         )
         own = self._own(
             OMNIBUS,
@@ -231,12 +233,13 @@ class GroupRows:
         values: tuple[float, float],
         own: Interval,
         p_fair: float,
+        plain: tuple[float, float],
         *,
         told: bool,
     ) -> Judged:
         """One contrast of groups below the omnibus row."""
         ends = (own.estimate.centre, own.low, own.high)
-        row = self._row(values, ends, own.p, "corrected together", p_fair, None, None, "")
+        row = self._row(values, ends, own.p, "corrected together", p_fair, None, None, "", plain)
         fair = p_fair <= self._judging.alpha and self._effects.enough_for_fair
         return Judged(row, self._own(contrast, group, against), fair, told)
 
@@ -259,12 +262,12 @@ class GroupRows:
         values = self._beyond_values(found.effects, place)
         detectable = (reach + quantile(0.8)) * estimates[place].error
         test = "levels exchanged within clusters"
-        row = self._row(values, ends[place], found.omnibus, test, p_fair, detectable, None, note, True)
+        row = self._row(values, ends[place], found.omnibus, test, p_fair, detectable, None, note)
         own = self._own(BEYOND, effects.groups[place], "the sum of both", smallest_margin=self._scale * least)
         yield Judged(row, own, fair, told)
         for place, p in enumerate(found.each):
             values = self._beyond_values(found.effects, place)
-            row = self._row(values, ends[place], float(p), "corrected together", 1.0, None, None, "", True)
+            row = self._row(values, ends[place], float(p), "corrected together", 1.0, None, None, "")
             yield Judged(row, self._own(CROSSED, effects.groups[place], "the sum of both"), False, told)
 
     def _beyond_values(self, beyond: np.ndarray, place: int) -> tuple[float, float]:
@@ -297,14 +300,14 @@ class GroupRows:
         detectable: float | None,
         needed: int | None,
         note: str,
-        beyond: bool = False,
+        plain: tuple[float, float] | None = None,
     ) -> Comparison:
         effects, scale = self._effects, self._scale
         centre, low, high = interval
         share = values if self._unit == "percent" else None
         size = cohens_h(*(min(1.0, max(0.0, each)) for each in share)) if share else None
         return Comparison(
-            measure=measure_of(self._name, self._columns) + (f", {BEYOND}" if beyond else ""),
+            measure=measure_of(self._name, self._columns) + ("" if plain else f", {BEYOND}"),
             unit=self._unit,
             n=len(effects.cells.cluster),
             value_a=inside(scale * values[0], self._unit),
@@ -313,9 +316,9 @@ class GroupRows:
             difference_percent=None,
             ci_low=finite(scale * low),
             ci_high=finite(scale * high),
-            test=self._plain[0],
-            statistic=finite(self._plain[1]),
-            p=self._plain[2],
+            test=self._plain.name if plain else None,
+            statistic=finite(plain[0]) if plain else None,
+            p=plain[1] if plain else None,
             p_holm=p,
             p_bh=p,
             paired_test=test,
@@ -343,8 +346,8 @@ class GroupRows:
         return [f"other group columns are not crossed with {self._columns[0]} within items: the gap may be theirs"]
 
     @cached_property
-    def _plain(self) -> tuple[str, float, float]:
-        return plain_test(self._effects.cells, self._draws, self._whole, rates=self._unit == "percent")
+    def _plain(self) -> PlainTest:
+        return PlainTest(self._effects.cells, self._draws, self._whole, rates=self._unit == "percent")
 
     def _own(self, contrast: str, group: str, against: str, **more: Any) -> dict[str, Any]:
         return {
@@ -355,21 +358,3 @@ class GroupRows:
             "against": against,
             **more,
         }
-
-
-def plain_test(cells: Cells, draws: np.ndarray, whole: OutcomeCells, *, rates: bool) -> tuple[str, float, float]:
-    """The test that takes every trial for independent: chi-square of rates, F of numbers; name, statistic and p."""
-    count = len(cells.groups)
-    sizes = np.bincount(cells.group, draws, count)
-    sums = np.bincount(cells.group, draws * cells.value, count)
-    total, n = sums.sum(), sizes.sum()
-    between = float((np.square(sums) / sizes).sum() - total**2 / n)
-    if rates:
-        rate = total / n
-        statistic = between / (rate * (1 - rate)) if 0 < rate < 1 else 0.0
-        return "chi-square over rows", statistic, float(scipy.special.chdtrc(count - 1, statistic))
-    squares = float((whole.square * whole.draws).sum()) * n / max(1.0, float(whole.draws.sum()))
-    within = squares - float((np.square(sums) / sizes).sum())
-    freedom = max(1.0, n - count)
-    statistic = between / (count - 1) / (within / freedom) if within > 0 else 0.0
-    return "F over rows", statistic, float(scipy.special.fdtrc(count - 1, freedom, max(0.0, statistic)))

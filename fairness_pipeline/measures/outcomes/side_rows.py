@@ -17,6 +17,7 @@ from fairness_pipeline.statistics.effects import cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.groups import most_that_differ
 from fairness_pipeline.statistics.intervals import Estimate, finite, quantile
+from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.signed import signed_means
 from fairness_pipeline.statistics.verdicts import too_few
 
@@ -47,6 +48,9 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
     )
     margin = margin_of(outcome, middle, cells.deviation)
     for place, (of, estimate, p) in enumerate(zip(found.names, found.estimates, found.p, strict=True)):
+        chosen = group == codes.names.index(of) if codes and of else np.ones(len(cells.value), dtype=bool)
+        single = cells.linearised(chosen) - middle
+        plain = paired_t(single, np.zeros(len(single)))
         clusters, differ = found.clusters[place], found.differing[place]
         p_fair = tost(estimate, Bound(margin / scale)).p
         needed = _clusters_for_mean(estimate, clusters, margin / scale)
@@ -73,9 +77,9 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
             difference_percent=None,
             ci_low=finite(scale * low),
             ci_high=finite(scale * high),
-            test=None,
-            statistic=None,
-            p=None,
+            test="t over rows",
+            statistic=plain.statistic,
+            p=plain.p,
             p_holm=p,
             p_bh=p,
             paired_test="signs of clusters flipped",

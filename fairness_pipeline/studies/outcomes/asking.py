@@ -17,8 +17,9 @@ from fairness_pipeline.corpora.outcomes.formats import ASKED, BENCHMARKS
 from fairness_pipeline.corpora.outcomes.specification import Format
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.inputs import File, unhashed
-from fairness_pipeline.foundation.schemas import fields, optional, schema
+from fairness_pipeline.foundation.inputs import File, optional, unhashed
+from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.foundation.schemas import optional as nullable
 from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.models.dialogue import registry as dialogue_models
@@ -32,9 +33,11 @@ from fairness_pipeline.workspace.distinct import each_distinct
 
 BENCHMARK_ANSWERS = schema(
     **fields(ASKED, "id", "field", "text"),
-    answer=optional(pa.string(), "what the model answered; null if it gave no answer, or was not asked in words"),
-    log_likelihood=optional(pa.float64(), "of the text (nats), or its mean over the tokens; null if the model was asked"),
-    tokens=optional(pa.int64(), "how many tokens that is over; null if the model was asked"),
+    answer=nullable(pa.string(), "what the model answered; null if it gave no answer, or was not asked in words"),
+    log_likelihood=nullable(
+        pa.float64(), "of the text (nats), or its mean over the tokens; null if the model was asked"
+    ),
+    tokens=nullable(pa.int64(), "how many tokens that is over; null if the model was asked"),
 )
 """A row for each text of a benchmark that a model answered or scored."""
 Model = LanguageModelSpecification | ModelSpecification
@@ -69,8 +72,8 @@ def model_of(form: Format, document: Mapping[str, Any], path: Path, under: tuple
 
 @dataclass(frozen=True)
 class Asking:
-    """A benchmark, its files, a model with the folder of its weights, the libraries that run it, and the round of
-    questions of one that may change."""
+    """A benchmark, its file (two in `beside`), a model with the folder of its weights, the libraries that run it, and
+    the round of questions of one that may change."""
 
     format: Format
     file: File
@@ -79,6 +82,7 @@ class Asking:
     versions: Mapping[str, str]
     round: str | None
     addresses: Mapping[str, CorpusFile] = unhashed()
+    beside: File | None = optional()
 
     def answers(self, run: Run) -> tuple[pa.Table, dict[str, Any]]:
         """A table of `BENCHMARK_ANSWERS`, and figures: how many answers failed, and which model an endpoint served."""

@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from fairness_pipeline.corpora.downloads import located
-from fairness_pipeline.corpora.outcomes.formats import MODEL, Answers, read_format
+from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, MODEL, Answers, read_format
 from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
 from fairness_pipeline.corpora.outcomes.trials import Trials, read_trials
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.foundation.inputs import File, unhashed
+from fairness_pipeline.foundation.inputs import File, optional, unhashed
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lineage.assets import Assets, Result, of_base, of_baselines
 from fairness_pipeline.lineage.run import Run
@@ -44,6 +44,12 @@ of_verdicts = Assets(
 )
 
 
+def _beside(table: OutcomeTable, file: File | None) -> File | None:
+    """The second file of a benchmark that has one."""
+    benchmark = BENCHMARKS.get(table.format)
+    return File.of(benchmark.beside(file.path)) if file and benchmark and benchmark.beside else None
+
+
 def _asking(part: OutcomesPart, key: Key) -> Asking:
     table, model = part.tables[key["table"]], part.models[key["table"]][key["condition"]]
     file, _, addresses = part.files(key)
@@ -57,6 +63,7 @@ def _asking(part: OutcomesPart, key: Key) -> Asking:
         library_versions(*model.libraries),
         part.query_epoch_of(key["table"]),
         addresses,
+        _beside(table, file),
     )
 
 
@@ -86,6 +93,7 @@ class Source:
     condition: str
     scorers: TextScorers | None
     addresses: Mapping[str, CorpusFile] = unhashed()
+    beside: File | None = optional()
 
     def trials(self, asked: pa.Table | None, run: Run) -> Trials:
         """Its trials, with texts scored.
@@ -112,7 +120,15 @@ def _source(part: OutcomesPart, key: Key) -> Source:
     file, answers, addresses = part.files(key)
     if table.condition == MODEL and (table.answers or table.models):
         table = table.of_condition(key["condition"])
-    return Source(table.without("file", "answers", "models"), file, answers, key["condition"], scorers, addresses)
+    return Source(
+        table.without("file", "answers", "models"),
+        file,
+        answers,
+        key["condition"],
+        scorers,
+        addresses,
+        _beside(table, file),
+    )
 
 
 @of_trials(
@@ -161,7 +177,7 @@ def _judging(part: OutcomesPart, key: Key) -> Judging:
 @of_verdicts(
     inputs=_judging,
     reads={"cells": outcome_cells, "control": of_baselines(outcome_cells)},
-    code_version="1",
+    code_version="2",
     libraries=("numpy", "scipy"),
     schema=OUTCOME_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),

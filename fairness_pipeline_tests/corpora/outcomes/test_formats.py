@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import scipy.stats
 
 import fairness_pipeline as fp
 from fairness_pipeline.corpora.outcomes.formats import read_format, recognised
@@ -165,6 +166,7 @@ def test_bbq_to_the_digit(corpora: Path, category: str, score: float) -> None:
     assert round(whole.value_a, 3) == score and whole.clusters == 25
     # Parrish et al. 2022, page 6, from counts.
     said = own[own.ambiguous.notna()].ambiguous.astype(int)
+    assert whole.p == pytest.approx(scipy.stats.ttest_1samp(said, 0).pvalue)
     accuracy = own.correct_ambiguous.dropna().astype(int).mean()
     assert whole.value_a == pytest.approx((1 - accuracy) * (2 * (said == 1).sum() / (said != 0).sum() - 1))
     sides = own[own.disambiguated.notna()].disambiguated.astype(int)

@@ -61,6 +61,16 @@ def test_what_is_planted_is_found_and_nothing_else() -> None:
     chi = scipy.stats.chi2_contingency(pd.crosstab(table.town, table.approved), correction=False)
     assert whole.loc["approved by town", "statistic"] == pytest.approx(chi.statistic)
     assert whole.loc["approved by town", "p"] == pytest.approx(chi.pvalue)
+    for row in plain[
+        (plain.outcome == "approved") & (plain.attribute == "town") & (plain.contrast == "pair")
+    ].itertuples():
+        two = table[table.town.isin([row.group, row.against])]
+        pair = scipy.stats.chi2_contingency(pd.crosstab(two.town, two.approved), correction=False)
+        assert row.p == pytest.approx(pair.pvalue)
+    for row in named.itertuples():
+        other = scipy.stats.chi2_contingency(pd.crosstab(table.town == row.group, table.approved), correction=False)
+        assert row.p == pytest.approx(other.pvalue)
+    assert plain[plain.contrast == BEYOND].p.isna().all()
     anova = scipy.stats.f_oneway(*(own.words for _, own in table.groupby("town")))
     assert whole.loc["words by town", "p"] == pytest.approx(anova.pvalue)
     assert (whole.p_holm >= whole.p_paired).all()

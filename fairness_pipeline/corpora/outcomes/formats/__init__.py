@@ -28,11 +28,12 @@ Reader = Callable[[Path | None, Mapping[str, Answers]], pa.Table]
 
 class Benchmark(NamedTuple):
     """How a benchmark's file is read, what it asks (a table of `ASKED`), and what a model's answer is: text that it
-    writes, the log-likelihood of a text, or that for each token."""
+    writes, the log-likelihood of a text, or that for each token; and which second file lies beside the first."""
 
     read: Reader
     asked: Callable[[Path], pa.Table]
     answer: Literal["text", "likelihood", "likelihood_per_token"]
+    beside: Callable[[Path], Path] | None = None
 
 
 BENCHMARKS: Mapping[Format, Benchmark] = {
@@ -40,7 +41,7 @@ BENCHMARKS: Mapping[Format, Benchmark] = {
     "crows_pairs": Benchmark(crows_pairs.read, crows_pairs.asked, "likelihood"),
     "discrim_eval": Benchmark(discrim_eval.read, discrim_eval.asked, "text"),
     "stereoset": Benchmark(stereoset.read, stereoset.asked, "likelihood_per_token"),
-    "winobias": Benchmark(winobias.read, winobias.asked, "likelihood"),
+    "winobias": Benchmark(winobias.read, winobias.asked, "likelihood", winobias.counterpart),
     "winogender": Benchmark(winogender.read, winogender.asked, "likelihood"),
 }
 _LOGS: Mapping[Format, Callable[[Path], pa.Table]] = {

@@ -40,10 +40,19 @@ def asked(path: Path) -> pa.Table:
     return _TEXTS.asked(_pairs(path))
 
 
-def _pairs(path: Path) -> Iterator[Row]:
+def counterpart(path: Path) -> Path:
+    """The file whose pronouns defy.
+
+    Raises:
+        FairnessError: the file is not named as that whose pronouns fit.
+    """
     if _PRO not in path.name:
         raise FairnessError(f"{path}: expected the file '{_PRO}_...', with '{_ANTI}_...' beside it")
-    other = path.with_name(path.name.replace(_PRO, _ANTI))
+    return path.with_name(path.name.replace(_PRO, _ANTI))
+
+
+def _pairs(path: Path) -> Iterator[Row]:
+    other = counterpart(path)
     pro, anti = list(_lines(path)), list(_lines(other))
     if len(pro) != len(anti):
         raise FairnessError(f"{other}: expected {len(pro)} sentences, as in {path.name}; found {len(anti)}")

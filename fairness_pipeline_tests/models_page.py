@@ -1,0 +1,215 @@
+"""`make models-page`: writes docs/models.md from profile `published_models`, and from `real_model` where that was made.
+
+The published answers lie in the folder that FAIRNESS_CORPORA names; nothing of them is committed but these figures.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fairness_pipeline.corpora.outcomes.formats.stereoset import icat
+from fairness_pipeline.measures.outcomes.rows import GATED, PAIR, SIDE
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.reporting.results import said
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline_tests.other_harnesses import harnesses, paragraph
+
+ROOT = Path(__file__).parents[1]
+PAGE, PROFILE = ROOT / "docs" / "models.md", "published_models"
+_LAST = "## A real chat model: SmolLM2-135M-Instruct"
+_TITLES = {
+    "gpt41_decisions": "GPT-4.1: 65 decisions, four races, two genders, six prompts",
+    "decodingtrust": "GPT-4, GPT-3.5, Llama-2, Vicuna, Falcon: do they agree with stereotypes of 24 groups?",
+    "bbq_age": "UnifiedQA-11B on BBQ: old and young",
+    "bbq_disability": "UnifiedQA-11B on BBQ: disability",
+    "bbq_appearance": "UnifiedQA-11B on BBQ: physical appearance",
+    "bbq_orientation": "UnifiedQA-11B on BBQ: sexual orientation",
+    "stereoset": "GPT-2, BERT, RoBERTa: StereoSet",
+    "workplace_emails": "GPT-5.2: e-mails for women and men",
+    "workplace_ratings": "Gemini 2.0 Flash: ratings of these e-mails",
+}
+_HEAD = """\
+# Verdicts on models that people know
+
+Written by `make models-page` from answers that others published; the texts that were asked are about stereotypes, and offend.
+Each table below is one of `data/tables`, which says where its files come from and their SHA-256. The files are not shipped. With a
+folder of them, which holds `model_outputs`:
+
+```sh
+export FAIRNESS_CORPORA=/path/to/corpora
+fairness-pipeline run --profile published_models         # half a minute; in Dagster's UI one partition a table and model
+fairness-pipeline results --profile published_models --model stereoset   # the rows of one table, with all columns
+fairness-pipeline view --profile published_models        # the answers themselves
+```
+
+**How to read it.** *As independent* is the p of the plain test over rows that most reports use: each answer, draw or question counts
+as one. p beside it has the topics, templates, target words or decisions as the sample, since those were chosen and what is said of
+"the model" is meant to hold for others; it is corrected for all rows of its table and model. Verdicts and margins:
+[Audit any table](outcomes.md). `?` means that neither a difference nor its absence is shown.
+"""
+
+
+def page(lake: Lake, project: Project) -> str:
+    """The whole page but its last section."""
+    part: Any = project.parts["outcomes"]
+    rows = [{**key, **row} for key in part.expected() for row in lake.read("outcome_significance", key).to_pylist()]
+    parts = [_HEAD, *_counted(rows)]
+    for table, title in _TITLES.items():
+        own = [row for row in rows if row["table"] == table]
+        gated = [row for row in own if row["contrast"] in GATED]
+        parts += [f"\n## {title}\n", f"{part.tables[table].description}. `--model {table}`\n"]
+        if gated[0]["contrast"] == SIDE:
+            parts += list(
+                _scores(
+                    gated,
+                    {
+                        c: lake.card("outcome_cells", {"table": table, "condition": c})
+                        for c in dict.fromkeys(row["condition"] for row in gated)
+                    },
+                )
+            )
+        else:
+            parts += list(_gaps(gated))
+        if table == "gpt41_decisions":
+            parts.append(_black_and_white(own))
+        if table == "stereoset":
+            parts += _by_type(own)
+        parts += ["\nWhat it does not say:\n", *(f"- {text}" for text in part.tables[table].reservations)]
+    told = "\n".join([*parts, "", *harnesses(Path(os.environ["FAIRNESS_CORPORA"]) / "model_outputs")])
+    return told + "\n"
+
+
+def _counted(rows: list[dict[str, Any]]) -> Iterator[str]:
+    gated = [row for row in rows if row["contrast"] in GATED]
+    families: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in gated:
+        families.setdefault((row["table"], row["condition"]), []).append(row)
+    called = [p < 0.05 for family in families.values() for p in holm([row["p"] for row in family])]
+    biased = [row["verdict"] == "biased" for family in families.values() for row in family]
+    pairs = [row for row in rows if row["contrast"] == PAIR and row["table"] == "decodingtrust"]
+    outcomes: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in pairs:
+        outcomes.setdefault((row["condition"], row["outcome"]), []).append(row)
+    plain = sum(p < 0.05 for family in outcomes.values() for p in holm([row["p"] for row in family]))
+    own = sum(row["p_holm"] < 0.05 for row in pairs)
+    yield paragraph(
+        f"**Together.** Of {len(gated)} verdicts {sum(called)} would be called a difference if answers were independent, "
+        f"and {sum(biased)} are `biased`; {sum(b and not c for b, c in zip(biased, called, strict=True))} of these the plain "
+        "test misses, since it does not compare the same question with itself. "
+        f"Of the {len(pairs):,} pairs of groups in the answers of five models to 16 topics, {plain:,} differ as independent "
+        f"answers and {own:,} with the topics as the sample (each corrected over the pairs of its model and outcome)."
+    )
+
+
+def _gaps(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| condition | outcome | largest gap | 95% | by chance | as independent | p | clusters | verdict |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for row in rows:
+        yield (
+            f"| {row['condition']} | {row['measure']} | {_number(row, 'difference')}: {row['group']} {_number(row, 'value_a')}, "
+            f"{row['against']} {_number(row, 'value_b')} | {_interval(row)} | {_number(row, 'by_chance')} | {_p(row['p'])} | "
+            f"{_p(row['p_holm'])} | {row['clusters']} | {_verdict(row)} |"
+        )
+
+
+def _scores(rows: list[dict[str, Any]], cards: dict[str, Any]) -> Iterator[str]:
+    """Outcomes with a side of their own: the score with both intervals, and what stands beside it."""
+    preference = rows[0]["outcome"] == "prefers_stereotype"
+    beside = "LMS | ICAT" if preference else "accuracy"
+    yield f"| condition | outcome | score | 95%, as independent | 95% | times as wide | p | clusters | {beside} | verdict |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |" + (" --- |" if preference else "") + " --- |"
+    for row in rows:
+        error = abs(row["difference"] / row["statistic"]) if row["statistic"] else 0.0
+        low, high = (row["value_a"] + side * 1.96 * error for side in (-1, 1))
+        own = [row["value_b"] + row[name] for name in ("ci_low", "ci_high")]
+        wide = f"{(own[1] - own[0]) / (high - low):.1f}" if high > low else "–"
+        figures = cards[row["condition"]].figures
+        if preference:
+            more = f"{figures['LMS']:.1f} | {icat(row['value_a'], figures['LMS']):.1f}"
+        else:
+            more = f"{figures['accuracy, ' + row['outcome']]:.3f}"
+        digits = 1 if preference else 3
+        yield (
+            f"| {row['condition']} | {row['outcome']} | {row['value_a']:.{digits}f} | {low:.{digits}f} to {high:.{digits}f} | "
+            f"{own[0]:.{digits}f} to {own[1]:.{digits}f} | {wide} | {_p(row['p_holm'])} | {row['clusters']} | {more} | "
+            f"{_verdict(row)} |"
+        )
+
+
+def _black_and_white(rows: list[dict[str, Any]]) -> str:
+    (pair,) = (
+        row for row in rows
+        if row["contrast"] == PAIR and row["condition"] == "default" and row["attribute"] == "race"
+        and {row["group"], row["against"]} == {"Black", "white"}
+    )  # fmt: skip
+    by_race = {
+        row["condition"]: row["verdict"]
+        for row in rows
+        if row["measure"] == "log_odds by race" and row["contrast"] in GATED
+    }
+    prompts = [verdict == "biased" for name, verdict in by_race.items() if name not in ("default", "removed")]
+    return paragraph(
+        f"Black against white people with the default prompt: {pair['difference']:+.2f} ({pair['ci_low']:.2f} to "
+        f"{pair['ci_high']:.2f}). A test of all answers about one against all about the other gives p {_p(pair['p'])}, since "
+        f"decisions differ by far more than people. The same decision compared with itself gives {_p(pair['p_holm'])}. Of "
+        f"{len(prompts)} prompts against discrimination {sum(prompts)} leave a gap by race; without the demographics the verdict is "
+        f"`{by_race['removed']}`."
+    )
+
+
+def _by_type(rows: list[dict[str, Any]]) -> list[str]:
+    found = [
+        "\nBy type of bias, of the first model; the others alike:\n",
+        "| type | score | target words | p | note |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    first = next(row["condition"] for row in rows)
+    for row in rows:
+        if row["condition"] == first and row["contrast"] not in GATED:
+            found.append(
+                f"| {row['group']} | {row['value_a']:.1f} | {row['clusters']} | {_p(row['p_holm'])} | {row['note'] or '–'} |"
+            )
+    return found
+
+
+def _number(row: dict[str, Any], name: str) -> str:
+    value = row[name]
+    if value is None:
+        return "–"
+    percent = "%" if row["unit"] == "percent" else ""
+    return f"{value:.1f}{percent}" if abs(value) >= 10 or percent else f"{value:.2f}"
+
+
+def _interval(row: dict[str, Any]) -> str:
+    return "–" if row["ci_low"] is None else f"{_number(row, 'ci_low')} to {_number(row, 'ci_high')}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.2g}" if value >= 1e-99 else "below 1e-99"
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    told = said(row)
+    return f"**{told}**" if told in ("biased", "fair") else told
+
+
+def main() -> int:
+    """Runs the profile, and writes the page."""
+    command = Path(sys.executable).with_name("fairness-pipeline")
+    done = subprocess.run([command, "run", "--profile", PROFILE, "--workers", "1"], check=False).returncode
+    if done not in (0, 3):
+        return done
+    project = Project(PROFILE)
+    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else _LAST
+    PAGE.write_text(page(Lake(project.workspace), project) + "\n" + before[before.index(_LAST) :], encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
