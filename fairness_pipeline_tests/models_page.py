@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.corpora.outcomes.formats.stereoset import icat
 from fairness_pipeline.measures.outcomes.rows import GATED, PAIR, SIDE
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.results import said
@@ -39,7 +38,7 @@ Written by `make models-page` from answers that others published; the texts that
 Each table below is one of `data/tables`, which says where its files come from and their SHA-256. The files are not shipped. With a
 folder of them, which holds `model_outputs`:
 
-```sh
+```text
 export FAIRNESS_CORPORA=/path/to/corpora
 fairness-pipeline run --profile published_models         # half a minute; in Dagster's UI one partition a table and model
 fairness-pipeline results --profile published_models --model stereoset   # the rows of one table, with all columns
@@ -49,7 +48,7 @@ fairness-pipeline view --profile published_models        # the answers themselve
 **How to read it.** *As independent* is the p of the plain test over rows that most reports use: each answer, draw or question counts
 as one. p beside it has the topics, templates, target words or decisions as the sample, since those were chosen and what is said of
 "the model" is meant to hold for others; it is corrected for all rows of its table and model. Verdicts and margins:
-[Audit any table](outcomes.md). `?` means that neither a difference nor its absence is shown.
+[Audit any table](outcomes.md).
 """
 
 
@@ -61,7 +60,10 @@ def page(lake: Lake, project: Project) -> str:
     for table, title in _TITLES.items():
         own = [row for row in rows if row["table"] == table]
         gated = [row for row in own if row["contrast"] in GATED]
-        parts += [f"\n## {title}\n", f"{part.tables[table].description}. `--model {table}`\n"]
+        parts += [
+            f"\n## {title}\n",
+            f"{part.tables[table].description}. `fairness-pipeline run --profile {PROFILE} --model {table}`\n",
+        ]
         if gated[0]["contrast"] == SIDE:
             parts += list(
                 _scores(
@@ -127,9 +129,9 @@ def _scores(rows: list[dict[str, Any]], cards: dict[str, Any]) -> Iterator[str]:
         low, high = (row["value_a"] + side * 1.96 * error for side in (-1, 1))
         own = [row["value_b"] + row[name] for name in ("ci_low", "ci_high")]
         wide = f"{(own[1] - own[0]) / (high - low):.1f}" if high > low else "–"
-        figures = cards[row["condition"]].figures
+        figures = cards[row["condition"]].figures["beside"]
         if preference:
-            more = f"{figures['LMS']:.1f} | {icat(row['value_a'], figures['LMS']):.1f}"
+            more = f"{figures['LMS']:.1f} | {figures['ICAT']:.1f}"
         else:
             more = f"{figures['accuracy, ' + row['outcome']]:.3f}"
         digits = 1 if preference else 3
@@ -199,17 +201,27 @@ def _verdict(row: dict[str, Any]) -> str:
     return f"**{told}**" if told in ("biased", "fair") else told
 
 
-def main() -> int:
-    """Runs the profile, and writes the page."""
+def present() -> str:
+    """The page as the profile gives it now, but its last section.
+
+    Raises:
+        SystemExit: the run failed, or there are no corpora.
+    """
+    if not os.environ.get("FAIRNESS_CORPORA"):
+        raise SystemExit("FAIRNESS_CORPORA is not set: the folder that holds model_outputs")
     command = Path(sys.executable).with_name("fairness-pipeline")
     done = subprocess.run([command, "run", "--profile", PROFILE, "--workers", "1"], check=False).returncode
-    if done not in (0, 3):
-        return done
+    if done:
+        raise SystemExit(done)
     project = Project(PROFILE)
-    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else _LAST
-    PAGE.write_text(page(Lake(project.workspace), project) + "\n" + before[before.index(_LAST) :], encoding="utf-8")
-    return 0
+    return page(Lake(project.workspace), project) + "\n"
+
+
+def main() -> None:
+    """Writes the page; its last section, of a model that was asked here, stays."""
+    before = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(present() + before[before.index(_LAST) :], encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -42,7 +42,8 @@ def main() -> int:
     with replacing(path) as temporary:
         temporary.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     command = Path(sys.executable).with_name("fairness-pipeline")
-    return subprocess.run([command, "run", "--profile", PROFILE], check=False).returncode
+    # The model computes on both cores: one partition at a time.
+    return subprocess.run([command, "run", "--profile", PROFILE, "--workers", "1"], check=False).returncode
 
 
 def _unpack(folder: Path) -> None:

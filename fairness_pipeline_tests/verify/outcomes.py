@@ -19,6 +19,7 @@ from fairness_pipeline.statistics.rate_ratios import Selected, log_ratio_varianc
 from fairness_pipeline.statistics.relabelling import intersections
 from fairness_pipeline.statistics.signed import signed_means
 from fairness_pipeline_tests.measures.outcomes.planted import exchanged, simulated
+from fairness_pipeline_tests.models_page import PAGE, present
 from fairness_pipeline_tests.verify.shared import Claim, Part
 
 STUDY = "outcomes"
@@ -60,6 +61,7 @@ def parts() -> dict[str, Part]:
         "outcomes-floors": floors,
         "outcomes-coverage": coverage,
         "outcomes-ratios": ratios,
+        "outcomes-models": published,
     }
 
 
@@ -115,6 +117,13 @@ def power() -> dict[str, Any]:
                 counts += effects.omnibus < 0.05, named[0], named[1:].any() and groups > 2
             found[f"{model}, {groups} groups"] = (counts / OF_REAL).tolist()
     return {"tried": True, "found": found}
+
+
+def published() -> dict[str, Any]:
+    """Whether docs/models.md says what the profile gives."""
+    if not _corpora():
+        return {"tried": False}
+    return {"tried": True, "same": PAGE.read_text(encoding="utf-8").startswith(present())}
 
 
 def announced() -> dict[str, Any]:
@@ -338,6 +347,8 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
                     f"found {found:.2f}, named {named:.2f}, others named {wrong:.2f}",
                 )
             )
+    own = outcomes["outcomes-models"]
+    claims.append(("docs/models.md says what profile published_models gives", own.get("same"), "every figure"))
     found = outcomes["outcomes-announced"]["found"]
     least = min(found, key=found.get)
     claims.append(

@@ -90,8 +90,8 @@ class OutcomeTable(Specification):
     unhashed = frozenset({"description", "licence", "citation", "reservations"})
 
     format: Format = "table"
-    """What its file is: a `table`, a benchmark by its authors' file (`bbq`, `crows_pairs`, `stereoset`, `winobias`,
-    `winogender`), or the log of another tool (`inspect`, `lm_eval`, `promptfoo`)."""
+    """What its file is: a `table`, a benchmark by its authors' file (`bbq`, `crows_pairs`, `discrim_eval`,
+    `stereoset`, `winobias`, `winogender`), or the log of another tool (`inspect`, `lm_eval`, `promptfoo`)."""
     file: CorpusFile | None = None
     """A table is CSV, TSV, JSON Lines, Parquet or Arrow (text also packed as .gz or .zst). None for tables by model."""
     answers: dict[str, CorpusFile] = {}

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, MODEL, Answers, read_format
+from fairness_pipeline.corpora.outcomes.formats.stereoset import LMS, icat
 from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
 from fairness_pipeline.corpora.outcomes.trials import Trials, read_trials
 from fairness_pipeline.corpora.specification import CorpusFile
@@ -134,7 +135,7 @@ def _source(part: OutcomesPart, key: Key) -> Source:
 @of_trials(
     inputs=_source,
     reads={"answers": benchmark_answers},
-    code_version="1",
+    code_version="2",
     libraries=("numpy",),
     schema=OUTCOME_CELLS,
     checks=(checks.not_empty,),
@@ -144,12 +145,10 @@ def outcome_cells(source: Source, answers: pa.Table | None, run: Run) -> Result:
     """The mean of each outcome by item, groups and name, draws averaged."""
     trials = source.trials(answers, run)
     table = cell_table(trials, source.condition)
-    figures = {
-        "rows": trials.rows,
-        "trials": len(trials),
-        "cells": table.num_rows,
-        **means_beside(trials, source.condition),
-    }
+    beside = means_beside(trials, source.condition)
+    if source.table.format == "stereoset" and (meaningful := beside.get(LMS)) is not None:
+        beside["ICAT"] = icat(100 * float(table["value"].to_numpy().mean()), meaningful)
+    figures = {"rows": trials.rows, "trials": len(trials), "cells": table.num_rows, "beside": beside}
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 

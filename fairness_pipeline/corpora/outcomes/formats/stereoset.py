@@ -14,6 +14,8 @@ from fairness_pipeline.corpora.outcomes.formats.shared import ASKED, MODEL, Answ
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_json
 
+LMS = "LMS"
+"""The name under which the mean of `meaningful` stands beside the verdicts."""
 _SCORE = "score"
 _LABELS = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "unrelated": "unrelated"}
 
