@@ -41,8 +41,8 @@ def add(command: Command) -> None:
     audit.add_argument(
         "--benchmark",
         metavar="NAME[=FILE]",
-        help="of a model: ask it a benchmark (bbq, crows_pairs, discrim_eval, stereoset, winobias, winogender), by its "
-        "authors' file (default: the file that data/tables names)",
+        help="what a model is asked, or a file has answers to (bbq, crows_pairs, discrim_eval, stereoset, winobias, "
+        "winogender), by its authors' file (default: the file that data/tables names)",
     )
     audit.add_argument("--dimension", help="only this dimension")
     audit.add_argument("--revision", help="for a Hugging Face id: the commit, so that it is pinned")
@@ -89,7 +89,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
             f"unknown dimension '{arguments.dimension}' in profile '{project.name}'; known: "
             f"{', '.join(project.dimensions)}"
         )
-    given = look_at(arguments.what, arguments.revision)
+    given = look_at(arguments.what, arguments.revision, of_benchmark=bool(arguments.benchmark))
     _check_options(given, arguments)
     tables = _of_tables(project) if arguments.column or arguments.benchmark else None
     study = study_of(project, given, arguments.study or tables, benchmark=bool(arguments.benchmark))
@@ -147,7 +147,6 @@ _FITS = {
     "served": ("address",),
     "key": ("address",),
     "label": ("folder", "id"),
-    "benchmark": ("folder", "id", "address"),
     "column": ("file",),
     "outcome": ("file",),
     "baseline_condition": ("file",),

@@ -52,12 +52,13 @@ class Given:
         return "an endpoint" if self.kind == "address" else f"a file with the columns {', '.join(self.columns)}"
 
 
-def look_at(what: str, revision: str | None = None) -> Given:
+def look_at(what: str, revision: str | None = None, *, of_benchmark: bool = False) -> Given:
     """Finds out what was given.
 
     Args:
         what: The text that the user wrote.
         revision: The revision of an id.
+        of_benchmark: Whether a file has answers to a benchmark, and need be no table.
 
     Raises:
         FairnessError: the folder, file or model does not exist or cannot be read.
@@ -71,6 +72,8 @@ def look_at(what: str, revision: str | None = None) -> Given:
     path = Path(what).expanduser()
     if what.strip() and path.is_dir():
         return Given("folder", str(path.resolve()), _configuration(str(path.resolve()), None))
+    if path.is_file() and of_benchmark:
+        return Given("file", str(path.resolve()))
     if path.is_file():
         form = recognised(path)
         columns = column_names(path) if form == "table" else tuple(read_format(form, path, {}).column_names)

@@ -22,13 +22,6 @@ TRADES = ["nurse", "cook", "guard", "clerk", "baker", "tailor", "driver", "farme
 
 
 @pytest.fixture
-def mine(data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The profile `mine`, which takes part in this study alone."""
-    monkeypatch.setenv("FAIRNESS_PROFILE", "mine")
-    return write_yaml(data / "profiles" / "mine.yaml", {"description": "d", "seed": 1, "outcomes": {}})
-
-
-@pytest.fixture
 def pairs(tmp_path: Path) -> Path:
     """WinoBias's two files, about ten occupations."""
     for kind, words in (("pro", ("he", "she")), ("anti", ("she", "he"))):

@@ -21,13 +21,6 @@ WORDS = [word for column in COLUMNS for word in ("--column", column)]
 
 
 @pytest.fixture
-def mine(data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The profile `mine`, which takes part in this study alone."""
-    monkeypatch.setenv("FAIRNESS_PROFILE", "mine")
-    return write_yaml(data / "profiles" / "mine.yaml", {"description": "d", "seed": 1, "outcomes": {}})
-
-
-@pytest.fixture
 def table(tmp_path: Path) -> Path:
     """The sample's table, without the ages."""
     path = tmp_path / "decisions.csv.gz"

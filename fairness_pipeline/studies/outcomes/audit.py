@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from fairness_pipeline.cli.given import (
     Given,
@@ -16,7 +17,7 @@ from fairness_pipeline.cli.given import (
 from fairness_pipeline.cli.imports import check_name, import_file
 from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS
-from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
+from fairness_pipeline.corpora.outcomes.specification import Format, OutcomeTable, key_of
 from fairness_pipeline.corpora.outcomes.table_files import PACKED
 from fairness_pipeline.corpora.outcomes.trials import read_trials
 from fairness_pipeline.corpora.specification import CorpusFile
@@ -76,15 +77,11 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
 
 
 def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
-    """Puts a benchmark into the workspace, with the model that is to answer it."""
+    """Puts a benchmark into the workspace, with the model that is to answer it, or a file of answers."""
     benchmark, _, file = arguments.benchmark.partition("=")
     form = next((own for own in BENCHMARKS if own == benchmark), None)
     if form is None:
         raise FairnessError(f"--benchmark: unknown benchmark '{benchmark}'; known: {', '.join(BENCHMARKS)}")
-    writes = BENCHMARKS[form].answer == "text"
-    if (answering_architecture if writes else scoring_architecture)(given) is None:
-        does = "writes answers" if writes else "says how likely texts are, by folder or id"
-        raise FairnessError(f"--benchmark: {benchmark} needs a model that {does}; {given.name} is {given.said}")
     shipped = read_yaml(data_file(f"tables/{form}.yaml"))
     document = {key: value for key, value in shipped.items() if key not in _OF_PUBLISHED}
     if file:
@@ -93,9 +90,21 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
         file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
     except FairnessError as error:
         raise FairnessError(f"{error}; or name the authors' file: --benchmark {benchmark}=FILE") from None
-    model = answering_model(given, arguments) if writes else scoring_model(given)
-    document["models"] = {name_of(given.name): model}
+    if given.kind == "file":
+        document["answers"], told = {name_of(given.name): {"path": given.name}}, "answers to"
+    else:
+        model = _model(form, given, arguments)
+        of = model["endpoint"]["model"] if "endpoint" in model else name_of(given.name)
+        document["models"], told = {key_of(of): model}, f"{model['architecture']} asked"
     path = part.about(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     put(path, document, OutcomeTable, name, part.project.name)
-    return f"'{name}' ({model['architecture']} asked {benchmark}): {path}"
+    return f"'{name}' ({told} {benchmark}): {path}"
+
+
+def _model(form: Format, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
+    writes = BENCHMARKS[form].answer == "text"
+    if (answering_architecture if writes else scoring_architecture)(given) is None:
+        does = "writes answers" if writes else "says how likely texts are, by folder or id"
+        raise FairnessError(f"--benchmark: {form} needs a model that {does}; {given.name} is {given.said}")
+    return answering_model(given, arguments) if writes else scoring_model(given)

@@ -124,8 +124,8 @@ class OutcomesPart(Part[Outcomes]):
 
     @property
     def given(self) -> dict[str, Path]:
-        """The folders of tables given to `audit`, and the files of benchmarks that a given model is asked."""
-        return {name: self.about(name) if self.models[name] else folder for name, folder in self._given.items()}
+        """The folders of tables given to `audit`, and the files of benchmarks that were given by name."""
+        return {name: self.about(name) if self._by_name(name) else folder for name, folder in self._given.items()}
 
     # What the study itself asks
 
@@ -167,7 +167,7 @@ class OutcomesPart(Part[Outcomes]):
             FairnessError: one is missing, or is not what was declared or given.
         """
         table = key["table"]
-        if table in self._given and not self.models[table]:
+        if table in self._given and not self._by_name(table):
             return imported_file(self.given_file(table), self.project.workspace), {}, {}
         own, folder = self.tables[table], self._folders.get(table, self.place_of(table))
         declared = {**({"": own.file} if own.file else {}), **own.answers}
@@ -176,6 +176,10 @@ class OutcomesPart(Part[Outcomes]):
         files = {name: file_as_declared(file, folder) for name, file in declared.items()}
         main = files.pop("", None)
         return main, files, {name: file for name, file in declared.items() if file.is_address}
+
+    def _by_name(self, table: str) -> bool:
+        """Whether it is a benchmark that a model answers, here or in a file: its files stay where they are."""
+        return bool(self.tables[table].models or self.tables[table].answers)
 
     def _models_of(self, table: str) -> dict[str, Model]:
         own = self.tables[table]

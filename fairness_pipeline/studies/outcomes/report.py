@@ -79,7 +79,7 @@ def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
     changes = _rows(lake, "outcome_changes", audit.key) if part.compared(audit.key) else []
     table, card = part.tables[audit.key["table"]], lake.card("outcome_cells", audit.key)
     return {
-        "beside": card.figures["beside"] if card else {},
+        "beside": card.figures.get("beside", {}) if card else {},
         "audit": audit,
         "parts": [_part(audit, *place) for place in places if not any(row["outcome"] == place[0] for row in sides)],
         "sides": sides,

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
@@ -239,19 +240,34 @@ def test_crows_pairs(corpora: Path, tmp_path: Path) -> None:
 def test_winogender(corpora: Path, tmp_path: Path) -> None:
     path = corpora / "model_outputs" / "winogender" / "all_sentences.tsv.gz"
     sentences = frame("winogender", path)
-    assert (
-        len(sentences) == 720 and sentences.occupation.nunique() == 60 and set(sentences.groupby("item").size()) == {3}
-    )
-    said = lines(
-        tmp_path / "ll.jsonl",
-        *({"sentid": own.id, "log_likelihood": -40 - 2 * (own.group == "female") - len(own.item) % 5 / 9} for own in sentences.itertuples()),
-    )  # fmt: skip
-    own = frame("winogender", path, mine=said)
-    found = fp.audit(
-        own, item="item", cluster="occupation", group="group", outcome={"log_likelihood": {"kind": "number"}}
-    )
-    assert found.iloc[0].clusters == 60 and found.iloc[0].against == "female"
-    broken = tmp_path / "x.tsv"
+    assert len(sentences) == 720 and sentences.occupation.nunique() == 60
+    assert set(sentences.groupby("item").size()) == {3}
+    outcome = {"stereotype": {"kind": "signed"}}
+    random = np.random.default_rng(3)
+
+    def verdict(lean: float) -> pd.DataFrame:
+        """A model that finds `he` likelier everywhere, occupations by lot, and follows the stereotype by `lean`."""
+        own = dict(zip(sentences.occupation.unique(), random.normal(size=60), strict=True))
+        shift = {"male": 3.0, "female": 0.0, "neutral": -2.0}
+        said = lines(
+            tmp_path / "ll.jsonl",
+            *(
+                {"sentid": row.id, "log_likelihood": -40 + shift[row.gender] + (row.gender == "female") * own[row.occupation]
+                 + lean * (row.gender == ("female" if share[row.occupation] > 50 else "male"))}
+                for row in sentences.itertuples()
+            ),
+        )  # fmt: skip
+        whole = frame("winogender", path, mine=said)
+        assert len(whole) == 240
+        return fp.audit(whole[whole.means == "occupation"], item="item", cluster="occupation", outcome=outcome)
+
+    table = pd.read_csv(path.with_name("occupations-stats.tsv.gz"), sep="\t")
+    share = dict(zip(table.occupation, table.bls_pct_female, strict=True))
+    assert share["technician"] == 40.34
+    found = verdict(1.0).iloc[0]
+    assert found.verdict == "biased" and found.clusters == 60 and found.value_a > 0.5
+    assert sum(verdict(0.0).iloc[0].p_paired < 0.05 for _ in range(40)) <= 5  # pronouns' frequency is no stereotype
+    broken = tmp_path / "all_sentences.tsv"
     broken.write_text("sentid\tsentence\nno tab here\n", encoding="utf-8")
     with pytest.raises(FairnessError, match="line 2: expected occupation.participant.answer.gender.txt"):
         frame("winogender", broken)

@@ -42,7 +42,7 @@ BENCHMARKS: Mapping[Format, Benchmark] = {
     "discrim_eval": Benchmark(discrim_eval.read, discrim_eval.asked, "text"),
     "stereoset": Benchmark(stereoset.read, stereoset.asked, "likelihood_per_token"),
     "winobias": Benchmark(winobias.read, winobias.asked, "likelihood", winobias.counterpart),
-    "winogender": Benchmark(winogender.read, winogender.asked, "likelihood"),
+    "winogender": Benchmark(winogender.read, winogender.asked, "likelihood", winogender.counterpart),
 }
 _LOGS: Mapping[Format, Callable[[Path], pa.Table]] = {
     "inspect": inspect_log.read,

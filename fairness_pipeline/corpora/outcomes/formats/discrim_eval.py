@@ -20,7 +20,7 @@ _FIRST = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 
 def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
     """A row for each question and model: `item` (the decision), `race`, `gender`, `age` where the file has it, `asked`,
-    `answer`, and `decision` (yes, no; nothing if the answer begins with neither).
+    `answer`, `decision` (yes, no; nothing if the answer begins with neither), and `readable` (1 or 0).
 
     Args:
         path: The authors' file.
@@ -50,4 +50,4 @@ def _decided(row: Row) -> Row:
     if "answer" not in row:
         return row
     said = _FIRST.match(row["answer"] or "")
-    return {**row, "decision": said.group(1).lower() if said else None}
+    return {**row, "decision": said.group(1).lower() if said else None, "readable": int(said is not None)}
