@@ -82,6 +82,7 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
     form = next((own for own in BENCHMARKS if own == benchmark), None)
     if form is None:
         raise FairnessError(f"--benchmark: unknown benchmark '{benchmark}'; known: {', '.join(BENCHMARKS)}")
+    model = _model(form, given, arguments) if given.kind != "file" else None
     shipped = read_yaml(data_file(f"tables/{form}.yaml"))
     document = {key: value for key, value in shipped.items() if key not in _OF_PUBLISHED}
     if file:
@@ -90,10 +91,9 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
         file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
     except FairnessError as error:
         raise FairnessError(f"{error}; or name the authors' file: --benchmark {benchmark}=FILE") from None
-    if given.kind == "file":
+    if model is None:
         document["answers"], told = {name_of(given.name): {"path": given.name}}, "answers to"
     else:
-        model = _model(form, given, arguments)
         of = model["endpoint"]["model"] if "endpoint" in model else name_of(given.name)
         document["models"], told = {key_of(of): model}, f"{model['architecture']} asked"
     path = part.about(name)
