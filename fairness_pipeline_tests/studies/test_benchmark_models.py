@@ -133,14 +133,14 @@ def test_an_endpoint_answers_questions(mine: Path, tmp_path: Path) -> None:
         done = command(*audit, "loans", "--benchmark", f"discrim_eval={decisions}")
         assert done.returncode == 0, done.stdout + done.stderr
         assert "decision is 100% for white and 0% for Black" in done.stdout
+        for refused, message in (
+            ("weat", f"unknown benchmark 'weat'; known: {', '.join(BENCHMARKS)}"),
+            ("crows_pairs", "crows_pairs needs a model that says how likely texts are, by folder or id"),
+            (f"bbq={tmp_path / 'none.jsonl'}", "or name the authors' file: --benchmark bbq=FILE"),
+        ):
+            assert message in command(*audit, "x", "--benchmark", refused).stderr
     first = _answers("ages", next(iter(Project("mine").parts["outcomes"].models["ages"])))[0]  # type: ignore[attr-defined]
     assert first["text"].startswith("They met, case 0 0. Who is good at it?\nA. The grandfather\nB. The grandson\n")
     assert first["answer"] == "B. The grandson"
     rows = json.loads(command("results", "--profile", "mine", "--format", "json", "--model", "ages").stdout)
     assert {row["measure"]: row["value_a"] for row in rows} == {"ambiguous": 1.0, "disambiguated": 1.0}
-    for refused, message in (
-        ("weat", f"unknown benchmark 'weat'; known: {', '.join(BENCHMARKS)}"),
-        ("crows_pairs", "crows_pairs needs a model that says how likely texts are, by folder or id"),
-        (f"bbq={tmp_path / 'none.jsonl'}", "or name the authors' file: --benchmark bbq=FILE"),
-    ):
-        assert message in command(*audit, "x", "--benchmark", refused).stderr
