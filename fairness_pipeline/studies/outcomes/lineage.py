@@ -47,8 +47,8 @@ of_verdicts = Assets(
 
 def _beside(table: OutcomeTable, file: File | None) -> File | None:
     """The second file of a benchmark that has one."""
-    benchmark = BENCHMARKS.get(table.format)
-    return File.of(benchmark.beside(file.path)) if file and benchmark and benchmark.beside else None
+    beside = BENCHMARKS[table.format].beside(file.path) if file and table.format in BENCHMARKS else None
+    return File.of(beside) if beside else None
 
 
 def _asking(part: OutcomesPart, key: Key) -> Asking:

@@ -155,6 +155,46 @@ def test_bbq_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("category", "stereotyped", "first", "second", "sides"),
+    [
+        ("Gender_identity", ["F"], ["Mary", "F"], ["John", "M"], (1, -1)),
+        ("Gender_identity", ["F"], ["the woman", "woman"], ["the man", "man"], (1, -1)),
+        ("Gender_identity", ["transgender women", "trans"], ["trans woman", "trans_F"], ["cis woman", "nonTrans_F"], (1, -1)),
+        ("Race_ethnicity", ["Black", "African American"], ["Tyrone Lewis", "M-Black"], ["Jake Baker", "M-White"], (1, -1)),
+        ("Race_ethnicity", ["African American"], ["African", "African"], ["African American", "African American"], (-1, 1)),
+        ("SES", ["low SES"], ["the maid", "lowSES"], ["the judge", "highSES"], (1, -1)),
+        ("Nationality", ["Eritrean", "Kenyan"], ["Kenyan", "Africa"], ["French", "Europe"], (1, -1)),
+        ("Race_x_SES", ["Asian"], ["Li", "lowSES-F-Asian"], ["Ann", "lowSES-F-White"], (1, -1)),
+        ("Race_x_gender", ["Asian"], ["Li", "F-Asian"], ["Wei", "M-Asian"], (None, None)),
+    ],
+)  # fmt: skip
+def test_bbq_knows_the_stereotyped_groups_of_all_categories(
+    tmp_path: Path, category: str, stereotyped: list[str], first: list[str], second: list[str], sides: Any
+) -> None:
+    """By the authors' labels (BBQ_results_metadata.R); their table of targets goes before, where it lies beside."""
+    info = {"ans0": first, "ans1": second, "ans2": ["Unknown", "unknown"]}
+    asked = [
+        {**_question(number, polarity, "ambig", 2), "category": category, "answer_info": info,
+         "additional_metadata": {"stereotyped_groups": stereotyped}}
+        for number, polarity in enumerate(("neg", "neg", "nonneg", "nonneg"))
+    ]  # fmt: skip
+    path = lines(tmp_path / f"{category}.jsonl", *asked)
+    said = lines(tmp_path / "said.jsonl", *({"example_id": i, "answer": i % 2} for i in range(4)))
+    found = frame("bbq", path, mine=said)
+    expected = [*sides, *(side and -side for side in sides)]
+    told = found.ambiguous.tolist() if "ambiguous" in found else [None] * 4
+    assert [int(own) if isinstance(own, str) else None for own in told] == expected
+    table = tmp_path / "additional_metadata.csv"
+    rows = [f"{category},1,{i},{target}" for i, target in enumerate(("1", "1", "0", "NA"))]
+    table.write_text("\n".join(["category,question_index,example_id,target_loc", *rows]) + "\n", encoding="utf-8")
+    assert frame("bbq", path, mine=said).ambiguous.tolist()[:3] == ["-1", "1", "1"]
+    assert frame("bbq", path, mine=said).ambiguous.isna().tolist()[3]
+    table.write_text("category,question_index,example_id,target_loc\nAge,1,0,3\n", encoding="utf-8")
+    with pytest.raises(FairnessError, match="additional_metadata.csv, line 2: target_loc: expected 0, 1, 2 or NA"):
+        frame("bbq", path, mine=said)
+
+
+@pytest.mark.parametrize(
     ("category", "score"), [("Age", 0.298), ("Disability_status", 0.212), ("Physical_appearance", 0.406), ("Sexual_orientation", 0.058)]
 )  # fmt: skip
 def test_bbq_to_the_digit(corpora: Path, category: str, score: float) -> None:

@@ -33,11 +33,11 @@ class Benchmark(NamedTuple):
     read: Reader
     asked: Callable[[Path], pa.Table]
     answer: Literal["text", "likelihood", "likelihood_per_token"]
-    beside: Callable[[Path], Path] | None = None
+    beside: Callable[[Path], Path | None] = lambda path: None
 
 
 BENCHMARKS: Mapping[Format, Benchmark] = {
-    "bbq": Benchmark(bbq.read, bbq.asked, "text"),
+    "bbq": Benchmark(bbq.read, bbq.asked, "text", bbq.metadata),
     "crows_pairs": Benchmark(crows_pairs.read, crows_pairs.asked, "likelihood"),
     "discrim_eval": Benchmark(discrim_eval.read, discrim_eval.asked, "text"),
     "stereoset": Benchmark(stereoset.read, stereoset.asked, "likelihood_per_token"),
