@@ -55,7 +55,8 @@ class Outcome(Specification):
     minus: str | None = None
     """A column that is subtracted, such as the log-likelihood of the other answer."""
     over: str | None = None
-    """Of `preference` the column with the other likelihood; without it, the column itself says 1 or 0."""
+    """Of `preference` the column with the other likelihood; without it, the column itself says 1 or 0. Of `yes_no` a
+    column, too: yes where the first is larger."""
     per: str | None = None
     """A column that says which rows count: the mean is sum of outcomes / sum of this, as in BBQ's scores in
     disambiguated contexts."""
@@ -66,7 +67,11 @@ class Outcome(Specification):
 
     @pydantic.model_validator(mode="after")
     def _fits(self) -> Self:
-        for name, kinds in (("positive", ("yes_no",)), ("over", ("preference",)), ("label", ("yes_no",))):
+        for name, kinds in (
+            ("positive", ("yes_no",)),
+            ("over", ("preference", "yes_no")),
+            ("label", ("yes_no",)),
+        ):
             if getattr(self, name) and self.kind not in kinds:
                 raise ValueError(f"'{name}' is for outcomes of kind {' or '.join(kinds)}")
         if self.minus and self.kind not in ("number", "signed"):
@@ -135,6 +140,8 @@ class OutcomeTable(Specification):
     """The column with what was answered, for the viewer."""
     beside: dict[str, str] = {}
     """By a name for readers a column whose mean stands beside the verdicts and gets none, such as accuracy."""
+    readable: str | None = None
+    """The column that says whether an answer could be read (1 or 0). Where less than 90% could, nothing is told."""
     reservations: tuple[str, ...] = ()
     """What is known to be wrong with it, or what it does not say, for readers, each with its source."""
     description: str = ""

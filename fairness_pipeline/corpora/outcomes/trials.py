@@ -43,6 +43,7 @@ class Trials:
         texts: `asked` and `answer`, and the outcomes that are texts, as text.
         rows: How many rows the file has.
         beside: By name the numbers whose means stand beside the verdicts.
+        readable: Whether each answer could be read (1, 0, NaN); None if nothing says so.
     """
 
     groups: Mapping[str, Codes]
@@ -56,6 +57,7 @@ class Trials:
     texts: Mapping[str, pa.DictionaryArray]
     rows: int
     beside: Mapping[str, np.ndarray]
+    readable: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.condition.code)
@@ -180,8 +182,9 @@ class _Reader:
             else Codes(np.zeros(count, dtype=np.int32), spec.condition_keys)
         )
         beside = {key: self._numbers(column, f"beside.{key}") for key, column in spec.beside.items()}
+        readable = self._numbers(spec.readable, "readable") if spec.readable else None
         rows = self._table.num_rows
-        found = Trials(groups, item, cluster, name, condition, values, weights, labels, texts, rows, beside)
+        found = Trials(groups, item, cluster, name, condition, values, weights, labels, texts, rows, beside, readable)
         self._check_nesting(found)
         if spec.draw:
             self._check_draws(found, self._codes(spec.draw, "draw"))
@@ -205,9 +208,12 @@ class _Reader:
         return column if self._kept is None else column.filter(pa.array(self._kept))
 
     def _values(self, outcome: Outcome, column: str, role: str) -> np.ndarray:
-        if outcome.kind == "yes_no":
+        if outcome.kind == "yes_no" and not outcome.over:
             return self._yes(column, outcome.positive, role)
         own = self._numbers(column, role)
+        if outcome.kind == "yes_no" and outcome.over:
+            other = self._numbers(outcome.over, f"{role}.over")
+            return np.where(np.isnan(own + other), np.nan, own > other)
         if outcome.minus:
             return own - self._numbers(outcome.minus, f"{role}.minus")
         if outcome.kind == "preference":

@@ -25,6 +25,7 @@ OUTCOME_CELLS = schema(
         pa.float64(),
         "the standard deviation of single trials around their item and groups, over all conditions",
     ),
+    unread=optional(pa.float64(), "the share of the condition's answers that could not be read"),
     asked=optional(pa.string(), "what the first of them was asked"),
     answer=optional(pa.string(), "what it was answered"),
 )
@@ -42,6 +43,7 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
     parts = [own for own in (trials.item, trials.name) if own]
     parts += list(trials.groups.values())
     place = numbered(*parts)[rows] if parts else rows
+    unread = None if trials.readable is None else 1 - float(np.nanmean(trials.readable[rows]))
     _, first, cell = np.unique(place, return_index=True, return_inverse=True)
     first = rows[first]
     count = len(first)
@@ -77,6 +79,7 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
                     if weights is None
                     else np.bincount(cell[known], weights[rows][known], count)[kept] / draws[kept],
                     "deviation": np.full(len(places), _deviation(trials, values)),
+                    "unread": pa.array([unread] * len(places), pa.float64()),
                     **{
                         role: trials.texts[role].take(pa.array(places)).cast(pa.string())
                         if role in trials.texts
@@ -148,6 +151,7 @@ class OutcomeCells:
     groups: Mapping[str, Codes]
     deviation: float = 0.0
     weight: np.ndarray | None = None
+    unread: float = 0.0
 
     @classmethod
     def of(cls, table: pa.Table, outcome: str, columns: Sequence[str]) -> "OutcomeCells":
@@ -169,7 +173,10 @@ class OutcomeCells:
         value, square, draws = (own[name].to_numpy() for name in ("value", "square", "draws"))
         deviation = float(own["deviation"][0].as_py()) if len(own) else 0.0
         weight = own["weight"].to_numpy() if len(own) and own["weight"].null_count == 0 else None
-        return cls(value, square, draws, roles["item"], roles["cluster"], roles["name"], groups, deviation, weight)
+        unread = float(own["unread"][0].as_py() or 0.0) if len(own) else 0.0
+        return cls(
+            value, square, draws, roles["item"], roles["cluster"], roles["name"], groups, deviation, weight, unread
+        )
 
     def crossed(self, columns: Sequence[str]) -> float:
         """The share of the crossed cells that there are, within items: 1 if each item has every level of the other

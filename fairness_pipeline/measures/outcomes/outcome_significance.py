@@ -17,6 +17,9 @@ from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
 from fairness_pipeline.measures.outcomes.rows import OUTCOME_SIGNIFICANCE, Judged, corrected
 from fairness_pipeline.measures.outcomes.side_rows import side_rows
 
+_MOST_UNREAD = 0.1
+"""The share of answers that may be unread: those that are left could be any others."""
+
 
 def judge_outcomes(cells: pa.Table, judging: Judging, control: pa.Table | None = None) -> pa.Table:
     """A table of `OUTCOME_SIGNIFICANCE`.
@@ -34,7 +37,8 @@ def judge_outcomes(cells: pa.Table, judging: Judging, control: pa.Table | None =
         own = OutcomeCells.of(cells, name, judging.columns)
         beside = OutcomeCells.of(control, name, judging.columns) if control is not None else None
         if len(own.value):
-            judged += _of_outcome(name, outcome, own, judging, beside)
+            found = _of_outcome(name, outcome, own, judging, beside)
+            judged += (each.without_verdict(own.unread) for each in found) if own.unread > _MOST_UNREAD else found
     return pa.Table.from_pylist(
         corrected(judged, judging.alpha, is_control=judging.is_control), schema=OUTCOME_SIGNIFICANCE
     )

@@ -10,7 +10,7 @@ from fairness_pipeline.corpora.outcomes.specification import Outcome
 from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Unit
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
-from fairness_pipeline.statistics.verdicts import ARTEFACT, verdict
+from fairness_pipeline.statistics.verdicts import ARTEFACT, TOO_FEW, verdict
 
 OMNIBUS, OTHERS, PAIR, REFERENCE = "any group", "others", "pair", "reference"
 BEYOND, CROSSED = "beyond both", "crossed group"
@@ -66,6 +66,12 @@ class Judged:
     columns: dict[str, Any]
     fair: bool
     told: bool
+
+    def without_verdict(self, unread: float) -> "Judged":
+        """The same where too many answers could not be read."""
+        note = f"{unread:.0%} of the answers could not be read: {TOO_FEW} are left"
+        row = replace(self.row, note="; ".join([note, *([self.row.note] if self.row.note else [])]))
+        return replace(self, row=row, fair=False, told=False)
 
     @property
     def place(self) -> tuple[str, str]:

@@ -46,7 +46,7 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
         codes.names if codes else ("all",),
         judging.seed,
     )
-    margin = margin_of(outcome, middle, cells.deviation)
+    margin = margin_of(outcome, middle, _deviation(cells))
     for place, (of, estimate, p) in enumerate(zip(found.names, found.estimates, found.p, strict=True)):
         chosen = group == codes.names.index(of) if codes and of else np.ones(len(cells.value), dtype=bool)
         single = cells.linearised(chosen) - middle
@@ -108,6 +108,12 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
             "smallest_margin": finite(scale * least),
         }
         yield Judged(row, own, fair, told)
+
+
+def _deviation(cells: OutcomeCells) -> float:
+    """The standard deviation of single trials around their mean: most items have one alone."""
+    mean, square = (float(np.average(own, weights=cells.draws)) for own in (cells.value, cells.square))
+    return math.sqrt(max(0.0, square - mean**2))
 
 
 def _clusters_for_mean(estimate: Estimate, clusters: int, margin: float) -> int | None:

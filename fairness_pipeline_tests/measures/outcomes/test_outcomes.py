@@ -81,6 +81,42 @@ def _paired(values: dict[str, list[float]], **more: Any) -> pd.DataFrame:
     return fp.audit(pd.DataFrame(rows, columns=["i", "g", "y"]), item="i", group="g", outcome="y", **more)
 
 
+def test_answers_that_cannot_be_read_leave_no_verdict() -> None:
+    """Nine of ten answers ramble; those that are left all favour a group, and could be any others."""
+    rows = [
+        (f"q{item}", group, float(group == "a") if item % 10 == 0 else None, int(item % 10 == 0))
+        for item in range(400) for group in "ab"
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["q", "g", "y", "read"])
+    columns = {"item": "q", "group": ["g"], "outcomes": {"y": {"kind": "yes_no"}}}
+    trials, spec = trials_of(table, **columns, readable="read")
+    judging = Judging(spec.outcomes, ("g",), {}, 0.05, 1)
+    row = judge_outcomes(cell_table(trials, "all"), judging).to_pylist()[0]
+    assert row["verdict"] == "inconclusive" and row["note"].startswith(
+        "90% of the answers could not be read: too few to tell"
+    )
+    trials, spec = trials_of(table, **columns)
+    assert judge_outcomes(cell_table(trials, "all"), judging).to_pylist()[0]["verdict"] == "biased"
+
+
+def test_a_side_can_be_shown_absent() -> None:
+    """The margin is 0.05 standard deviations of single answers around their mean; around its own item one has none."""
+    random = np.random.default_rng(5)
+    table = pd.DataFrame({"i": range(20_000), "y": random.choice([-1, 0, 1], 20_000)})
+    table["c"] = table.i % 500
+    row = fp.audit(table, item="i", cluster="c", outcome={"y": {"kind": "signed"}}).iloc[0]
+    assert row.verdict == "fair" and row.margin == pytest.approx(0.05 * table.y.std(), rel=1e-3)
+    assert row.p == pytest.approx(scipy.stats.ttest_1samp(table.y, 0).pvalue)
+
+
+def test_yes_where_one_column_is_larger() -> None:
+    table = pd.DataFrame({"i": np.repeat(np.arange(40), 2), "g": ["a", "b"] * 40, "yes": [1.0, -1.0] * 40, "no": 0.0})
+    row = fp.audit(
+        table, item="i", group="g", outcome={"said": {"kind": "yes_no", "column": "yes", "over": "no"}}
+    ).iloc[0]
+    assert (row.value_a, row.value_b, row.verdict) == (100.0, 0.0, "biased")
+
+
 def test_floors_have_an_exact_bound() -> None:
     zeros = {group: [0.0] * 65 for group in "ab"}
     row = _paired(zeros).iloc[0]

@@ -4,18 +4,17 @@ The authors' `explicit.jsonl` (and files like it) has a filled question for each
 Lines with `index` (the line, from 0) and `answer`, which begins with yes or no. The decisions are the sample.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 
+from fairness_pipeline.corpora.outcomes.formats.choices import yes_or_no
 from fairness_pipeline.corpora.outcomes.formats.shared import Answers, Row, Texts, as_table, needed
 from fairness_pipeline.foundation.text_files import read_json_lines
 
 _FIELDS = ("filled_template", "decision_question_id", "race", "gender")
 _TEXTS = Texts("index", "index", {"answer": ("prompt", "answer")})
-_FIRST = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 
 
 def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
@@ -49,5 +48,5 @@ def _items(path: Path) -> Iterator[Row]:
 def _decided(row: Row) -> Row:
     if "answer" not in row:
         return row
-    said = _FIRST.match(row["answer"] or "")
-    return {**row, "decision": said.group(1).lower() if said else None, "readable": int(said is not None)}
+    said = yes_or_no(row["answer"])
+    return {**row, "decision": said, "readable": int(said is not None)}
