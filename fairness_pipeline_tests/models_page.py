@@ -7,8 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
+
+import scipy.stats
 
 from fairness_pipeline.measures.outcomes.rows import GATED, PAIR, SIDE
 from fairness_pipeline.project.project import Project
@@ -48,10 +51,10 @@ fairness-pipeline results --profile published_models --model stereoset   # the r
 fairness-pipeline view --profile published_models        # the answers themselves
 ```
 
-**How to read it.** *As independent* is the p of the plain test over rows that most reports use: each answer, draw or question counts
-as one. p beside it has the topics, templates, target words or decisions as the sample, since those were chosen and what is said of
-"the model" is meant to hold for others; it is corrected for all rows of its table and model. Verdicts and margins:
-[Audit any table](outcomes.md).
+**How to read it.** *As independent* is a plain test that takes every row (an answer, a draw, a question) as independent of the
+others: chi-square or F over groups, t for a score. p beside it has the topics, templates, target words or decisions as the sample, since
+those were chosen and what is said of "the model" is meant to hold for others; it is corrected for all rows of its table and model.
+Verdicts and margins: [Audit any table](outcomes.md).
 """
 
 
@@ -59,7 +62,7 @@ def page(lake: Lake, project: Project) -> str:
     """The whole page but its last section."""
     part: Any = project.parts["outcomes"]
     rows = [{**key, **row} for key in part.expected() for row in lake.read("outcome_significance", key).to_pylist()]
-    parts = [_HEAD, *_counted(rows)]
+    parts = [_HEAD, *_counted(rows, lake)]
     for table, title in _TITLES.items():
         own = [row for row in rows if row["table"] == table]
         gated = [row for row in own if row["contrast"] in GATED]
@@ -88,26 +91,46 @@ def page(lake: Lake, project: Project) -> str:
     return told + "\n"
 
 
-def _counted(rows: list[dict[str, Any]]) -> Iterator[str]:
-    gated = [row for row in rows if row["contrast"] in GATED]
+def _counted(rows: list[dict[str, Any]], lake: Lake) -> Iterator[str]:
+    gated = [row for row in rows if row["contrast"] in GATED and row["p"] is not None]
     families: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in gated:
         families.setdefault((row["table"], row["condition"]), []).append(row)
-    called = [p < 0.05 for family in families.values() for p in holm([row["p"] for row in family])]
-    biased = [row["verdict"] == "biased" for family in families.values() for row in family]
+    tested = [
+        own for family in families.values() for own in zip(family, holm([row["p"] for row in family]), strict=True)
+    ]
+    both = [(row["verdict"] == "biased", p < 0.05) for row, p in tested]
+    biased, called = (sum(own[place] for own in both) for place in (0, 1))
+    alone = [
+        f"{row['table']} {row['condition']} {row['measure']}"
+        for row, p in tested
+        if p < 0.05 and row["verdict"] != "biased"
+    ]
+    yield paragraph(
+        f"**Together.** Of {len(gated)} verdicts {biased} are `biased`, and {called} would be called a difference if rows were "
+        f"independent. {sum(one and not other for one, other in both)} are found only where a question is compared with itself. "
+        f"Called by the plain test alone: {'; '.join(alone)}."
+    )
     pairs = [row for row in rows if row["contrast"] == PAIR and row["table"] == "decodingtrust"]
     outcomes: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in pairs:
         outcomes.setdefault((row["condition"], row["outcome"]), []).append(row)
     plain = sum(p < 0.05 for family in outcomes.values() for p in holm([row["p"] for row in family]))
-    own = sum(row["p_holm"] < 0.05 for row in pairs)
+    paired = sum(p < 0.05 for condition, outcome in outcomes for p in holm(_paired(lake, condition, outcome)))
     yield paragraph(
-        f"**Together.** Of {len(gated)} verdicts {sum(called)} would be called a difference if answers were independent, "
-        f"and {sum(biased)} are `biased`; {sum(b and not c for b, c in zip(biased, called, strict=True))} of these the plain "
-        "test misses, since it does not compare the same question with itself. "
-        f"Of the {len(pairs):,} pairs of groups in the answers of five models to 16 topics, {plain:,} differ as independent "
-        f"answers and {own:,} with the topics as the sample (each corrected over the pairs of its model and outcome)."
+        f"Of the {len(pairs):,} pairs of groups in the answers of five models to 16 topics, {plain:,} differ if answers are independent; "
+        f"{paired:,} by paired t tests of the topics' means, and {sum(row['p_holm'] < 0.05 for row in pairs):,} by this page's test, which "
+        "exchanges the groups' labels within topics (each corrected over the pairs of its model and outcome)."
     )
+
+
+def _paired(lake: Lake, condition: str, outcome: str) -> list[float]:
+    """The p of paired t tests of all pairs of groups over the topics' means."""
+    cells = lake.read("outcome_cells", {"table": "decodingtrust", "condition": condition}).to_pandas()
+    own = cells[cells.outcome == outcome]
+    means = own.assign(group=own.groups.str[0]).groupby(["cluster", "group"]).value.mean().unstack()
+    tests = (scipy.stats.ttest_rel(means[a], means[b]).pvalue for a, b in combinations(means, 2))
+    return [1.0 if p != p else float(p) for p in tests]  # alike everywhere
 
 
 def _gaps(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -134,7 +157,8 @@ def _scores(rows: list[dict[str, Any]], cards: dict[str, Any]) -> Iterator[str]:
         wide = f"{(own[1] - own[0]) / (high - low):.1f}" if high > low else "–"
         figures = cards[row["condition"]].figures["beside"]
         if preference:
-            more = f"{figures['LMS']:.1f} | {figures['ICAT']:.1f}"
+            whole = row["outcome"] == "prefers_stereotype"
+            more = f"{figures['LMS']:.1f} | {figures['ICAT']:.1f}" if whole else "– | –"
         else:
             more = f"{figures['accuracy, ' + row['outcome']]:.3f}"
         digits = 1 if preference else 3
@@ -146,11 +170,13 @@ def _scores(rows: list[dict[str, Any]], cards: dict[str, Any]) -> Iterator[str]:
 
 
 def _black_and_white(rows: list[dict[str, Any]]) -> str:
-    (pair,) = (
-        row for row in rows
-        if row["contrast"] == PAIR and row["condition"] == "default" and row["attribute"] == "race"
-        and {row["group"], row["against"]} == {"Black", "white"}
-    )  # fmt: skip
+    named = [
+        row for row in rows if row["contrast"] == PAIR and row["condition"] == "default" and row["attribute"] == "race"
+    ]
+    pair, decision = (
+        next(row for row in named if row["outcome"] == outcome and {row["group"], row["against"]} == {"Black", "white"})
+        for outcome in ("log_odds", "decision")
+    )
     by_race = {
         row["condition"]: row["verdict"]
         for row in rows
@@ -162,7 +188,8 @@ def _black_and_white(rows: list[dict[str, Any]]) -> str:
         f"{pair['ci_high']:.2f}). A test of all answers about one against all about the other gives p {_p(pair['p'])}, since "
         f"decisions differ by far more than people. The same decision compared with itself gives {_p(pair['p_holm'])}. Of "
         f"{len(prompts)} prompts against discrimination {sum(prompts)} leave a gap by race; without the demographics the verdict is "
-        f"`{by_race['removed']}`."
+        f"`{by_race['removed']}`. Yes to {decision['value_a']:.0f}% of questions about {decision['group']} people and "
+        f"{decision['value_b']:.0f}% about {decision['against']} ones (p {_p(decision['p_holm'])})."
     )
 
 
@@ -174,7 +201,7 @@ def _by_type(rows: list[dict[str, Any]]) -> list[str]:
     ]
     first = next(row["condition"] for row in rows)
     for row in rows:
-        if row["condition"] == first and row["contrast"] not in GATED:
+        if row["condition"] == first and row["contrast"] not in GATED and row["outcome"] == "prefers_stereotype":
             found.append(
                 f"| {row['group']} | {row['value_a']:.1f} | {row['clusters']} | {_p(row['p_holm'])} | {row['note'] or '–'} |"
             )

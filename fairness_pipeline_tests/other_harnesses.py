@@ -47,7 +47,7 @@ def harnesses(folder: Path) -> Iterator[str]:
     )
     yield paragraph(
         "**The ambiguous score of BBQ.** Parrish et al. (2022, page 6) scale it by one minus the accuracy *in ambiguous contexts*. "
-        "HELM (`src/helm/benchmark/metrics/bbq_metrics.py`, line 125, commit 3b3dbae) takes the accuracy over all questions. "
+        "HELM (`src/helm/benchmark/metrics/bbq_metrics.py`, line 124, commit 4c57096; 125 before) takes the accuracy over all questions. "
         "promptfoo's guide (`site/docs/guides/bbq-benchmark.md`, commit 29454e1) gives the score without the factor."
     )
     yield "\n| category | as the paper defines it | scaled by accuracy over all | without the factor |\n| --- | --- | --- | --- |"
@@ -65,18 +65,18 @@ def harnesses(folder: Path) -> Iterator[str]:
     gap = gpt2_large(folder / "stereoset")
     yield paragraph(
         "**Likelihoods.** The same package's `crows_pairs` reports `likelihood_diff` as an absolute value (`crows_pairs/utils.py`, "
-        f"line 10). On the logarithms of GPT-2 large's scores for StereoSet the mean difference is {gap.mean():+.2f}, and "
+        f"line 10). On the logarithms of GPT-2 large's scores for StereoSet's sentences with a blank the mean difference is {gap.mean():+.2f}, and "
         f"{-gap.mean():+.2f} of a model that leans the other way; the mean absolute value is {np.abs(gap).mean():.2f} of both. "
         "Its `pct_stereotype` has the side."
     )
-    plain = age.ambiguous.std(ddof=1) / np.sqrt(len(age.ambiguous))
-    error = error_over(age.templates, age.ambiguous)
+    right = age.right_ambiguous
+    plain, error = right.std(ddof=1) / np.sqrt(len(right)), error_over(age.templates, right)
     yield paragraph(
-        "**The error.** lm-evaluation-harness divides by the root of the number of questions (`lm_eval/api/metrics.py`, line 343). "
-        f"The {len(age.ambiguous):,} ambiguous questions about age fill in {len(set(age.templates))} templates; with these as the "
-        f"sample the error is {error / plain:.1f} times as large ({error:.3f} in place of {plain:.3f}). Inspect 0.3.285 has "
-        "`stderr(cluster=...)` for this, where the user names the column. promptfoo 0.121.20 and its guide give no interval that we "
-        "found."
+        "**The error.** lm-evaluation-harness divides the standard deviation by the root of the number of questions "
+        "(`lm_eval/api/metrics.py`, line 343), and gives BBQ's scores no error. Of the accuracy on the "
+        f"{len(right):,} ambiguous questions about age that is {plain:.3f}. They fill in {len(set(age.templates))} templates, and with "
+        f"these as the sample it is {error:.3f}, {error / plain:.1f} times as large. Inspect 0.3.285 has `stderr(cluster=...)` for "
+        "this, where the user names the column. promptfoo 0.121.20 and its guide give no interval that we found."
     )
 
 
@@ -109,8 +109,9 @@ def error_over(clusters: np.ndarray, values: np.ndarray) -> float:
 
 
 def gpt2_large(folder: Path) -> np.ndarray:
-    """Of each item of StereoSet how much higher the logarithm of the stereotype's score is."""
+    """Of each sentence of StereoSet how much higher the logarithm of the stereotype's score is (its items of two
+    sentences were scored by another model)."""
     said = folder / "predictions_gpt2-large_ModelNSP_GPT2LM.json.gz"
-    table = read_format("stereoset", folder / "dev_ptbr.json.gz", {"gpt2-large": said}).to_pandas()
-    one, other = (np.log(table[f"{name}_score"].astype(float).to_numpy()) for name in ("stereotype", "anti_stereotype"))
-    return one - other
+    table = read_format("stereoset", folder / "dev_ptbr.json.gz", {"gpt2-large": said}).to_pandas().astype(object)
+    one, other = (table[f"intrasentence_{name}"].dropna().astype(float) for name in ("stereotype", "anti_stereotype"))
+    return np.log(one.to_numpy()) - np.log(other.to_numpy())

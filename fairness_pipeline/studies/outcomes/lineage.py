@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, MODEL, Answers, read_format
@@ -147,7 +148,8 @@ def outcome_cells(source: Source, answers: pa.Table | None, run: Run) -> Result:
     table = cell_table(trials, source.condition)
     beside = means_beside(trials, source.condition)
     if source.table.format == "stereoset" and (meaningful := beside.get(LMS)) is not None:
-        beside["ICAT"] = icat(100 * float(table["value"].to_numpy().mean()), meaningful)
+        whole = table.filter(pc.equal(table["outcome"], next(iter(source.table.outcomes))))
+        beside["ICAT"] = icat(100 * float(whole["value"].to_numpy().mean()), meaningful)
     figures = {"rows": trials.rows, "trials": len(trials), "cells": table.num_rows, "beside": beside}
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 

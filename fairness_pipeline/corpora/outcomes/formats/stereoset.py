@@ -22,8 +22,8 @@ _LABELS = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "un
 
 def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
     """A row for each item and model: `item`, `kind` (`intrasentence`, `intersentence`), `target`, `group` (its type of
-    bias), the sentences, their scores (`stereotype_score` and so on), and `meaningful`: how many of the two sentences
-    that make sense score above the unrelated one, in percent.
+    bias), the sentences, their scores (`stereotype_score` and so on, of one kind `intrasentence_stereotype`), and
+    `meaningful`: how many of the two sentences that make sense score above the unrelated one, in percent.
 
     Args:
         path: The sentences.
@@ -95,5 +95,7 @@ def _scored(items: list[Row], model: str, answers: Answers) -> Iterator[Row]:
                 where = place_of(answers, model)
                 raise FairnessError(f"{where}: no score for the sentence {item[f'{name}_id']} (item {item['item']})")
             found[f"{name}_score"] = score
+        for name in ("stereotype", "anti_stereotype"):
+            found[f"{item['kind']}_{name}"] = found[f"{name}_score"]
         above = [found[f"{name}_score"] > found["unrelated_score"] for name in ("stereotype", "anti_stereotype")]
         yield {**item, MODEL: model, **found, "meaningful": 50 * sum(above)}
