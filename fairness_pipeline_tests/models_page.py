@@ -195,7 +195,7 @@ def _black_and_white(rows: list[dict[str, Any]]) -> str:
 
 def _by_type(rows: list[dict[str, Any]]) -> list[str]:
     found = [
-        "\nBy type of bias, of the first model; the others alike:\n",
+        f"\nBy type of bias, of {rows[0]['condition']}:\n",
         "| type | score | target words | p | note |",
         "| --- | --- | --- | --- | --- |",
     ]
