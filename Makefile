@@ -53,7 +53,6 @@ verify: $(VENV)/.installed
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))
 
 real-model: $(VENV)/.installed
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt gguf
 	@$(BIN)/python -m fairness_pipeline_tests.real_model
 
 models-page: $(VENV)/.installed

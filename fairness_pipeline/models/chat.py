@@ -14,12 +14,12 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.plain_text import some
 from fairness_pipeline.foundation.text_files import parse_json
+from fairness_pipeline.foundation.thoughts import without_thoughts
 from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.models import usage
 from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, Reply
 from fairness_pipeline.models.servers import LONGEST_PAUSE, Response, Server
 from fairness_pipeline.models.specification import Decoding, EndpointSource
-from fairness_pipeline.models.thoughts import without_thoughts
 
 _JOURNAL = "answers.jsonl"
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})

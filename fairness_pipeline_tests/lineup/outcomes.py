@@ -52,6 +52,7 @@ def cells_as_table(outcome: str, cells: Cells) -> pa.Table:
             "draws": np.full(count, _DRAWS),
             "weight": pa.nulls(count, pa.float64()),
             "deviation": np.ones(count),
+            "unread": pa.nulls(count, pa.float64()),
             "asked": pa.nulls(count, pa.string()),
             "answer": pa.nulls(count, pa.string()),
         },

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.thoughts import without_thoughts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source, positions_of
 from fairness_pipeline.models.specification import HuggingFaceSource
-from fairness_pipeline.models.thoughts import without_thoughts
 
 _BATCH = 64
 _WEIGHTS = ("*.safetensors", "*.bin")

@@ -11,7 +11,7 @@ import torch
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import cut
 from fairness_pipeline.models.devices import halved, roomy
-from fairness_pipeline.models.language.registry import BESIDE
+from fairness_pipeline.models.language.specification import BESIDE
 from fairness_pipeline.models.pretrained import longest_of
 
 _BATCH_TOKENS = 4096

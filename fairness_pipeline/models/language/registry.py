@@ -15,8 +15,6 @@ from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 
 ASKED = "Write a sentence that somebody could have posted."
 """The user's turn before a phrase, where a chat template is asked for."""
-BESIDE = "\x1f"
-"""Stands between a text and one that it is compared with: a masked model then guesses only what both share."""
 _FIELD = "huggingface.name"
 _END = "<|endoftext|>"
 _DEV = 0.02

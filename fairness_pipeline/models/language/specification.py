@@ -15,6 +15,9 @@ ARCHITECTURES = {
     "logprobs": ("logprobs",),
 }
 
+BESIDE = "\x1f"
+"""Stands between a text and one that it is compared with: a masked model then guesses only what both share."""
+
 
 class GPT2Sizes(Specification):
     """Sizes of a GPT-2 that is trained here, and of its own byte-pair vocabulary."""

@@ -26,7 +26,7 @@ from fairness_pipeline.models.dialogue import registry as dialogue_models
 from fairness_pipeline.models.dialogue.responding import answer_each
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.language import registry as language_models
-from fairness_pipeline.models.language.specification import LanguageModelSpecification
+from fairness_pipeline.models.language.specification import BESIDE, LanguageModelSpecification
 from fairness_pipeline.models.loading import scorer_of
 from fairness_pipeline.models.replies import ANSWER
 from fairness_pipeline.workspace.distinct import each_distinct
@@ -115,7 +115,7 @@ class Asking:
         language_models.prepare(model, [], folder, run.seed)
         texts = asked["text"]
         if not model.causal:
-            compared = pc.binary_join_element_wise(texts, asked["beside"], language_models.BESIDE)
+            compared = pc.binary_join_element_wise(texts, asked["beside"], BESIDE)
             texts = pc.if_else(pc.equal(asked["beside"], ""), texts, compared)
         scorer = language_models.likelihood_scorer(model, folder)
         found = each_distinct(texts, scorer, folder=run.folder, progress=run.progress, engine=run.engine)

@@ -10,7 +10,7 @@ import torch
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.language import registry
 from fairness_pipeline.models.language.pseudo_perplexity import PseudoPerplexityScorer
-from fairness_pipeline.models.language.specification import LanguageModelSpecification
+from fairness_pipeline.models.language.specification import BESIDE, LanguageModelSpecification
 from fairness_pipeline_tests.models.tiny_models import masked_lm
 
 
@@ -52,7 +52,7 @@ def test_of_a_pair_what_differs_is_given(loaded: tuple[Any, Any]) -> None:
     """Nangia et al. 2020, section 3.1: `he` and `she` are no part of the sum, and the other tokens are."""
     model, tokenizer = loaded
     pairs = [("he was late.", "she was late."), ("she was late.", "he was late.")]
-    texts = [registry.BESIDE.join(pair) for pair in pairs]
+    texts = [BESIDE.join(pair) for pair in pairs]
     scored = PseudoPerplexityScorer(model, tokenizer)(pa.table({"text": texts}))
     assert scored["tokens"].to_pylist() == [3, 3]  # was, late and the full stop
     expected = [math.exp(-guessed(model, tokenizer, first, [2, 3, 4]) / 3) for first, _ in pairs]
@@ -65,7 +65,7 @@ def test_what_cannot_be_guessed_is_refused(loaded: tuple[Any, Any]) -> None:
     with pytest.raises(FairnessError, match="a text has 82 tokens, and the model 64 positions"):
         scorer(pa.table({"text": ["he was " * 40]}))
     with pytest.raises(FairnessError, match="shares no token with 'she'"):
-        scorer(pa.table({"text": [f"he{registry.BESIDE}she"]}))
+        scorer(pa.table({"text": [f"he{BESIDE}she"]}))
     tokenizer.mask_token, mark = None, tokenizer.mask_token
     try:
         with pytest.raises(FairnessError, match="the tokenizer has no mask token"):

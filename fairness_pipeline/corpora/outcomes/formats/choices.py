@@ -2,7 +2,7 @@
 
 import re
 
-from fairness_pipeline.models.thoughts import without_thoughts
+from fairness_pipeline.foundation.thoughts import without_thoughts
 
 UNKNOWN = (
     "unknown", "cannot be determined", "can't be determined", "cannot determine", "can't determine", "not answerable",

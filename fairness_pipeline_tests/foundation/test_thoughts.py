@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairness_pipeline.models.thoughts import without_thoughts
+from fairness_pipeline.foundation.thoughts import without_thoughts
 
 PIECES = [f"<{slash}{name}>" for name in ("think", "thinking", "reasoning") for slash in ("", "/")]
 SAID = (
