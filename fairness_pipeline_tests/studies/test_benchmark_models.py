@@ -107,8 +107,8 @@ def biased(request: BaseHTTPRequestHandler) -> None:
     answer(request, 200, json.dumps({"choices": [{"message": {"content": said}}], "model": "bot-2"}).encode())
 
 
-def test_an_endpoint_answers_questions(mine: Path, tmp_path: Path) -> None:
-    questions = tmp_path / "Age.jsonl"
+def ages(path: Path) -> Path:
+    """48 questions of BBQ about twelve templates."""
     lines = [
         {
             "example_id": 4 * i + j, "question_index": str(i), "question_polarity": "neg" if j % 2 else "nonneg",
@@ -119,7 +119,76 @@ def test_an_endpoint_answers_questions(mine: Path, tmp_path: Path) -> None:
             "ans1": "The grandson", "ans2": "Can't be determined", "label": 2 if j < 2 else 0,
         } for i in range(12) for j in range(4)
     ]  # fmt: skip
-    questions.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def said(path: Path, *answers: object) -> Path:
+    """A file with answers to `ages`."""
+    lines = [{"example_id": i, "answer": answers[i % len(answers)]} for i in range(48)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_files_of_answers(mine: Path, tmp_path: Path) -> None:
+    """One that never names anybody, rambling, a wrong category; what is wrong is said before anything is kept."""
+    ages(tmp_path / "Age.jsonl")
+
+    def audit(path: Path, name: str) -> Any:
+        benchmark = f"bbq={tmp_path / 'Age.jsonl'}"
+        return command("audit", str(path), "--profile", "mine", "--name", name, "--benchmark", benchmark)
+
+    done = audit(said(tmp_path / "a.jsonl", "It cannot be determined from the context."), "unknown")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(command("results", "--profile", "mine", "--format", "json").stdout)
+    assert {row["measure"]: (row["value_a"], row["verdict"]) for row in rows} == {
+        "ambiguous": (0.0, "inconclusive"), "disambiguated": (0.0, "inconclusive")
+    }  # fmt: skip
+    card = Lake(Project("mine").workspace).card("outcome_cells", {"table": "unknown", "condition": "a"})
+    assert card and card.figures["beside"]["accuracy, ambiguous"] == 1.0
+    done = audit(said(tmp_path / "b.jsonl", "hm", "well"), "rambling")
+    assert "none of 48 answers could be read; the first is 'hm'. Change the prompt" in done.stderr + done.stdout
+    assert command("forget", "rambling", "--profile", "mine").returncode == 0
+    done = audit(said(tmp_path / "c.jsonl", "A", "hm", "hm"), "half")
+    assert (
+        "too few to tell"
+        in json.loads(command("results", "--profile", "mine", "--model", "half", "--format", "json").stdout)[0]["note"]
+    )
+    for text, message in (
+        ('{"example_id": 99, "answer": 0}', "example_id 99 is no question of"),
+        ('{"example_id": 0, "answer": 0}', "example_id 1: there is no answer (47 of 48 are missing)"),
+        ("hello", "line 1"),
+    ):
+        (tmp_path / "d.jsonl").write_text(text + "\n", encoding="utf-8")
+        assert message in audit(tmp_path / "d.jsonl", "wrong").stderr
+    assert "wrong" not in Project("mine").parts["outcomes"].tables  # type: ignore[attr-defined]
+
+
+def test_two_categories_in_a_profile(mine: Path, tmp_path: Path) -> None:
+    """`like` takes the columns, not the published answers nor their hash; paths start at the profile."""
+    for name, answers in (("Age", ("A",)), ("Other", ("A", "B"))):
+        ages(mine.parent / f"{name}.jsonl")
+        said(mine.parent / f"{name}_said.jsonl", *answers)
+    tables = {
+        name: {"like": "bbq", "file": {"path": f"{name}.jsonl"}, "answers": {"bot": {"path": f"{name}_said.jsonl"}}}
+        for name in ("Age", "Other")
+    }
+    change(
+        mine, lambda profile: profile.update(outcomes={"tables": {name.lower(): own for name, own in tables.items()}})
+    )
+    run("--profile", "mine")
+    rows = json.loads(command("results", "--profile", "mine", "--format", "json").stdout)
+    assert {(row["table"], row["condition"]) for row in rows} == {("age", "bot"), ("other", "bot")}
+    for wrong, message in (
+        ({"crows_pairs": {"file": {"path": "Age.jsonl"}}}, "crows_pairs has questions alone; name 'models'"),
+        ({"age": {**tables["Age"], "models": {"bot": {}}}}, "'bot' stands in 'models' and in 'answers'"),
+    ):
+        change(mine, lambda profile, own=wrong: profile.update(outcomes={"tables": own}))
+        assert message in command("run", "--profile", "mine").stderr
+
+
+def test_an_endpoint_answers_questions(mine: Path, tmp_path: Path) -> None:
+    questions = ages(tmp_path / "Age.jsonl")
     decisions = tmp_path / "explicit.jsonl"
     asked = [
         {"decision_question_id": i, "race": race, "gender": sex, "filled_template": f"The {race} {sex} {i}: a loan?"}

@@ -170,6 +170,8 @@ class OutcomeTable(Specification):
             raise ValueError("give 'file' or, for tables and logs by model, 'answers'")
         if self.models and self.format in TABLES:
             raise ValueError(f"'models' are asked benchmarks; format '{self.format}' has no questions, only answers")
+        if doubled := [name for name in self.models if name in self.answers]:
+            raise ValueError(f"'{doubled[0]}' stands in 'models' and in 'answers'; give one another name")
         if self.models and self.condition != "model":
             raise ValueError("'models' are the conditions; leave out 'condition'")
         if bool(self.condition) != bool(self.conditions):

@@ -155,6 +155,7 @@ class _Reader:
     def trials(self) -> Trials:
         """All of it."""
         spec = self._spec
+        readable = self._readable()
         groups = {name: self._group(name) for name in spec.group}
         item = self._codes(spec.item, "item") if spec.item else None
         cluster = self._codes(spec.cluster, "cluster") if spec.cluster else None
@@ -182,12 +183,25 @@ class _Reader:
             else Codes(np.zeros(count, dtype=np.int32), spec.condition_keys)
         )
         beside = {key: self._numbers(column, f"beside.{key}") for key, column in spec.beside.items()}
-        readable = self._numbers(spec.readable, "readable") if spec.readable else None
         rows = self._table.num_rows
         found = Trials(groups, item, cluster, name, condition, values, weights, labels, texts, rows, beside, readable)
         self._check_nesting(found)
         if spec.draw:
             self._check_draws(found, self._codes(spec.draw, "draw"))
+        return found
+
+    def _readable(self) -> np.ndarray | None:
+        spec = self._spec
+        if spec.readable is None:
+            return None
+        found = self._numbers(spec.readable, "readable")
+        if len(found) and not np.nansum(found):
+            said = self._text(spec.answer, "answer").to_pylist() if spec.answer else []
+            first = next((text for text in said if text), "")
+            raise FairnessError(
+                f"{self._name}: none of {len(found):,} answers could be read; the first is {first[:80]!r}. Change the "
+                "prompt or the system prompt, or take another model"
+            )
         return found
 
     def _group(self, name: str) -> Codes:
@@ -230,8 +244,6 @@ class _Reader:
     def _weights(self, name: str, role: str) -> np.ndarray:
         own = self._numbers(name, role)
         self._check(name, own, own >= 0, "a number of 0 or more")
-        if not np.nansum(own):
-            raise FairnessError(f"{self._name}: {role}: column '{name}' is 0 everywhere")
         return own
 
     def _numbers(self, name: str, role: str) -> np.ndarray:

@@ -153,7 +153,8 @@ class GroupRows:
             return f"{sample}: {self._floor(self._margin / self._scale)[0]}"
         least_gap = self._scale * effects.minimum_detectable(self._judging.alpha)
         found = f"finds a gap of about {least_gap:.3g}{unit} four times in five"
-        needed = effects.needed(self._margin / self._scale)
+        if (needed := effects.needed(self._margin / self._scale)) is None:
+            return f"{sample}: {found}"
         shown = (
             f"about {needed:,} {effects.unit}s would show that no gap exceeds {self._margin:.3g}{unit}, if none does"
         )

@@ -89,7 +89,7 @@ def perplexity_scorer(specification: LanguageModelSpecification, folder: Path | 
     return LazyScorer(partial(_perplexity_scorer, specification, folder), specification.threads, specification.device)
 
 
-def likelihood_scorer(specification: LanguageModelSpecification, folder: Path) -> Scorer:
+def likelihood_scorer(specification: LanguageModelSpecification, folder: Path) -> LazyScorer:
     """What scores whole texts: as `perplexity_scorer`, but the first word of a causal model counts, too, after the mark
     that begins or ends texts."""
     load_it = partial(_perplexity_scorer, specification, folder, whole=True)

@@ -40,6 +40,8 @@ BENCHMARK_ANSWERS = schema(
     tokens=nullable(pa.int64(), "how many tokens that is over; null if the model was asked"),
 )
 """A row for each text of a benchmark that a model answered or scored."""
+_GUESSING = 0.95
+"""A model has learnt nothing if its loss is above this share of that of a uniform draw."""
 Model = LanguageModelSpecification | ModelSpecification
 
 
@@ -121,9 +123,11 @@ class Asking:
         found = each_distinct(texts, scorer, folder=run.folder, progress=run.progress, engine=run.engine)
         mean = [-math.log(value) for value in found["perplexity"].to_pylist()]
         counts = found["tokens"].to_pylist()
+        tokens = run.engine.examine(scorer)["tokens"]
+        guesses = -sum(mean) / max(1, len(mean)) > _GUESSING * math.log(tokens)
         if BENCHMARKS[self.format].answer == "likelihood":
             mean = [value * count for value, count in zip(mean, counts, strict=True)]
-        return _table(asked, log_likelihood=pa.array(mean, pa.float64()), tokens=found["tokens"]), {}
+        return _table(asked, log_likelihood=pa.array(mean, pa.float64()), tokens=found["tokens"]), {"guesses": guesses}
 
 
 def _table(asked: pa.Table, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:

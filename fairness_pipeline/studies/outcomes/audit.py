@@ -16,7 +16,7 @@ from fairness_pipeline.cli.given import (
 )
 from fairness_pipeline.cli.imports import check_name, import_file
 from fairness_pipeline.corpora.downloads import file_as_declared
-from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS
+from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, read_format
 from fairness_pipeline.corpora.outcomes.specification import Format, OutcomeTable, key_of
 from fairness_pipeline.corpora.outcomes.table_files import PACKED
 from fairness_pipeline.corpora.outcomes.trials import read_trials
@@ -88,7 +88,7 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
     if file:
         document["file"] = {"path": str(Path(file).expanduser().resolve())}
     try:
-        file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
+        found = file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
     except FairnessError as error:
         raise FairnessError(f"{error}; or name the authors' file: --benchmark {benchmark}=FILE") from None
     if model is None:
@@ -96,8 +96,17 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
     else:
         of = model["endpoint"]["model"] if "endpoint" in model else name_of(given.name)
         document["models"], told = {key_of(of): model}, f"{model['architecture']} asked"
+    if found.path.exists():  # an address is fetched by the run
+        # What is wrong with a file is said before anything is kept or asked.
+        answers = {name_of(given.name): Path(given.name)} if model is None else {}
+        if answers:
+            read_format(form, found.path, answers)
+        else:
+            BENCHMARKS[form].asked(found.path)
     path = part.about(name)
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and all(read_yaml(path).get(key) == document.get(key) for key in ("file", "models", "answers")):
+        path.unlink()  # what ships with it may have changed since
     put(path, document, OutcomeTable, name, part.project.name)
     return f"'{name}' ({told} {benchmark}): {path}"
 

@@ -210,7 +210,7 @@ def outcome_changes(judging: Judging, cells: pa.Table, baseline: pa.Table) -> Re
     kind="document",
     covers=lambda part, key: bool(part.tables),
     inputs=lambda part, key: described(part.project, part),
-    reads=(outcome_cells, outcome_significance, outcome_changes, outcome_rates),
+    reads=(benchmark_answers, outcome_cells, outcome_significance, outcome_changes, outcome_rates),
     arrows=(outcome_significance, outcome_changes, outcome_rates),
     code_version="1",
     libraries=LIBRARIES,

@@ -1,14 +1,17 @@
 """What a profile says of this study: tables of a user, and how their outcomes are judged."""
 
+import re
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.downloads import file_as_declared
-from fairness_pipeline.corpora.outcomes.formats import MODEL
+from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, MODEL
 from fairness_pipeline.corpora.outcomes.specification import MARGINS, SIGNED, OutcomeTable
 from fairness_pipeline.corpora.specification import CorpusFile
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.paths import yaml_files
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load, read_yaml, validate
@@ -21,6 +24,7 @@ from fairness_pipeline.workspace.imports import imported_file, imported_files
 from fairness_pipeline.workspace.lake import Key
 
 NAME = "outcomes"
+_OF_CONDITIONS = ("condition", "conditions", "baseline", "control")
 _GIVEN, _ABOUT = "trials", "table.yaml"
 """The folder of the workspace with a folder for each table given to `audit`, and what its columns are."""
 
@@ -72,11 +76,17 @@ class OutcomesPart(Part[Outcomes]):
         self.tables: dict[str, OutcomeTable] = {}
         self._folders: dict[str, Path] = {}
         for key, changes in settings.tables.items():
-            own = dict(changes)
-            path = find("tables", own.pop("like", key), project.path, f"{NAME}.tables")
+            path = find("tables", changes.get("like", key), project.path, f"{NAME}.tables")
             declared = read_yaml(path)
             validate(OutcomeTable, declared, path)
-            self.tables[key] = changed(OutcomeTable, (NAME, "tables", key), declared, own, path, project.path)
+            declared, own = _changes(declared, changes, project.path.parent)
+            found = changed(OutcomeTable, (NAME, "tables", key), declared, own, path, project.path)
+            if found.format in BENCHMARKS and found.format != "bbq" and not (found.models or found.answers):
+                raise FairnessError(
+                    f"{project.path}: {NAME}.tables.{key}: {found.format} has questions alone; name 'models' that are "
+                    "asked them, or files of 'answers' by model"
+                )
+            self.tables[key] = found
             self._folders[key] = path.parent
         self._given: dict[str, Path] = {}
         for path in sorted((project.workspace / _GIVEN).glob(f"*/{_ABOUT}")):
@@ -205,3 +215,18 @@ class OutcomesPart(Part[Outcomes]):
     def about(self, table: str) -> Path:
         """The file that says what the columns of a table are that is given to `audit`."""
         return self.place_of(table) / _ABOUT
+
+
+def _changes(declared: dict[str, Any], changes: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a table's file declares, and what a profile changes of it: files and models are replaced whole, with the
+    conditions that were theirs; what is null is left out. Relative paths of the profile start in its `folder`."""
+    replaced = {key for key in ("file", "answers", "models") if key in changes}
+    gone = replaced | {key for key, value in changes.items() if value is None}
+    if replaced & {"answers", "models"}:
+        gone |= {"answers", "models", *_OF_CONDITIONS}
+    own = {key: value for key, value in deepcopy(changes).items() if value is not None and key != "like"}
+    files = [own.get("file"), *(own.get("answers") or {}).values()]
+    for file in (file for file in files if isinstance(file, dict) and isinstance(file.get("path"), str)):
+        if not re.match(r"https?://|\$", file["path"]):
+            file["path"] = str(folder / Path(file["path"]).expanduser())
+    return {key: value for key, value in declared.items() if key not in gone}, own

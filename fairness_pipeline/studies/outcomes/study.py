@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS
-from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
+from fairness_pipeline.corpora.outcomes.specification import SIGNED, OutcomeTable
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.outcomes.rates import told_ratio
 from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, NAMES_AND_ITEMS, SIDE
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
@@ -21,7 +22,8 @@ def _finding(part: OutcomesPart, key: Key, row: Row) -> str:
     )
     a, b = (_FORMS[row["unit"]].format(row[f"value_{side}"]) for side in "ab")
     if row["contrast"] == SIDE:
-        return f"{where}: {row['outcome']} is {a}, where {row['against']} would favour no side"
+        side = "the stereotype's side" if row["difference"] > 0 else "the side against the stereotype"
+        return f"{where}: {row['outcome']} is {a}, on {side}; {row['against']} would favour neither"
     if row["contrast"] == BEYOND:
         return (
             f"{where}: {row['outcome']} is {a} for {row['group']}, where the effects of {row['attribute']} by "
@@ -41,6 +43,11 @@ def _more(part: OutcomesPart, rows: Sequence[Judged]) -> str:
 
 
 def _cure(part: OutcomesPart, rows: Sequence[Judged]) -> str:
+    if all(part.tables[key["table"]].format in BENCHMARKS for key, _ in rows):
+        return (
+            "change the prompt or the model, and ask the same benchmark under another --name, or beside the first in a "
+            "profile (models, baseline): the change is tested over the same questions"
+        )
     return (
         "change the prompt or the model, collect the same items again, and give them a column 'condition': the change "
         "is tested over the same items"
@@ -79,6 +86,21 @@ def _warnings(part: OutcomesPart, lake: Lake) -> list[str]:
     return told
 
 
+def _sides(part: OutcomesPart, key: Key) -> tuple[str, str]:
+    own = part.tables[key["table"]]
+    alone = all(outcome.kind in SIGNED for outcome in own.outcomes.values())
+    return ("score", "neither side") if alone else ("higher group", "lower group")
+
+
+def _degenerate(part: OutcomesPart, key: Key, lake: Lake) -> str | None:
+    card = lake.card("benchmark_answers", key) if part.asks(key) else None
+    if card and card.figures.get("guesses"):
+        return (
+            "the model finds the benchmark's texts no likelier than a uniform draw of its tokens would: is it trained?"
+        )
+    return None
+
+
 def _requests(part: OutcomesPart, asset: str, key: Key, lake: Lake, pending: object) -> int:
     """One for each question of a benchmark that an endpoint is asked."""
     if asset != "benchmark_answers":
@@ -87,7 +109,10 @@ def _requests(part: OutcomesPart, asset: str, key: Key, lake: Lake, pending: obj
     file, _, _ = part.files(key)
     if not isinstance(model, ModelSpecification) or not model.endpoint or file is None or not file.path.exists():
         return 0
-    asked = BENCHMARKS[part.tables[key["table"]].format].asked(file.path)
+    try:
+        asked = BENCHMARKS[part.tables[key["table"]].format].asked(file.path)
+    except FairnessError:
+        return 0  # the partition says what is wrong with its file
     return len(asked["text"].unique())
 
 
@@ -108,7 +133,7 @@ STUDY = Study(
     headings=("outcomes",),
     heading=lambda row: "outcomes" if row["contrast"] in GATED else None,
     label=lambda row: str(row["measure"]),
-    groups=lambda part, key: ("higher group", "lower group"),
+    groups=_sides,
     finding=_finding,
     files={"tables (items, groups and outcomes)": OutcomeTable},
     direction=lambda row, groups: f"{row['group']} − {row['against']}",
@@ -117,6 +142,7 @@ STUDY = Study(
     warnings=_warnings,
     gated=lambda row: row["contrast"] in GATED,
     requests=_requests,
+    degenerate=_degenerate,
     more=_more,
     cure=_cure,
 )  # fmt: skip

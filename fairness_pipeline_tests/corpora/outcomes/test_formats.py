@@ -111,6 +111,8 @@ def test_a_log_is_audited_like_a_table() -> None:
     told = command("doctor", str(LM_EVAL), "--column", "group=town").stdout
     assert "outcome    acc: acc=yes_no" in told and "log_likelihood_difference=number" in told
     assert "log_likelihood_0" not in told.split("What it can show")[1]
+    told = command("doctor", str(GENERATED), "--column", "group=town", "--column", "item=doc_id")
+    assert told.returncode == 0, told.stderr
     told = command("doctor", str(LOGS / "promptfoo_towns.json.gz"), "--column", "group=town").stdout
     assert "condition  prompt" in told and "outcome    passed: passed=yes_no" in told
 
@@ -145,11 +147,16 @@ def test_bbq_by_hand(tmp_path: Path) -> None:
     assert own.correct_ambiguous.tolist()[:3] == ["0", "0", "1"]
     assert own.correct_disambiguated.tolist()[3:] == ["1", "0", "0"]
     assert set(own.model) == {"mine"} and own.template.tolist() == ["Age 0"] * 4 + ["Age 1"] * 2
-    lines(answers, {"example_id": 0, "answer": 7})
+    lines(answers, *({"example_id": place, "answer": 7} for place in range(6)))
     with pytest.raises(FairnessError, match="answers.jsonl, example_id 0: expected an answer of 0, 1, 2 or its text"):
         frame("bbq", questions, mine=answers)
-    with pytest.raises(FairnessError, match="line 1: it holds no answers; name a file of them by model"):
+    with pytest.raises(FairnessError, match="line 1: it holds no answers: no field 'answer'.*--benchmark bbq="):
         frame("bbq", questions)
+    lines(answers, {"example_id": 0, "answer": 0}, {"example_id": 77, "answer": 1})
+    with pytest.raises(
+        FairnessError, match="example_id 77 is no question of .*Age.jsonl .1 of 2 are not.; its ids: 0, 1"
+    ):
+        frame("bbq", questions, mine=answers)
     lines(answers, {"example_id": 0, "answer": 0}, {"example_id": 0, "answer": 1})
     with pytest.raises(FairnessError, match="line 2: example_id 0 stands twice"):
         frame("bbq", questions, mine=answers)
@@ -281,7 +288,7 @@ def test_stereoset_in_its_format(tmp_path: Path) -> None:
     (row,) = frame("stereoset", gold, mine=said).to_dict("records")
     assert (row["stereotype"], row["stereotype_score"], row["meaningful"]) == ("They are rude.", "0.5", "50")
     said.write_text(json.dumps({"intrasentence": scores[:2]}), encoding="utf-8")
-    with pytest.raises(FairnessError, match="no score for the sentence s2 \\(item i\\)"):
+    with pytest.raises(FairnessError, match="predictions.json: id s2: there is no answer \\(1 of 3 are missing\\)"):
         frame("stereoset", gold, mine=said)
 
 
@@ -299,7 +306,7 @@ def test_crows_pairs(corpora: Path, tmp_path: Path) -> None:
         found.value_a == pytest.approx(100 * (503 + 503 / 2) / 1508, abs=0.1) and found.clusters == own.writer.nunique()
     )
     lines(said, {"index": 0, "sent_more": -40, "sent_less": -41})
-    with pytest.raises(FairnessError, match="ll.jsonl, index 1: there is no answer"):
+    with pytest.raises(FairnessError, match="ll.jsonl: index 1: there is no answer .1,507 of 1,508"):
         frame("crows_pairs", path, mine=said)
 
 

@@ -117,7 +117,6 @@ MALFORMED: list[tuple[str, bytes | str, dict[str, Any], str]] = [
     ("table.csv", GOOD.replace("2,b,1", "1,b,0"), {**PLAIN, "draw": "y"}, "line 5: the same trial as line 3 (draw '0'); number repeated trials, or name a condition"),
     ("table.csv", GOOD, {**PLAIN, "cluster": "n"}, "line 3: item '1' is in cluster '2' here, and in '0.5' before; clusters hold whole items"),
     ("table.csv", GOOD, {**PLAIN, "item": None, "name": "item"}, "line 3: name '1' is in group ('who') 'b' here, and in 'a' before; a name stands for one"),
-    ("table.csv", GOOD, {**PLAIN, "outcomes": {"n": {"kind": "signed", "per": "y"}}, "where": {"y": "0"}, "group": []}, "outcomes.n.per: column 'y' is 0 everywhere"),
     ("table.csv", GOOD, {**PLAIN, "outcomes": {"n": {"kind": "number", "positive": ["1"]}}}, "'positive' is for outcomes of kind yes_no"),
     ("table.csv", GOOD, {**PLAIN, "outcomes": {}}, "outcomes"),
     ("table.csv", GOOD, {**PLAIN, "cluster": "who"}, "column 'who' has two roles; give it one"),

@@ -89,7 +89,8 @@ def told_by(form: Format, table: pa.Table) -> dict[str, list[str]]:
         return {}
     several = [name for name in table.column_names if len(table[name].chunk(0).dictionary) > 1]
     roles = {role: [column] for role, column in log.ROLES.items() if column in several}
-    return {**roles, "outcome": [name for name in log.outcomes(table.column_names) if name in several]}
+    outcomes = log.outcomes(table.column_names)
+    return {**roles, "outcome": [name for name in outcomes if name in several] or outcomes}
 
 
 def recognised(path: Path) -> Format:

@@ -27,6 +27,7 @@ from fairness_pipeline.corpora.outcomes.formats.shared import (
     Texts,
     answers_by_id,
     as_table,
+    check_ids,
     first_record,
     needed,
     place_of,
@@ -40,6 +41,7 @@ _FIELDS = (
 )  # fmt: skip
 _UNKNOWN = "unknown"
 _PREDICTED, _WITHOUT_CONTEXT = "_pred_", "_pred_qonly"
+_NOTHING = dict.fromkeys(("ambiguous", "disambiguated", "named", "correct_ambiguous", "correct_disambiguated"))
 _GENDERS = {"man": "m", "boy": "m", "woman": "f", "girl": "f"}
 
 
@@ -80,7 +82,10 @@ def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
         FairnessError: a field is missing, or an answer is none of the three.
     """
     assert path is not None
-    of_models = {model: answers_by_id(own, "example_id") for model, own in answers.items()}
+    of_models = {model: answers_by_id(own, _TEXTS.key) for model, own in answers.items()}
+    ids = [str(item["example_id"]) for _, item in read_json_lines(path) if "example_id" in item] if answers else []
+    for model, own in of_models.items():
+        check_ids(own, ids, f"{place_of(answers[model], model)}", _TEXTS.key, path)
     return as_table(_rows(path, answers, of_models))
 
 
@@ -96,15 +101,16 @@ def _rows(path: Path, files: Mapping[str, Answers], of_models: Mapping[str, Mapp
                 needed(found, ["answer"], place)
                 said[model] = (place, found["answer"])
         if not of_models:
-            told = {name: (where, value) for name, value in item.items() if _PREDICTED in name}
+            told = {name: (where, value) for name, value in item.items() if _PREDICTED in name or name == "answer"}
             # Without its context every question is ambiguous.
             said = {name: own for name, own in told.items() if ambiguous or not name.endswith(_WITHOUT_CONTEXT)}
             if not told:
                 raise FairnessError(
-                    f"{where}: it holds no answers; name a file of them by model ('answers'), or the authors' results"
+                    f"{where}: it holds no answers: no field 'answer', nor one with '{_PREDICTED}'. For a model, or a "
+                    f"file of answers: fairness-pipeline audit MODEL_OR_FILE --benchmark bbq={path}"
                 )
         for model, (place, answer) in said.items():
-            yield {**_of_item(item), MODEL: model, **_of_answer(item, targets, answer, place)}
+            yield {**_of_item(item), MODEL: model, **_NOTHING, **_of_answer(item, targets, answer, place)}
 
 
 def _prompt(item: Row) -> str:

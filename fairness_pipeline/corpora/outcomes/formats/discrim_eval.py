@@ -19,7 +19,7 @@ _TEXTS = Texts("index", "index", {"answer": ("prompt", "answer")})
 
 def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
     """A row for each question and model: `item` (the decision), `race`, `gender`, `age` where the file has it, `asked`,
-    `answer`, `decision` (yes, no; nothing if the answer begins with neither), and `readable` (1 or 0).
+    `answer`, `decision` (1 for yes, 0 for no; nothing if the answer begins with neither), and `readable` (1 or 0).
 
     Args:
         path: The authors' file.
@@ -49,4 +49,4 @@ def _decided(row: Row) -> Row:
     if "answer" not in row:
         return row
     said = yes_or_no(row["answer"])
-    return {**row, "decision": said, "readable": int(said is not None)}
+    return {**row, "decision": None if said is None else int(said == "yes"), "readable": int(said is not None)}

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ else:
 
 from fairness_pipeline.corpora.outcomes.table_files import flat, join_tables, text_columns
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import some
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.text_files import read_json_lines, read_member
 
@@ -68,12 +69,40 @@ class Texts:
             yield from items
         for model, own in answers.items():
             by_id = answers_by_id(own, self.key)
+            check_ids(
+                by_id, [str(item[self.item]) for item in items], f"{place_of(own, model)}", self.key, "the benchmark"
+            )
             for item in items:
                 where = f"{place_of(own, model)}, {self.key} {item[self.item]}"
-                if (found := by_id.get(str(item[self.item]))) is None:
-                    raise FairnessError(f"{where}: there is no answer; each item needs one")
+                found = by_id[str(item[self.item])]
                 needed(found, self.columns, where)
                 yield {**item, MODEL: model, **{new: found[field] for field, (_, new) in self.columns.items()}}
+
+
+def check_ids(answers: Mapping[str, Row], ids: Sequence[str], where: str, key: str, benchmark: Path | str) -> None:
+    """Refuses answers to other questions than the benchmark's, or to some of them alone.
+
+    Args:
+        answers: The answers by id.
+        ids: The ids of all questions.
+        where: The answers' file, for the message.
+        key: What an id is called.
+        benchmark: The benchmark's file, for the message.
+
+    Raises:
+        FairnessError: an id is unknown, or a question has no answer; names one, and how many.
+    """
+    known = dict.fromkeys(ids)
+    if strange := [name for name in answers if name not in known]:
+        raise FairnessError(
+            f"{where}: {key} {strange[0]} is no question of {benchmark} ({len(strange):,} of {len(answers):,} are "
+            f"not); its ids: {some(ids)}"
+        )
+    if missing := [name for name in known if name not in answers]:
+        raise FairnessError(
+            f"{where}: {key} {missing[0]}: there is no answer ({len(missing):,} of {len(known):,} are missing); where "
+            "a part was asked, cut the benchmark's file to it"
+        )
 
 
 def place_of(answers: Answers, model: str) -> Path | str:
@@ -125,7 +154,8 @@ def needed(record: Row, names: Iterable[str], where: str) -> None:
     """
     for name in names:
         if name not in record:
-            raise FairnessError(f"{where}: expected the field '{name}'; found {', '.join(sorted(record)) or 'none'}")
+            found = some([field[:40] for field in sorted(record)], 20) or "none"
+            raise FairnessError(f"{where}: expected the field '{name}'; found {found}")
 
 
 def answers_by_id(answers: Answers, key: str) -> Mapping[str, Row]:
@@ -140,6 +170,8 @@ def answers_by_id(answers: Answers, key: str) -> Mapping[str, Row]:
     """
     if not isinstance(answers, Path):
         return answers
+    if answers.suffix in (".csv", ".tsv"):
+        raise FairnessError(f"{answers}: expected answers as JSON Lines, an object with '{key}' a line; found a table")
     found: dict[str, Row] = {}
     for where, record in read_json_lines(answers):
         needed(record, [key], where)

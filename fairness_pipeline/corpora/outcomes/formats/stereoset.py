@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats.shared import ASKED, MODEL, Answers, Row, as_table, needed, place_of
+from fairness_pipeline.corpora.outcomes.formats.shared import (
+    ASKED,
+    MODEL,
+    Answers,
+    Row,
+    as_table,
+    check_ids,
+    needed,
+    place_of,
+)
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_json
 
@@ -87,14 +96,16 @@ def _scored(items: list[Row], model: str, answers: Answers) -> Iterator[Row]:
         of_id = {str(own["id"]): float(own[_SCORE]) for rows in read_json(answers).values() for own in rows}
     else:
         of_id = {name: float(own[_SCORE]) for name, own in answers.items()}
+    ids = [str(item[f"{name}_id"]) for item in items for name in _LABELS.values()]
+    check_ids(
+        {name: {_SCORE: score} for name, score in of_id.items()},
+        ids,
+        f"{place_of(answers, model)}",
+        "id",
+        "the benchmark",
+    )
     for item in items:
-        found = {}
-        for name in _LABELS.values():
-            score = of_id.get(str(item[f"{name}_id"]))
-            if score is None:
-                where = place_of(answers, model)
-                raise FairnessError(f"{where}: no score for the sentence {item[f'{name}_id']} (item {item['item']})")
-            found[f"{name}_score"] = score
+        found = {f"{name}_score": of_id[str(item[f"{name}_id"])] for name in _LABELS.values()}
         for name in ("stereotype", "anti_stereotype"):
             found[f"{item['kind']}_{name}"] = found[f"{name}_score"]
         above = [found[f"{name}_score"] > found["unrelated_score"] for name in ("stereotype", "anti_stereotype")]
