@@ -82,7 +82,7 @@ def encoder_decoder(folder: Path) -> str:
     return str(folder)
 
 
-def masked_lm(folder: Path) -> str:
+def masked_lm(folder: Path, positions: int = 64) -> str:
     """A BERT of two layers with random weights, whose words are letters; gives its folder."""
     import string
 
@@ -92,10 +92,10 @@ def masked_lm(folder: Path) -> str:
     torch.manual_seed(0)
     letters = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "he", "she", "was", "late", *letters, "."]
-    made = BertTokenizerFast(vocab={word: place for place, word in enumerate(words)}, model_max_length=64)
+    made = BertTokenizerFast(vocab={word: place for place, word in enumerate(words)}, model_max_length=positions)
     configuration = BertConfig(
         vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=64, initializer_range=1.0,
+        max_position_embeddings=positions, initializer_range=1.0,
     )  # fmt: skip
     BertForMaskedLM(configuration).save_pretrained(folder)
     made.save_pretrained(folder)

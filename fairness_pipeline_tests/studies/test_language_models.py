@@ -2,7 +2,9 @@
 
 import csv
 import math
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from fairness_pipeline.studies.language_model_bias import study
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
-from fairness_pipeline_tests.models.tiny_models import causal_lm
+from fairness_pipeline_tests.models.tiny_models import causal_lm, masked_lm
 from fairness_pipeline_tests.reporting.pairs import pairs_make_the_verdicts
 
 STUDY = "language_model_bias"
@@ -260,17 +262,24 @@ def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: P
     assert lake.card("reddit_comments", {}).figures == figures
 
 
-def test_audit_takes_any_causal_model(data: Path, tmp_path: Path) -> None:
-    """Without any YAML: a folder, asked about generated phrases."""
+@pytest.mark.parametrize(
+    ("make", "tried"),
+    [(partial(causal_lm, positions=64), True), (partial(masked_lm, positions=400), False)],
+    ids=["causal", "masked"],
+)
+def test_audit_takes_any_language_model(data: Path, tmp_path: Path, make: Callable[[Path], str], tried: bool) -> None:
+    """Without any YAML: a folder, asked about generated phrases; a masked model is not tried in tasks."""
     write_yaml(data / "corpora" / "reddit_sample.yaml",
                {"grammar": {"file": "grammars/reddit_sample.yaml", "comments": 1500, "seed": 5},
                 "licence": "none", "citation": "none"})  # fmt: skip
-    folder = causal_lm(tmp_path / "mine", positions=64)
+    folder = make(tmp_path / "mine")
     done = command("audit", folder, "--study", STUDY, "--dimension", "religion1", "--workers", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "asked for the perplexity of phrases" in done.stdout
     key = {"dimension": "religion1", "model": "mine"}
-    assert Lake(Project("audit").workspace).read("language_model_bias", key).num_rows == 5
+    lake = Lake(Project("audit").workspace)
+    assert lake.read("language_model_bias", key).num_rows == 5
+    assert bool(lake.card("base_reddit_perplexity", {"model": "mine"})) == tried
     assert command("forget", "mine", "--profile", "audit").returncode == 0
     assert "mine" not in Project("audit").parts[STUDY].subjects
 
@@ -287,6 +296,7 @@ def test_a_profile_without_stereotypes_is_refused(small: Project, data: Path) ->
         ({"base": "small", "debiasing": "wer"}, f"debiasing: expected one of {', '.join(METHODS)}, found 'wer'"),
         ({"base": "none", "debiasing": "hd"}, "base: unknown model 'none'; known: "),
         ({"base": "dialogpt-published", "debiasing": "hd"}, "is no language model with weights"),
+        ({"base": "bert", "debiasing": "hd"}, "'bert' is no language model .* which predicts the next word"),
         ({"base": "small", "debiasing": "hd", "settings": {"lambda": 1}}, "unknown key 'settings.lambda'"),
         ({**GPT2, "studies": ["nothing"]}, "unknown study 'nothing'"),
         ({**GPT2, "studies": "all"}, "studies: expected a list"),
@@ -295,7 +305,10 @@ def test_a_profile_without_stereotypes_is_refused(small: Project, data: Path) ->
 )
 def test_wrong_models(small: Project, data: Path, model: dict[str, Any], said: str) -> None:
     write_yaml(data / "models" / "wrong.yaml", model)
-    change(data / "profiles" / "small.yaml", lambda profile: profile["models"].update(wrong={}))
+    write_yaml(
+        data / "models" / "bert.yaml", {"architecture": "masked_lm", "studies": [STUDY], "huggingface": {"name": "b"}}
+    )
+    change(data / "profiles" / "small.yaml", lambda profile: profile["models"].update(bert={}, wrong={}))
     with pytest.raises(FairnessError, match=said):
         Project("small")
 
