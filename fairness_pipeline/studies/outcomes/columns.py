@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats import MODEL, read_format, recognised, told_by
+from fairness_pipeline.corpora.outcomes.formats import MODEL, read_format, recognised, said_of, told_by
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, Format, OutcomeTable, key_of
 from fairness_pipeline.corpora.outcomes.structure import NONE, ROLES, Guess, as_document, guess
 from fairness_pipeline.corpora.outcomes.trials import read_trials
@@ -79,7 +79,9 @@ class Diagnosis:
 
     def lines(self) -> Iterator[str]:
         """What was taken for what, and what is wrong with the table, for a terminal."""
-        yield f"{self.path}: {number_of(self.table.num_rows, 'row')}, {number_of(self.table.num_columns, 'column')}"
+        tool = said_of(self.document.get("format", "table"), self.table)
+        size = f"{number_of(self.table.num_rows, 'row')}, {number_of(self.table.num_columns, 'column')}"
+        yield f"{self.path}: {tool}{'; ' if tool else ''}{size}"
         for role in ROLES:
             for name in self._columns(role):
                 if name == NONE:

@@ -107,13 +107,16 @@ def test_promptfoo(tmp_path: Path) -> None:
 
 def test_a_log_is_audited_like_a_table() -> None:
     told = command("doctor", str(LOGS / "inspect_towns.eval"), "--column", "group=town").stdout
+    assert "a log of Inspect, task towns; 24 rows" in told
     assert "item       vignette" in told and "draw       epoch" in told and "outcome    match: match=yes_no" in told
     told = command("doctor", str(LM_EVAL), "--column", "group=town").stdout
+    assert "a log of lm-evaluation-harness, task towns; 30 rows" in told
     assert "outcome    acc: acc=yes_no" in told and "log_likelihood_difference=number" in told
     assert "log_likelihood_0" not in told.split("What it can show")[1]
     told = command("doctor", str(GENERATED), "--column", "group=town").stdout
     assert "outcome    exact_match: exact_match=yes_no" in told and "differs in 0 of 10 clusters" in told
     told = command("doctor", str(LOGS / "promptfoo_towns.json.gz"), "--column", "group=town").stdout
+    assert "results of promptfoo; 24 rows" in told
     assert "condition  prompt" in told and "outcome    passed: passed=yes_no" in told
 
 

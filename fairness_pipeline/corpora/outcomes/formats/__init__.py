@@ -21,6 +21,7 @@ from fairness_pipeline.corpora.outcomes.formats.shared import ASKED, MODEL, Answ
 from fairness_pipeline.corpora.outcomes.specification import Format
 from fairness_pipeline.corpora.outcomes.table_files import read_table
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import some
 
 Reader = Callable[[Path | None, Mapping[str, Answers]], pa.Table]
 """From the format's own file and the answers by model, the columns as text."""
@@ -48,6 +49,12 @@ _LOGS: Mapping[Format, Callable[[Path], pa.Table]] = {
     "inspect": inspect_log.read,
     "lm_eval": lm_eval.read,
     "promptfoo": promptfoo.read,
+}
+_NAMES: Mapping[Format, str] = {
+    "bbq": "BBQ with answers",
+    "inspect": "a log of Inspect",
+    "lm_eval": "a log of lm-evaluation-harness",
+    "promptfoo": "results of promptfoo",
 }
 _RECOGNISED: Mapping[Format, Callable[[Path], bool]] = {
     "inspect": inspect_log.recognises,
@@ -93,9 +100,22 @@ def told_by(form: Format, table: pa.Table) -> dict[str, list[str]]:
     return {**roles, "outcome": [name for name in outcomes if name in several] or outcomes}
 
 
+def said_of(form: Format, table: pa.Table) -> str:
+    """Which tool wrote a file, and for which tasks, for readers; empty for a table.
+
+    Args:
+        form: The format.
+        table: As `read_format` reads it.
+    """
+    if form == "table":
+        return ""
+    tasks = table["task"].chunk(0).dictionary.to_pylist() if "task" in table.column_names else []
+    return f"{_NAMES[form]}{', task ' if tasks else ''}{some(tasks, 8)}"
+
+
 def recognised(path: Path) -> Format:
     """The format of a file that a user gives, by what stands in it; `table` if it is none of those that are known."""
     return next((form for form, recognises in _RECOGNISED.items() if recognises(path)), "table")
 
 
-__all__ = ["ASKED", "BENCHMARKS", "MODEL", "Answers", "read_format", "recognised", "told_by"]
+__all__ = ["ASKED", "BENCHMARKS", "MODEL", "Answers", "read_format", "recognised", "said_of", "told_by"]
