@@ -107,7 +107,7 @@ def _counted(rows: list[dict[str, Any]], lake: Lake) -> Iterator[str]:
         if p < 0.05 and row["verdict"] != "biased"
     ]
     yield paragraph(
-        f"**Together.** Of {len(gated)} verdicts {biased} are `biased`, and {called} would be called a difference if rows were "
+        f"**Together.** Of {len(gated)} verdicts (those beyond the sum of two columns apart) {biased} are `biased`, and {called} would be called a difference if rows were "
         f"independent. {sum(one and not other for one, other in both)} are found only where a question is compared with itself. "
         f"Called by the plain test alone: {'; '.join(alone)}."
     )

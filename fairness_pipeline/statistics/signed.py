@@ -64,7 +64,10 @@ def signed_means(
         )
     scores = np.stack([score for _, score, _, _ in columns], axis=1)
     by_sign = [*flipped(scores[:, :1], seed), *(flipped(scores[:, 1:], seed + 1) if len(kinds) > 1 else [])]
-    single = np.array([estimate.p_zero() if estimate.error > 0 else 0.0 for estimate, *_ in columns])
+    single = np.array([  # where all clusters are alike, half of all patterns of signs would be as far from 0
+        estimate.p_zero() if estimate.error > 0 else 2.0 ** (1 - int((sizes > 0).sum()))
+        for estimate, _, sizes, _ in columns
+    ])  # fmt: skip
     tail = single * np.array([1, *[len(kinds) - 1] * (len(kinds) - 1)])
     named = [name for place, name in enumerate(groups) if len(groups) > 1 and (group == place).any()]
     return SignedMeans(

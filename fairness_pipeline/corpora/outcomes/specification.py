@@ -62,6 +62,9 @@ class Outcome(Specification):
     disambiguated contexts."""
     label: str | None = None
     """Of `yes_no` the column with the true answer, for accuracy and error rates by group."""
+    readable: str | None = None
+    """A column that says whether an answer could be read (1 or 0; nothing in rows without this outcome). Where more
+    than 10% could not, there is no verdict."""
     margin: Margin | None = None
     """The largest difference that does not matter, in percentage points for rates; by default that of its kind."""
 
@@ -140,8 +143,6 @@ class OutcomeTable(Specification):
     """The column with what was answered, for the viewer."""
     beside: dict[str, str] = {}
     """By a name for readers a column whose mean stands beside the verdicts and gets none, such as accuracy."""
-    readable: str | None = None
-    """The column that says whether an answer could be read (1 or 0). Where less than 90% could, nothing is told."""
     reservations: tuple[str, ...] = ()
     """What is known to be wrong with it, or what it does not say, for readers, each with its source."""
     description: str = ""

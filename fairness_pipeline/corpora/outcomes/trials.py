@@ -1,7 +1,7 @@
 """The trials of a user's table: items, groups and outcomes as numbers, checked row by row."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ class Trials:
         texts: `asked` and `answer`, and the outcomes that are texts, as text.
         rows: How many rows the file has.
         beside: By name the numbers whose means stand beside the verdicts.
-        readable: Whether each answer could be read (1, 0, NaN); None if nothing says so.
+        readable: By outcome whether each answer could be read (1, 0, NaN), where something says so.
     """
 
     groups: Mapping[str, Codes]
@@ -57,7 +57,7 @@ class Trials:
     texts: Mapping[str, pa.DictionaryArray]
     rows: int
     beside: Mapping[str, np.ndarray]
-    readable: np.ndarray | None = None
+    readable: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.condition.code)
@@ -155,7 +155,12 @@ class _Reader:
     def trials(self) -> Trials:
         """All of it."""
         spec = self._spec
-        readable = self._readable()
+        readable = {
+            key: self._numbers(outcome.readable, f"outcomes.{key}.readable")
+            for key, outcome in spec.outcomes.items()
+            if outcome.readable
+        }
+        self._check_readable(readable)
         groups = {name: self._group(name) for name in spec.group}
         item = self._codes(spec.item, "item") if spec.item else None
         cluster = self._codes(spec.cluster, "cluster") if spec.cluster else None
@@ -190,19 +195,16 @@ class _Reader:
             self._check_draws(found, self._codes(spec.draw, "draw"))
         return found
 
-    def _readable(self) -> np.ndarray | None:
-        spec = self._spec
-        if spec.readable is None:
-            return None
-        found = self._numbers(spec.readable, "readable")
-        if len(found) and not np.nansum(found):
-            said = self._text(spec.answer, "answer").to_pylist() if spec.answer else []
-            first = next((text for text in said if text), "")
-            raise FairnessError(
-                f"{self._name}: none of {len(found):,} answers could be read; the first is {first[:80]!r}. Change the "
-                "prompt or the system prompt, or take another model"
-            )
-        return found
+    def _check_readable(self, readable: Mapping[str, np.ndarray]) -> None:
+        asked = sum(int((~np.isnan(own)).sum()) for own in readable.values())
+        if not asked or any(np.nansum(own) for own in readable.values()):
+            return
+        said = self._text(self._spec.answer, "answer").to_pylist() if self._spec.answer else []
+        first = next((text for text in said if text), "")
+        raise FairnessError(
+            f"{self._name}: none of {asked:,} answers could be read; the first is {first[:80]!r}. Change the prompt or "
+            "the system prompt, or take another model"
+        )
 
     def _group(self, name: str) -> Codes:
         codes = self._codes(name, "group", required=False)

@@ -25,7 +25,7 @@ OUTCOME_CELLS = schema(
         pa.float64(),
         "the standard deviation of single trials around their item and groups, over all conditions",
     ),
-    unread=optional(pa.float64(), "the share of the condition's answers that could not be read"),
+    unread=optional(pa.float64(), "the share of this outcome's answers in the condition that could not be read"),
     asked=optional(pa.string(), "what the first of them was asked"),
     answer=optional(pa.string(), "what it was answered"),
 )
@@ -43,13 +43,14 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
     parts = [own for own in (trials.item, trials.name) if own]
     parts += list(trials.groups.values())
     place = numbered(*parts)[rows] if parts else rows
-    unread = None if trials.readable is None else 1 - float(np.nanmean(trials.readable[rows]))
     _, first, cell = np.unique(place, return_index=True, return_inverse=True)
     first = rows[first]
     count = len(first)
     tables = []
     for outcome, values in trials.values.items():
         own, weights = values[rows], trials.weights.get(outcome)
+        readable = trials.readable[outcome][rows] if outcome in trials.readable else np.array([np.nan])
+        unread = None if np.isnan(readable).all() else 1 - float(np.nanmean(readable))
         known = ~np.isnan(own)
         draws = np.bincount(cell[known], minlength=count)
         kept = draws > 0

@@ -79,9 +79,11 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
 def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
     """Puts a benchmark into the workspace, with the model that is to answer it, or a file of answers."""
     benchmark, _, file = arguments.benchmark.partition("=")
-    form = next((own for own in BENCHMARKS if own == benchmark), None)
+    form = next((own for own in BENCHMARKS if own == benchmark.lower()), None)
     if form is None:
         raise FairnessError(f"--benchmark: unknown benchmark '{benchmark}'; known: {', '.join(BENCHMARKS)}")
+    if form == "bbq" and not file:
+        raise FairnessError("--benchmark: name the authors' file of a category: --benchmark bbq=Age.jsonl")
     model = _model(form, given, arguments) if given.kind != "file" else None
     shipped = read_yaml(data_file(f"tables/{form}.yaml"))
     document = {key: value for key, value in shipped.items() if key not in _OF_PUBLISHED}

@@ -89,7 +89,7 @@ def test_answers_that_cannot_be_read_leave_no_verdict() -> None:
     ]  # fmt: skip
     table = pd.DataFrame(rows, columns=["q", "g", "y", "read"])
     columns = {"item": "q", "group": ["g"], "outcomes": {"y": {"kind": "yes_no"}}}
-    trials, spec = trials_of(table, **columns, readable="read")
+    trials, spec = trials_of(table, **{**columns, "outcomes": {"y": {"kind": "yes_no", "readable": "read"}}})
     judging = Judging(spec.outcomes, ("g",), {}, 0.05, 1)
     row = judge_outcomes(cell_table(trials, "all"), judging).to_pylist()[0]
     assert row["verdict"] == "inconclusive" and row["note"].startswith(

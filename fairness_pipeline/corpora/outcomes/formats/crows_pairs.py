@@ -16,7 +16,7 @@ from fairness_pipeline.foundation.text_files import read_csv_rows
 _COLUMNS = ("sent_more", "sent_less", "stereo_antistereo", "bias_type", "anon_writer")
 
 
-_TEXTS = Texts("index", "item", {"sent_more": ("sent_more", "more"), "sent_less": ("sent_less", "less")})
+_TEXTS = Texts("index", "item", {"sent_more": ("sent_more", "more"), "sent_less": ("sent_less", "less")}, numbers=True)
 
 
 def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:

@@ -1,6 +1,7 @@
 """What the readers of benchmarks and logs share."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,11 +42,13 @@ class Texts:
         key: The field of an answer that says of which item it is.
         item: The item's column with that value.
         columns: By field of an answer the item's column with the text, and the column for what is answered.
+        numbers: Whether the answers are log-likelihoods.
     """
 
     key: str
     item: str
     columns: Mapping[str, tuple[str, str]]
+    numbers: bool = False
 
     def asked(self, items: Iterable[Row]) -> pa.Table:
         """A table of `ASKED`; two texts of an item stand beside each other."""
@@ -76,7 +79,31 @@ class Texts:
                 where = f"{place_of(own, model)}, {self.key} {item[self.item]}"
                 found = by_id[str(item[self.item])]
                 needed(found, self.columns, where)
-                yield {**item, MODEL: model, **{new: found[field] for field, (_, new) in self.columns.items()}}
+                read = log_likelihood if self.numbers else words
+                said = {new: read(found[field], f"{where}, {field}") for field, (_, new) in self.columns.items()}
+                yield {**item, MODEL: model, **said}
+
+
+def log_likelihood(value: Any, where: str) -> float:
+    """A log-likelihood, or a score.
+
+    Raises:
+        FairnessError: it is no finite number; a sentence without one would be left out in silence.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number) or isinstance(value, bool):
+        raise FairnessError(f"{where}: expected a log-likelihood, found {value!r}; each sentence needs one")
+    return number
+
+
+def words(value: Any, where: str) -> str | None:
+    """An answer in words; raises FairnessError if it is something else."""
+    if value is not None and not isinstance(value, str):
+        raise FairnessError(f"{where}: expected an answer in words, found {value!r}")
+    return value
 
 
 def check_ids(answers: Mapping[str, Row], ids: Sequence[str], where: str, key: str, benchmark: Path | str) -> None:

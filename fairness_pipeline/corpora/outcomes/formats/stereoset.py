@@ -17,6 +17,7 @@ from fairness_pipeline.corpora.outcomes.formats.shared import (
     Row,
     as_table,
     check_ids,
+    log_likelihood,
     needed,
     place_of,
 )
@@ -93,7 +94,15 @@ def _items(path: Path) -> Iterator[Row]:
 
 def _scored(items: list[Row], model: str, answers: Answers) -> Iterator[Row]:
     if isinstance(answers, Path):
-        of_id = {str(own["id"]): float(own[_SCORE]) for rows in read_json(answers).values() for own in rows}
+        whole = read_json(answers)
+        rows = [own for part in whole.values() for own in part] if isinstance(whole, dict) else None
+        if not rows or not all(isinstance(own, dict) for own in rows):
+            raise FairnessError(
+                f"{answers}: expected lists of objects with 'id' and 'score', as the authors' predictions"
+            )
+        for number, own in enumerate(rows):
+            needed(own, ("id", _SCORE), f"{answers}, score {number}")
+        of_id = {str(own["id"]): log_likelihood(own[_SCORE], f"{answers}, id {own['id']}") for own in rows}
     else:
         of_id = {name: float(own[_SCORE]) for name, own in answers.items()}
     ids = [str(item[f"{name}_id"]) for item in items for name in _LABELS.values()]

@@ -17,7 +17,7 @@ from fairness_pipeline.foundation.text_files import read_lines
 
 _PRO, _ANTI = "pro_stereotyped", "anti_stereotyped"
 _BRACKETS = re.compile(r"\[([^\[\]]+)\]")
-_TEXTS = Texts("index", "item", {"pro": ("pro", "pro_likelihood"), "anti": ("anti", "anti_likelihood")})
+_TEXTS = Texts("index", "item", {"pro": ("pro", "pro_likelihood"), "anti": ("anti", "anti_likelihood")}, numbers=True)
 
 
 def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:

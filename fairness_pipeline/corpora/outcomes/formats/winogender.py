@@ -10,6 +10,7 @@ an item, less its mean over all items of the same reading, with the sign of most
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from fairness_pipeline.foundation.text_files import read_lines
 
 _NAME_PARTS = 5
 _SENTENCES, _STATISTICS = "all_sentences", "occupations-stats"
-_TEXTS = Texts("sentid", "id", {"log_likelihood": ("sentence", "log_likelihood")})
+_TEXTS = Texts("sentid", "id", {"log_likelihood": ("sentence", "log_likelihood")}, numbers=True)
 
 
 def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
@@ -93,14 +94,14 @@ def _shares(path: Path) -> dict[str, float]:
 
 
 def _items(sentences: list[Row], model: str, answers: Answers, shares: Mapping[str, float]) -> list[Row]:
-    items: dict[str, dict[str, object]] = {}
+    items: dict[str, dict[str, Any]] = {}
     for row in _TEXTS.answered(sentences, {model: answers}):
         kept = {name: row[name] for name in ("item", "occupation", "means")}
         own = items.setdefault(row["item"], {**kept, MODEL: model, "percent_female": shares[row["occupation"]]})
         own |= {row["gender"]: row["sentence"], f"{row['gender']}_likelihood": row["log_likelihood"]}
     found = list(items.values())
-    gap = np.array([float(str(row["female_likelihood"])) - float(str(row["male_likelihood"])) for row in found])
-    side = np.sign([float(str(row["percent_female"])) - 50 for row in found])
+    gap = np.array([float(row["female_likelihood"]) - float(row["male_likelihood"]) for row in found])
+    side = np.sign([float(row["percent_female"]) - 50 for row in found])
     reading = np.array([row["means"] for row in found])
     for kind in np.unique(reading):
         gap[reading == kind] -= gap[reading == kind].mean()
