@@ -75,6 +75,7 @@ def test_the_posterior_of_a_clipped_probability_is_the_integral(mean: float, sd:
     assert found.log_right[0] == pytest.approx(logs, abs=1e-5)
 
 
+@pytest.mark.kills
 def test_on_the_pages_setting_effects_totals_and_truths_are_recovered() -> None:
     """Ten draws of circle: table 5.4's contrasts, every annotator's rates, and accuracies as table 5.5 has them."""
     found = drawn(draws=10)

@@ -98,6 +98,7 @@ def test_the_budget_holds_in_other_processes(quick: Project, data: Path) -> None
         assert 40 <= len(asked) <= 40 + 2 * 8
 
 
+@pytest.mark.kills
 def test_a_server_that_does_not_say_and_a_budget(quick: Project, data: Path) -> None:
     asked: list[str] = []
     write_yaml(data / "prices.yaml", {"per_million_tokens": {"bot": {"input": 1, "output": 1}}})

@@ -205,6 +205,7 @@ def test_a_folder_of_hugging_face(tiny: Project, data: Path, tmp_path: Path) -> 
     assert "holds no weights" in done.stderr
 
 
+@pytest.mark.kills
 def test_retrieval_and_a_missing_corpus(tiny: Project, data: Path) -> None:
     """Both architectures side by side; a corpus whose file is missing takes only its own model with it."""
     write_yaml(data / "corpora" / "gone.yaml", {
@@ -260,6 +261,7 @@ def test_tables_of_an_older_layout_do_not_break_queries(tiny: Project, data: Pat
     assert row == {"n": Lake(tiny.workspace).read("twitter_dialogues", {"corpus": "tiny"}).num_rows, "c": "tiny"}
 
 
+@pytest.mark.kills
 def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path) -> None:
     """Corpus and dimension alone: pairs go out, answers come in, and the report has them."""
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(

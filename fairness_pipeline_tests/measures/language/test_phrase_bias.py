@@ -232,6 +232,7 @@ def test_a_word_of_more_tokens_is_seen_through() -> None:
     assert "whole likelihoods differ the other way" in found[LOG]["note"]
 
 
+@pytest.mark.kills
 def test_false_alarms_and_power() -> None:
     """150 simulated models: 5% without a gap (1 to 15 would be chance), 9 in 10 with one of 0.06."""
     draw = np.random.default_rng(4)
@@ -245,6 +246,7 @@ def test_false_alarms_and_power() -> None:
     assert hits >= 120
 
 
+@pytest.mark.kills
 def test_under_the_noise_of_target_words_the_papers_test_fails_and_the_clustered_one_holds() -> None:
     """Twelve words, each a little likelier or less for reasons of its own, and no stereotype: 400 models."""
     draw = np.random.default_rng(5)

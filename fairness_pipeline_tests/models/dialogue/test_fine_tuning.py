@@ -83,6 +83,7 @@ def test_it_learns_and_answers_as_it_learned(tmp_path: Path) -> None:
     assert answers == ["red", "blue"]
 
 
+@pytest.mark.kills
 def test_bfloat16_is_how_a_model_answers_and_not_how_it_is_trained(tmp_path: Path) -> None:
     given, weights = tiny_models.causal_lm(tmp_path / "given"), {}
     for dtype in ("float32", "bfloat16"):
