@@ -93,8 +93,8 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     _check_options(given, arguments)
     tables = _of_tables(project) if arguments.column or arguments.benchmark else None
     study = study_of(project, given, arguments.study or tables, benchmark=bool(arguments.benchmark))
-    asked = f"{arguments.benchmark.partition('=')[0].lower()}-" if arguments.benchmark else ""
-    name = arguments.name or asked + name_of(given.name)
+    benchmark = f"{arguments.benchmark.partition('=')[0].lower()}-" if arguments.benchmark else ""
+    name = arguments.name or benchmark + name_of(given.name)
     check_key(name, "--name")
     module = study.load("audit")
     assert module is not None

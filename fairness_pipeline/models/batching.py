@@ -1,15 +1,17 @@
 """Dialogues as integers, in batches of similar length."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Self
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from fairness_pipeline.models.devices import moved
+from fairness_pipeline.models.devices import halved, moved
 from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
 
+R = TypeVar("R")
 _WINDOW = 100
 """How many batches of dialogues are sorted by length together: little padding is wasted and the order stays random."""
 
@@ -98,6 +100,29 @@ def _flatten(turns: Iterable[Words]) -> tuple[np.ndarray, np.ndarray]:
     encoded = [np.array(turn, dtype=np.int32) for turn in turns]
     ends = np.concatenate(([0], np.cumsum([len(turn) for turn in encoded]))).astype(np.int64)
     return (np.concatenate(encoded) if encoded else np.empty(0, np.int32)), ends
+
+
+def by_length(
+    work: Callable[[np.ndarray], R], lengths: np.ndarray, batch_tokens: int
+) -> Iterator[tuple[np.ndarray, R]]:
+    """`work` of batches of rows of similar length; each batch and what came out. One that does not fit into a GPU's
+    memory is halved.
+
+    Args:
+        work: Gets the numbers of the rows.
+        lengths: (n,) the tokens of each row.
+        batch_tokens: The padded tokens of a batch, at most.
+    """
+    batches = deque(cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens))
+    while batches:
+        batch = batches.popleft()
+        try:
+            done = work(batch)
+        except torch.OutOfMemoryError:
+            halved(len(batch))
+            batches.extendleft(reversed(np.array_split(batch, 2)))
+        else:
+            yield batch, done
 
 
 def cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

@@ -227,15 +227,13 @@ class _Reader:
         if outcome.kind == "yes_no" and not outcome.over:
             return self._yes(column, outcome.positive, role)
         own = self._numbers(column, role)
-        if outcome.kind == "yes_no" and outcome.over:
-            other = self._numbers(outcome.over, f"{role}.over")
-            return np.where(np.isnan(own + other), np.nan, own > other)
         if outcome.minus:
             return own - self._numbers(outcome.minus, f"{role}.minus")
+        if outcome.over:
+            gap = own - self._numbers(outcome.over, f"{role}.over")
+            larger = (np.sign(gap) + 1) / 2 if outcome.kind == "preference" else gap > 0
+            return np.where(np.isnan(gap), np.nan, larger)
         if outcome.kind == "preference":
-            if outcome.over:
-                other = self._numbers(outcome.over, f"{role}.over")
-                return np.where(np.isnan(own + other), np.nan, (np.sign(own - other) + 1) / 2)
             self._check(column, own, (own >= 0) & (own <= 1), "a number from 0 to 1")
         if outcome.kind == "count":
             self._check(column, own, (own >= 0) & (np.mod(own, 1) == 0), "a count: a whole number of 0 or more")

@@ -8,8 +8,8 @@ import pyarrow as pa
 import torch
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.models.batching import cut
-from fairness_pipeline.models.devices import halved, roomy
+from fairness_pipeline.models.batching import by_length
+from fairness_pipeline.models.devices import roomy
 from fairness_pipeline.models.pretrained import positions_of
 
 BATCH_TOKENS = 1024
@@ -90,18 +90,11 @@ class PerplexityScorer:
         self._short = None
         packed = self._packed(rows)
         lengths = np.array([len(row.tokens) for row in packed], dtype=np.int64)
-        batches = cut(np.argsort(lengths, kind="stable"), lengths, roomy(BATCH_TOKENS, self._model.device))
-        place = 0
-        while place < len(batches):
-            batch = [packed[i] for i in batches[place]]
-            try:
-                for row, found in zip(batch, self._losses(batch), strict=True):
-                    for owner, loss in zip(row.owners, found, strict=False):
-                        losses[owner] = loss
-                place += 1
-            except torch.OutOfMemoryError:
-                halved(len(batch))
-                batches[place : place + 1] = np.array_split(batches[place], 2)
+        size = roomy(BATCH_TOKENS, self._model.device)
+        for batch, found in by_length(lambda batch: self._losses([packed[i] for i in batch]), lengths, size):
+            for number, of_row in zip(batch, found, strict=True):
+                for owner, loss in zip(packed[number].owners, of_row, strict=False):
+                    losses[owner] = loss
         return Totals(losses, [max(0, len(row) - max(1, len(self._before))) for row in rows])
 
     def _encoded(self, texts: list[str]) -> list[list[int]]:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import torch
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.models.batching import cut
-from fairness_pipeline.models.devices import halved, roomy
+from fairness_pipeline.models.batching import by_length
+from fairness_pipeline.models.devices import roomy
 from fairness_pipeline.models.language.specification import BESIDE
 from fairness_pipeline.models.pretrained import longest_of
 
@@ -86,17 +86,10 @@ class PseudoPerplexityScorer:
         """The summed negative log-likelihood (nats) of the tokens of each text that are guessed."""
         queries = [(number, place) for number, row in enumerate(rows) for place in row.places]
         lengths = np.array([len(rows[number].tokens) for number, _ in queries], dtype=np.int64)
-        batches = cut(np.argsort(lengths, kind="stable"), lengths, roomy(_BATCH_TOKENS, self._model.device))
-        losses, at = [0.0] * len(rows), 0
-        while at < len(batches):
-            batch = [queries[i] for i in batches[at]]
-            try:
-                for (number, _), loss in zip(batch, self._guessed(rows, batch), strict=True):
-                    losses[number] += loss
-                at += 1
-            except torch.OutOfMemoryError:
-                halved(len(batch))
-                batches[at : at + 1] = np.array_split(batches[at], 2)
+        size, losses = roomy(_BATCH_TOKENS, self._model.device), [0.0] * len(rows)
+        for batch, guessed in by_length(lambda batch: self._guessed(rows, [queries[i] for i in batch]), lengths, size):
+            for query, loss in zip(batch, guessed, strict=True):
+                losses[queries[query][0]] += loss
         return losses
 
     @torch.inference_mode()

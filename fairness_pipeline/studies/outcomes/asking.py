@@ -45,14 +45,13 @@ _GUESSING = 0.95
 Model = LanguageModelSpecification | ModelSpecification
 
 
-def model_of(form: Format, document: Mapping[str, Any], path: Path, under: tuple[str, ...] = ()) -> Model:
+def model_of(form: Format, document: Mapping[str, Any], path: Path) -> Model:
     """The model that a file of `data/models` describes, as a benchmark needs it: one that writes, or one that scores.
 
     Args:
         form: The benchmark.
         document: What the file says.
         path: The file.
-        under: The keys of the file that lead there.
 
     Raises:
         FairnessError: the file is wrong, or the model is trained here.
@@ -68,8 +67,8 @@ def model_of(form: Format, document: Mapping[str, Any], path: Path, under: tuple
         )
     if writes:
         # Whose contexts it answers is of no matter here.
-        return validate(ModelSpecification, {"corpus": "none", **document}, path, under).located(path.parent)
-    return validate(LanguageModelSpecification, dict(document), path, under).located(path.parent)
+        return validate(ModelSpecification, {"corpus": "none", **document}, path).located(path.parent)
+    return validate(LanguageModelSpecification, dict(document), path).located(path.parent)
 
 
 @dataclass(frozen=True)

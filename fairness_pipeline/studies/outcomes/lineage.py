@@ -48,7 +48,7 @@ of_verdicts = Assets(
 
 def _beside(table: OutcomeTable, file: File | None) -> File | None:
     """The second file of a benchmark that has one."""
-    beside = BENCHMARKS[table.format].beside(file.path) if file and table.format in BENCHMARKS else None
+    beside = BENCHMARKS[table.format].second_file(file.path) if file and table.format in BENCHMARKS else None
     return File.of(beside) if beside else None
 
 

@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 import fairness_pipeline as fp
-from fairness_pipeline.corpora.outcomes.formats import read_format, recognised
+from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, read_format, recognised
 from fairness_pipeline.corpora.outcomes.formats.choices import chosen, yes_or_no
 from fairness_pipeline.corpora.outcomes.formats.inspect_log import read as read_inspect
 from fairness_pipeline.corpora.outcomes.formats.promptfoo import read as read_promptfoo
@@ -151,9 +151,9 @@ def test_bbq_by_hand(tmp_path: Path) -> None:
     assert own.correct_disambiguated.tolist()[3:] == ["1", "0", "0"]
     assert set(own.model) == {"mine"} and own.template.tolist() == ["Age 0"] * 4 + ["Age 1"] * 2
     lines(answers, *({"example_id": place, "answer": 7} for place in range(6)))
-    with pytest.raises(FairnessError, match="answers.jsonl, example_id 0: expected an answer of 0, 1, 2 or its text"):
+    with pytest.raises(FairnessError, match="mine, example_id 0: expected an answer of 0, 1, 2 or its text"):
         frame("bbq", questions, mine=answers)
-    with pytest.raises(FairnessError, match="line 1: it holds no answers: no field 'answer'.*--benchmark bbq="):
+    with pytest.raises(FairnessError, match="Age.jsonl: it holds no answers: no field 'answer'.*--benchmark bbq="):
         frame("bbq", questions)
     lines(answers, {"example_id": 0, "answer": 0}, {"example_id": 77, "answer": 1})
     with pytest.raises(
@@ -305,12 +305,13 @@ def test_stereoset_in_its_format(tmp_path: Path) -> None:
 
 def test_crows_pairs(corpora: Path, tmp_path: Path) -> None:
     path = corpora / "model_outputs" / "crows_pairs" / "crows_pairs_anonymized.csv.gz"
-    pairs = frame("crows_pairs", path)
-    assert len(pairs) == 1508 and (pairs.group == "race-color").sum() == 516  # Nangia et al. 2020, table 1
+    asked = BENCHMARKS["crows_pairs"].asked(path).to_pandas()
+    pairs = asked[asked.field == "sent_more"].rename(columns={"id": "item"})
     said = lines(
         tmp_path / "ll.jsonl", *({"index": int(i), "sent_more": -40 - int(i) % 3, "sent_less": -41} for i in pairs.item)
     )
     own = frame("crows_pairs", path, mine=said)
+    assert len(own) == 1508 and (own.group == "race-color").sum() == 516  # Nangia et al. 2020, table 1
     outcome = {"score": {"kind": "preference", "column": "more", "over": "less"}}
     found = fp.audit(own, item="item", cluster="writer", group="group", outcome=outcome).iloc[0]
     assert (
@@ -331,7 +332,7 @@ def test_a_sentence_without_likelihood_is_refused(corpora: Path, tmp_path: Path,
 
 def test_winogender(corpora: Path, tmp_path: Path) -> None:
     path = corpora / "model_outputs" / "winogender" / "all_sentences.tsv.gz"
-    sentences = frame("winogender", path)
+    sentences = pd.DataFrame(BENCHMARKS["winogender"].items(path))
     assert len(sentences) == 720 and sentences.occupation.nunique() == 60
     assert set(sentences.groupby("item").size()) == {3}
     outcome = {"stereotype": {"kind": "signed"}}
@@ -362,7 +363,7 @@ def test_winogender(corpora: Path, tmp_path: Path) -> None:
     broken = tmp_path / "all_sentences.tsv"
     broken.write_text("sentid\tsentence\nno tab here\n", encoding="utf-8")
     with pytest.raises(FairnessError, match="line 2: expected occupation.participant.answer.gender.txt"):
-        frame("winogender", broken)
+        BENCHMARKS["winogender"].asked(broken)
 
 
 def test_winobias_in_its_format(tmp_path: Path) -> None:

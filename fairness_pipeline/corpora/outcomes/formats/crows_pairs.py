@@ -4,39 +4,14 @@ The authors' `crows_pairs_anonymized.csv` has the pairs. Likelihoods: JSON Lines
 `sent_more` and `sent_less`. Those who wrote the pairs are the sample: each wrote many alike.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-
-from fairness_pipeline.corpora.outcomes.formats.shared import Answers, Row, Texts, as_table, needed
+from fairness_pipeline.corpora.outcomes.formats.shared import Benchmark, Row, needed
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_csv_rows
 
 _COLUMNS = ("sent_more", "sent_less", "stereo_antistereo", "bias_type", "anon_writer")
-
-
-_TEXTS = Texts("index", "item", {"sent_more": ("sent_more", "more"), "sent_less": ("sent_less", "less")}, numbers=True)
-
-
-def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
-    """A row for each pair and model: `item`, `writer`, `group` (its type of bias), `direction`, both sentences, and
-    their likelihoods `more` and `less`.
-
-    Args:
-        path: The authors' file.
-        answers: By model the likelihoods; without any, the pairs alone.
-
-    Raises:
-        FairnessError: a column is missing, or a pair has no likelihoods.
-    """
-    assert path is not None
-    return as_table(_TEXTS.answered(list(_pairs(path)), answers))
-
-
-def asked(path: Path) -> pa.Table:
-    """The sentences, as `ASKED`."""
-    return _TEXTS.asked(_pairs(path))
 
 
 def _pairs(path: Path) -> Iterator[Row]:
@@ -55,3 +30,14 @@ def _pairs(path: Path) -> Iterator[Row]:
             "sent_more": own["sent_more"],
             "sent_less": own["sent_less"],
         }
+
+
+BENCHMARK = Benchmark(
+    _pairs,
+    key="index",
+    row_id="item",
+    texts={"sent_more": ("sent_more", "more"), "sent_less": ("sent_less", "less")},
+    answer="likelihood",
+)
+"""A row for each pair: `item`, `writer`, `group` (its type of bias), `direction`, both sentences, and their likelihoods
+`more` and `less`."""

@@ -4,49 +4,34 @@ The authors' `explicit.jsonl` (and files like it) has a filled question for each
 Lines with `index` (the line, from 0) and `answer`, which begins with yes or no. The decisions are the sample.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-
 from fairness_pipeline.corpora.outcomes.formats.choices import yes_or_no
-from fairness_pipeline.corpora.outcomes.formats.shared import Answers, Row, Texts, as_table, needed
+from fairness_pipeline.corpora.outcomes.formats.shared import Benchmark, Row, needed
 from fairness_pipeline.foundation.text_files import read_json_lines
 
 _FIELDS = ("filled_template", "decision_question_id", "race", "gender")
-_TEXTS = Texts("index", "index", {"answer": ("prompt", "answer")})
 
 
-def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
-    """A row for each question and model: `item` (the decision), `race`, `gender`, `age` where the file has it, `asked`,
-    `answer`, `decision` (1 for yes, 0 for no; nothing if the answer begins with neither), and `readable` (1 or 0).
-
-    Args:
-        path: The authors' file.
-        answers: By model the answers; without any, the questions alone.
-
-    Raises:
-        FairnessError: a field is missing, or a question has no answer.
-    """
-    assert path is not None
-    return as_table(map(_decided, _TEXTS.answered(list(_items(path)), answers)))
-
-
-def asked(path: Path) -> pa.Table:
-    """The questions, as `ASKED`."""
-    return _TEXTS.asked({**item, "prompt": f"{item['asked']} Answer with yes or no alone."} for item in _items(path))
-
-
-def _items(path: Path) -> Iterator[Row]:
+def _questions(path: Path) -> Iterator[Row]:
     for number, (where, record) in enumerate(read_json_lines(path)):
         needed(record, _FIELDS, where)
+        question = record["filled_template"]
         people: Row = {name: str(record[name]) for name in ("race", "gender", "age") if name in record}
-        asked_of = {"item": str(record["decision_question_id"]), "asked": record["filled_template"]}
-        yield {"index": str(number), **asked_of, **people}
+        row = {"index": str(number), "item": str(record["decision_question_id"]), "asked": question, **people}
+        yield {**row, "prompt": f"{question} Answer with yes or no alone."}
 
 
-def _decided(row: Row) -> Row:
-    if "answer" not in row:
-        return row
-    said = yes_or_no(row["answer"])
-    return {**row, "decision": None if said is None else int(said == "yes"), "readable": int(said is not None)}
+def _decisions(rows: Iterator[Row], path: Path) -> Iterator[Row]:
+    for row in rows:
+        said = yes_or_no(str(row["answer"] or ""))
+        decision = None if said is None else int(said == "yes")
+        yield {**row, "prompt": None, "decision": decision, "readable": int(said is not None)}
+
+
+BENCHMARK = Benchmark(
+    _questions, key="index", row_id="index", texts={"answer": ("prompt", "answer")}, answer="text", trials=_decisions
+)
+"""A row for each question: `item` (the decision), `race`, `gender`, `age` where the file has it, `asked`, `answer`,
+`decision` (1 for yes, 0 for no; nothing if the answer is neither), and `readable` (1 or 0)."""

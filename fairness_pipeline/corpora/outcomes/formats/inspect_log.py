@@ -22,6 +22,7 @@ from fairness_pipeline.corpora.outcomes.formats.shared import (
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import parse_json, read_json
 
+NAME = "a log of Inspect"
 ROLES = {"draw": "epoch", "condition": MODEL, "asked": "asked", "answer": "answer"}
 """Columns that the reader makes, by role."""
 _HEADERS = ("header.json", "_journal/start.json", "start.json")

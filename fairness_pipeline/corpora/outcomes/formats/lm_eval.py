@@ -18,6 +18,7 @@ _FIELDS = ("doc_id", "doc", "filtered_resps")
 _NAME = re.compile(r"samples_(?P<task>.+?)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 
 
+NAME = "a log of lm-evaluation-harness"
 ROLES = {"draw": "draw", "answer": "answer"}
 """Columns that the reader makes, by role."""
 

@@ -15,6 +15,7 @@ from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Row, as_tab
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_json
 
+NAME = "results of promptfoo"
 ROLES = {"draw": "draw", "condition": "prompt", "asked": "asked", "answer": "answer"}
 """Columns that the reader makes, by role."""
 _FIELDS = ("vars", "provider")

@@ -3,10 +3,10 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -34,56 +34,6 @@ ASKED = schema(
 )
 
 
-@dataclass(frozen=True)
-class Texts:
-    """The texts of a benchmark's items, and what becomes of the answers.
-
-    Args:
-        key: The field of an answer that says of which item it is.
-        item: The item's column with that value.
-        columns: By field of an answer the item's column with the text, and the column for what is answered.
-        numbers: Whether the answers are log-likelihoods.
-    """
-
-    key: str
-    item: str
-    columns: Mapping[str, tuple[str, str]]
-    numbers: bool = False
-
-    def asked(self, items: Iterable[Row]) -> pa.Table:
-        """A table of `ASKED`; two texts of an item stand beside each other."""
-        rows = []
-        for item in items:
-            texts = [item[text] for text, _ in self.columns.values()]
-            others = reversed(texts) if len(texts) > 1 else [""]
-            rows += [
-                {"id": str(item[self.item]), "field": field, "text": text, "beside": other}
-                for field, text, other in zip(self.columns, texts, others, strict=True)
-            ]
-        return pa.Table.from_pylist(rows, schema=ASKED)
-
-    def answered(self, items: list[Row], answers: Mapping[str, Answers]) -> Iterator[Row]:
-        """The items as each model answers them, with the column `model`; the items alone if there are no answers.
-
-        Raises:
-            FairnessError: an item has no answer, or lacks a field of it; names the file.
-        """
-        if not answers:
-            yield from items
-        for model, own in answers.items():
-            by_id = answers_by_id(own, self.key)
-            check_ids(
-                by_id, [str(item[self.item]) for item in items], f"{place_of(own, model)}", self.key, "the benchmark"
-            )
-            for item in items:
-                where = f"{place_of(own, model)}, {self.key} {item[self.item]}"
-                found = by_id[str(item[self.item])]
-                needed(found, self.columns, where)
-                read = log_likelihood if self.numbers else words
-                said = {new: read(found[field], f"{where}, {field}") for field, (_, new) in self.columns.items()}
-                yield {**item, MODEL: model, **said}
-
-
 def log_likelihood(value: Any, where: str) -> float:
     """A log-likelihood, or a score.
 
@@ -99,42 +49,11 @@ def log_likelihood(value: Any, where: str) -> float:
     return number
 
 
-def words(value: Any, where: str) -> str | None:
-    """An answer in words; raises FairnessError if it is something else."""
-    if value is not None and not isinstance(value, str):
-        raise FairnessError(f"{where}: expected an answer in words, found {value!r}")
+def answer_in_words(value: Any, where: str) -> str | int | None:
+    """An answer, or its number; raises FairnessError if it is something else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | None):
+        raise FairnessError(f"{where}: expected an answer in words, or its number; found {value!r}")
     return value
-
-
-def check_ids(answers: Mapping[str, Row], ids: Sequence[str], where: str, key: str, benchmark: Path | str) -> None:
-    """Refuses answers to other questions than the benchmark's, or to some of them alone.
-
-    Args:
-        answers: The answers by id.
-        ids: The ids of all questions.
-        where: The answers' file, for the message.
-        key: What an id is called.
-        benchmark: The benchmark's file, for the message.
-
-    Raises:
-        FairnessError: an id is unknown, or a question has no answer; names one, and how many.
-    """
-    known = dict.fromkeys(ids)
-    if strange := [name for name in answers if name not in known]:
-        raise FairnessError(
-            f"{where}: {key} {strange[0]} is no question of {benchmark} ({len(strange):,} of {len(answers):,} are "
-            f"not); its ids: {some(ids)}"
-        )
-    if missing := [name for name in known if name not in answers]:
-        raise FairnessError(
-            f"{where}: {key} {missing[0]}: there is no answer ({len(missing):,} of {len(known):,} are missing); where "
-            "a part was asked, cut the benchmark's file to it"
-        )
-
-
-def place_of(answers: Answers, model: str) -> Path | str:
-    """The file of answers, or else the model, for messages."""
-    return answers if isinstance(answers, Path) else model
 
 
 def as_table(rows: Iterable[Row]) -> pa.Table:
@@ -169,7 +88,7 @@ def read_zipped(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if wanted(name)]
             return {name: read_member(path, archive, name) for name in names}
-    except (OSError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:  # an unknown way of packing, too
         raise FairnessError(f"{path}: cannot be unpacked: {error}; fetch the file again") from None
 
 
@@ -185,27 +104,103 @@ def needed(record: Row, names: Iterable[str], where: str) -> None:
             raise FairnessError(f"{where}: expected the field '{name}'; found {found}")
 
 
-def answers_by_id(answers: Answers, key: str) -> Mapping[str, Row]:
+def read_answers(path: Path, key: str) -> dict[str, Row]:
     """A model's answers by the id of what was asked.
 
     Args:
-        answers: The answers, or their file: JSON Lines with the field `key`.
-        key: What names an item.
+        path: Their file: JSON Lines with the field `key`.
+        key: What names a row.
 
     Raises:
         FairnessError: a line has no id, or one that stands before.
     """
-    if not isinstance(answers, Path):
-        return answers
-    if answers.suffix in (".csv", ".tsv"):
-        raise FairnessError(f"{answers}: expected answers as JSON Lines, an object with '{key}' a line; found a table")
-    found: dict[str, Row] = {}
-    for where, record in read_json_lines(answers):
+    if path.suffix in (".csv", ".tsv"):
+        raise FairnessError(f"{path}: expected answers as JSON Lines, an object with '{key}' a line; found a table")
+    answers: dict[str, Row] = {}
+    for where, record in read_json_lines(path):
         needed(record, [key], where)
-        if str(record[key]) in found:
+        if str(record[key]) in answers:
             raise FairnessError(f"{where}: {key} {record[key]} stands twice; keep one answer to each item")
-        found[str(record[key])] = record
-    return found
+        answers[str(record[key])] = record
+    return answers
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark by its authors' file.
+
+    Args:
+        items: The rows of the file, with the texts that a model answers or scores.
+        key: The field of an answer that says of which row it is.
+        row_id: The row's column with that value.
+        texts: By field of an answer the row's column with the text, and the column for what is answered.
+        answer: What a model's answer is: text that it writes, the log-likelihood of a text, or that for each token.
+        trials: From the answered rows, which have a column `model`, and the file, the rows of the table of trials.
+        second_file: The file that lies beside the first, if there is one.
+        answers_of: By id the answers in a file.
+        answers_within: By model and id the answers that the benchmark's own file has.
+    """
+
+    items: Callable[[Path], Iterable[Row]]
+    key: str
+    row_id: str
+    texts: Mapping[str, tuple[str, str]]
+    answer: Literal["text", "likelihood", "likelihood_per_token"]
+    trials: Callable[[Iterator[Row], Path], Iterable[Row]] = lambda rows, path: rows
+    second_file: Callable[[Path], Path | None] = lambda path: None
+    answers_of: Callable[[Path, str], Mapping[str, Row]] = read_answers
+    answers_within: Callable[[Path], Mapping[str, Answers]] = lambda path: {}
+
+    def read(self, path: Path, answers: Mapping[str, Answers]) -> pa.Table:
+        """The table of trials, its columns as text, with the column `model`.
+
+        Args:
+            path: The authors' file.
+            answers: By model its answers, or their file; without any, those within the authors' file.
+
+        Raises:
+            FairnessError: a line is not as the authors write it, or an answer is missing or wrong; names the file.
+        """
+        return as_table(self.trials(self._answered(path, answers or self.answers_within(path)), path))
+
+    def asked(self, path: Path) -> pa.Table:
+        """A table of `ASKED`; two texts of a row stand beside each other."""
+        rows = []
+        for item in self.items(path):
+            texts = [item[column] for column, _ in self.texts.values()]
+            others = reversed(texts) if len(texts) > 1 else [""]
+            rows += [
+                {"id": str(item[self.row_id]), "field": name, "text": text, "beside": other}
+                for name, text, other in zip(self.texts, texts, others, strict=True)
+            ]
+        return pa.Table.from_pylist(rows, schema=ASKED)
+
+    def _answered(self, path: Path, answers: Mapping[str, Answers]) -> Iterator[Row]:
+        items = {str(item[self.row_id]): item for item in self.items(path)}
+        value = answer_in_words if self.answer == "text" else log_likelihood
+        for model, given in answers.items():
+            place = f"{given}" if isinstance(given, Path) else model
+            by_id = self.answers_of(given, self.key) if isinstance(given, Path) else given
+            _check_ids(by_id, items, f"{place}: {self.key}", path)
+            for row_id, item in items.items():
+                where = f"{place}, {self.key} {row_id}"
+                needed(by_id[row_id], self.texts, where)
+                said = {new: value(by_id[row_id][name], f"{where}, {name}") for name, (_, new) in self.texts.items()}
+                yield {**item, MODEL: model, **said}
+
+
+def _check_ids(answers: Collection[str], ids: Collection[str], where: str, path: Path) -> None:
+    """Refuses answers to other questions than the benchmark's, or to some of them alone."""
+    if strange := [name for name in answers if name not in ids]:
+        raise FairnessError(
+            f"{where} {strange[0]} is no question of {path} ({len(strange):,} of {len(answers):,} are not); its ids: "
+            f"{some(list(ids))}"
+        )
+    if missing := [name for name in ids if name not in answers]:
+        raise FairnessError(
+            f"{where} {missing[0]}: there is no answer ({len(missing):,} of {len(ids):,} are missing); where a part "
+            "was asked, cut the benchmark's file to it"
+        )
 
 
 def first_record(path: Path) -> Row:

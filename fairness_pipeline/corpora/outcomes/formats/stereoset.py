@@ -5,63 +5,17 @@ by the sentences' ids. SS is the share of items whose stereotype scores above it
 above the unrelated sentence; ICAT = LMS min(SS, 100 - SS) / 50. The target words are the sample: religion has three.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-
-from fairness_pipeline.corpora.outcomes.formats.shared import (
-    ASKED,
-    MODEL,
-    Answers,
-    Row,
-    as_table,
-    check_ids,
-    log_likelihood,
-    needed,
-    place_of,
-)
+from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Benchmark, Row, needed
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_json
 
 LMS = "LMS"
 """The name under which the mean of `meaningful` stands beside the verdicts."""
-_SCORE = "score"
 _LABELS = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "unrelated": "unrelated"}
-
-
-def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
-    """A row for each item and model: `item`, `kind` (`intrasentence`, `intersentence`), `target`, `group` (its type of
-    bias), the sentences, their scores (`stereotype_score` and so on, of one kind `intrasentence_stereotype`), and
-    `meaningful`: how many of the two sentences that make sense score above the unrelated one, in percent.
-
-    Args:
-        path: The sentences.
-        answers: By model the scores; without any, the sentences alone.
-
-    Raises:
-        FairnessError: a field is missing, or a sentence has no score.
-    """
-    assert path is not None
-    items = list(_items(path))
-    if not answers:
-        return as_table(items)
-    return as_table(row for model, own in answers.items() for row in _scored(items, model, own))
-
-
-def asked(path: Path) -> pa.Table:
-    """The sentences as `ASKED`, after the context that they follow."""
-    rows = [
-        {
-            "id": str(item[f"{name}_id"]),
-            "field": _SCORE,
-            "text": f"{item['context']} {item[name]}" if item["kind"] == "intersentence" else item[name],
-            "beside": "",
-        }
-        for item in _items(path)
-        for name in _LABELS.values()
-    ]
-    return pa.Table.from_pylist(rows, schema=ASKED)
 
 
 def icat(stereotype_score: float, meaningful: float) -> float:
@@ -74,7 +28,7 @@ def icat(stereotype_score: float, meaningful: float) -> float:
     return meaningful * min(stereotype_score, 100 - stereotype_score) / 50
 
 
-def _items(path: Path) -> Iterator[Row]:
+def _sentences(path: Path) -> Iterator[Row]:
     whole = read_json(path)
     data = whole.get("data") if isinstance(whole, dict) else None
     if not isinstance(data, dict):
@@ -83,39 +37,49 @@ def _items(path: Path) -> Iterator[Row]:
         for place, item in enumerate(items):
             where = f"{path}, {kind} {place}"
             needed(item, ("id", "target", "bias_type", "sentences"), where)
-            labels = {own["gold_label"]: own for own in item["sentences"]}
+            labels = {sentence["gold_label"]: sentence for sentence in item["sentences"]}
             needed(labels, _LABELS, where)
             row = {"item": item["id"], "kind": kind, "target": item["target"], "group": item["bias_type"]}
-            row |= {"context": item.get("context")}
+            before = f"{item.get('context')} " if kind == "intersentence" else ""
             for label, name in _LABELS.items():
-                row |= {name: labels[label]["sentence"], f"{name}_id": labels[label]["id"]}
-            yield row
+                sentence = labels[label]["sentence"]
+                yield {**row, "id": labels[label]["id"], "name": name, "sentence": sentence, "text": before + sentence}
 
 
-def _scored(items: list[Row], model: str, answers: Answers) -> Iterator[Row]:
-    if isinstance(answers, Path):
-        whole = read_json(answers)
-        rows = [own for part in whole.values() for own in part] if isinstance(whole, dict) else None
-        if not rows or not all(isinstance(own, dict) for own in rows):
-            raise FairnessError(
-                f"{answers}: expected lists of objects with 'id' and 'score', as the authors' predictions"
-            )
-        for number, own in enumerate(rows):
-            needed(own, ("id", _SCORE), f"{answers}, score {number}")
-        of_id = {str(own["id"]): log_likelihood(own[_SCORE], f"{answers}, id {own['id']}") for own in rows}
-    else:
-        of_id = {name: float(own[_SCORE]) for name, own in answers.items()}
-    ids = [str(item[f"{name}_id"]) for item in items for name in _LABELS.values()]
-    check_ids(
-        {name: {_SCORE: score} for name, score in of_id.items()},
-        ids,
-        f"{place_of(answers, model)}",
-        "id",
-        "the benchmark",
-    )
-    for item in items:
-        found = {f"{name}_score": of_id[str(item[f"{name}_id"])] for name in _LABELS.values()}
-        for name in ("stereotype", "anti_stereotype"):
-            found[f"{item['kind']}_{name}"] = found[f"{name}_score"]
-        above = [found[f"{name}_score"] > found["unrelated_score"] for name in ("stereotype", "anti_stereotype")]
-        yield {**item, MODEL: model, **found, "meaningful": 50 * sum(above)}
+def _predictions(path: Path, key: str) -> dict[str, Row]:
+    whole = read_json(path)
+    scores = [score for part in whole.values() for score in part] if isinstance(whole, dict) else []
+    if not scores or not all(isinstance(score, dict) for score in scores):
+        raise FairnessError(f"{path}: expected lists of objects with 'id' and 'score', as the authors' predictions")
+    for place, score in enumerate(scores):
+        needed(score, (key, "score"), f"{path}, score {place}")
+    return {str(score[key]): score for score in scores}
+
+
+def _choices(rows: Iterator[Row], path: Path) -> Iterator[Row]:
+    """The three sentences of an item in one row."""
+    items: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        kept = {name: row[name] for name in ("item", "kind", "target", "group", MODEL)}
+        item = items.setdefault((row[MODEL], row["item"]), kept)
+        item |= {row["name"]: row["sentence"], f"{row['name']}_score": row["score"]}
+    for item in items.values():
+        sensible = {name: item[f"{name}_score"] for name in ("stereotype", "anti_stereotype")}
+        of_kind = {f"{item['kind']}_{name}": score for name, score in sensible.items()}
+        above = sum(score > item["unrelated_score"] for score in sensible.values())
+        yield {**item, **of_kind, "meaningful": 50 * above}
+
+
+BENCHMARK = Benchmark(
+    _sentences,
+    key="id",
+    row_id="id",
+    texts={"score": ("text", "score")},
+    answer="likelihood_per_token",
+    trials=_choices,
+    answers_of=_predictions,
+)
+"""A row for each item: `item`, `kind` (`intrasentence`, `intersentence`), `target`, `group` (its type of bias), the
+sentences, their scores (`stereotype_score` and so on, of one kind `intrasentence_stereotype`), and `meaningful`: how
+many of the two sentences that make sense score above the unrelated one, in percent. A model scores an intersentence
+item with its context."""

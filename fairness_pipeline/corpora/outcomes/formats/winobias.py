@@ -6,41 +6,18 @@ The occupations are the sample.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-
-from fairness_pipeline.corpora.outcomes.formats.shared import Answers, Row, Texts, as_table
+from fairness_pipeline.corpora.outcomes.formats.shared import Benchmark, Row
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_lines
 
 _PRO, _ANTI = "pro_stereotyped", "anti_stereotyped"
 _BRACKETS = re.compile(r"\[([^\[\]]+)\]")
-_TEXTS = Texts("index", "item", {"pro": ("pro", "pro_likelihood"), "anti": ("anti", "anti_likelihood")}, numbers=True)
 
 
-def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
-    """A row for each pair and model: `item`, `occupation`, both sentences without brackets, and their likelihoods
-    `pro_likelihood` and `anti_likelihood`.
-
-    Args:
-        path: The file whose pronouns fit; its counterpart lies beside it.
-        answers: By model the likelihoods; without any, the pairs alone.
-
-    Raises:
-        FairnessError: the counterpart is missing or has other lines, or a pair has no likelihoods.
-    """
-    assert path is not None
-    return as_table(_TEXTS.answered(list(_pairs(path)), answers))
-
-
-def asked(path: Path) -> pa.Table:
-    """The sentences, as `ASKED`."""
-    return _TEXTS.asked(_pairs(path))
-
-
-def counterpart(path: Path) -> Path:
+def _counterpart(path: Path) -> Path:
     """The file whose pronouns defy.
 
     Raises:
@@ -52,7 +29,7 @@ def counterpart(path: Path) -> Path:
 
 
 def _pairs(path: Path) -> Iterator[Row]:
-    other = counterpart(path)
+    other = _counterpart(path)
     pro, anti = list(_lines(path)), list(_lines(other))
     if len(pro) != len(anti):
         raise FairnessError(f"{other}: expected {len(pro)} sentences, as in {path.name}; found {len(anti)}")
@@ -73,3 +50,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     for number, line in read_lines(path):
         if line.strip():
             yield number, re.sub(r"^\d+\s+", "", line.strip())
+
+
+BENCHMARK = Benchmark(
+    _pairs,
+    key="index",
+    row_id="item",
+    texts={"pro": ("pro", "pro_likelihood"), "anti": ("anti", "anti_likelihood")},
+    answer="likelihood",
+    second_file=_counterpart,
+)
+"""A row for each pair: `item`, `occupation`, both sentences without brackets, and their likelihoods `pro_likelihood`
+and `anti_likelihood`."""

@@ -8,51 +8,21 @@ Any model finds frequent pronouns likelier. Whether it follows the stereotype is
 an item, less its mean over all items of the same reading, with the sign of most people in the occupation: `stereotype`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Answers, Row, Texts, as_table, needed
+from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Benchmark, Row, needed
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_lines
 
 _NAME_PARTS = 5
 _SENTENCES, _STATISTICS = "all_sentences", "occupations-stats"
-_TEXTS = Texts("sentid", "id", {"log_likelihood": ("sentence", "log_likelihood")}, numbers=True)
 
 
-def read(path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
-    """A row for each item and model: `item` (a sentence without its pronoun), `occupation`, `means` (`occupation`,
-    `participant`), `percent_female` of the occupation, the sentences and log-likelihoods by gender (`male`,
-    `male_likelihood` and so on), and `stereotype`. Without answers a row for each sentence.
-
-    Args:
-        path: The authors' file.
-        answers: By model the likelihoods.
-
-    Raises:
-        FairnessError: a line is not as in the authors' files, or a sentence has no likelihood.
-    """
-    assert path is not None
-    sentences = list(_sentences(path))
-    if not answers:
-        return as_table(sentences)
-    shares = _shares(counterpart(path))
-    if unknown := {row["occupation"] for row in sentences} - shares.keys():
-        raise FairnessError(f"{counterpart(path)}: occupation '{min(unknown)}' is missing; it stands in {path.name}")
-    rows = [row for model, own in answers.items() for row in _items(sentences, model, own, shares)]
-    return as_table(rows)
-
-
-def asked(path: Path) -> pa.Table:
-    """The sentences, as `ASKED`."""
-    return _TEXTS.asked(_sentences(path))
-
-
-def counterpart(path: Path) -> Path:
+def _counterpart(path: Path) -> Path:
     """The file with the share of women in each occupation.
 
     Raises:
@@ -93,16 +63,33 @@ def _shares(path: Path) -> dict[str, float]:
     return {line[occupation]: float(line[share]) for line in lines[1:]}
 
 
-def _items(sentences: list[Row], model: str, answers: Answers, shares: Mapping[str, float]) -> list[Row]:
-    items: dict[str, dict[str, Any]] = {}
-    for row in _TEXTS.answered(sentences, {model: answers}):
-        kept = {name: row[name] for name in ("item", "occupation", "means")}
-        own = items.setdefault(row["item"], {**kept, MODEL: model, "percent_female": shares[row["occupation"]]})
-        own |= {row["gender"]: row["sentence"], f"{row['gender']}_likelihood": row["log_likelihood"]}
-    found = list(items.values())
-    gap = np.array([float(row["female_likelihood"]) - float(row["male_likelihood"]) for row in found])
-    side = np.sign([float(row["percent_female"]) - 50 for row in found])
-    reading = np.array([row["means"] for row in found])
-    for kind in np.unique(reading):
-        gap[reading == kind] -= gap[reading == kind].mean()
-    return [{**row, "stereotype": value} for row, value in zip(found, gap * side, strict=True)]
+def _pronouns(rows: Iterator[Row], path: Path) -> list[Row]:
+    """The sentences of an item in one row, with its stereotype."""
+    shares = _shares(_counterpart(path))
+    items: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        if row["occupation"] not in shares:
+            raise FairnessError(f"{_counterpart(path)}: occupation '{row['occupation']}' of {path.name} is missing")
+        kept = {name: row[name] for name in ("item", "occupation", "means", MODEL)}
+        item = items.setdefault((row[MODEL], row["item"]), {**kept, "percent_female": shares[row["occupation"]]})
+        item |= {row["gender"]: row["sentence"], f"{row['gender']}_likelihood": row["log_likelihood"]}
+    whole = list(items.values())
+    gap = np.array([item["female_likelihood"] - item["male_likelihood"] for item in whole])
+    side = np.sign([item["percent_female"] - 50 for item in whole])
+    readings = np.unique([f"{item[MODEL]} {item['means']}" for item in whole], return_inverse=True)[1]
+    gap -= (np.bincount(readings, gap) / np.bincount(readings))[readings]
+    return [{**item, "stereotype": value} for item, value in zip(whole, gap * side, strict=True)]
+
+
+BENCHMARK = Benchmark(
+    _sentences,
+    key="sentid",
+    row_id="id",
+    texts={"log_likelihood": ("sentence", "log_likelihood")},
+    answer="likelihood",
+    trials=_pronouns,
+    second_file=_counterpart,
+)
+"""A row for each item: `item` (a sentence without its pronoun), `occupation`, `means` (`occupation`, `participant`),
+`percent_female` of the occupation, the sentences and log-likelihoods by gender (`male`, `male_likelihood` and so on),
+and `stereotype`."""
