@@ -335,18 +335,18 @@ def audit(
             raise FairnessError(f"{role}: there is no column '{column}'; columns: {some(columns.column_names, 12)}")
     if not isinstance(outcome, Mapping):
         known = {role: [column] for role, column in named.items() if column}
-        found = guess(columns, {**known, "outcome": bare, "group": groups})
-        if why := found.unsure.get("outcome"):
+        guessed = guess(columns, {**known, "outcome": bare, "group": groups})
+        if why := guessed.unsure.get("outcome"):
             raise FairnessError(f"outcome: {why} Say it: {{name: {_EXAMPLE}}}")
-        outcome = {own.column or "": own.model_dump(exclude_unset=True) for own in found.outcomes.values()}
-    for key, own in outcome.items():
-        if not isinstance(own, Mapping):
-            raise FairnessError(f"outcome: {key}: expected what it is, such as {_EXAMPLE}; found {_kind(own)}")
+        outcome = {spec.column or "": spec.model_dump(exclude_unset=True) for spec in guessed.outcomes.values()}
+    for key, declared in outcome.items():
+        if not isinstance(declared, Mapping):
+            raise FairnessError(f"outcome: {key}: expected what it is, such as {_EXAMPLE}; found {_kind(declared)}")
     values = columns[condition].chunk(0).dictionary.to_pylist() if condition else []
     document: dict[str, Any] = {
         "file": {"path": str(path or "table")}, "group": groups, **named,
-        "conditions": {f"c{place}": own for place, own in enumerate(values)},
-        "reference": dict(reference or {}), "outcomes": {key: dict(own) for key, own in outcome.items()},
+        "conditions": {f"c{place}": value for place, value in enumerate(values)},
+        "reference": dict(reference or {}), "outcomes": {key: dict(declared) for key, declared in outcome.items()},
     }  # fmt: skip
     for key, margin in (margins or {}).items():
         if key not in document["outcomes"]:

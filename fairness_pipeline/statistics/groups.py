@@ -236,17 +236,17 @@ class Fit:
         sums = np.bincount(cells.item * count + cells.group, cells.value, items * count).reshape(items, count)
         means = np.divide(sums, self._counts, out=np.zeros(sums.shape), where=self._counts > 0)
         least = _ROUNDING * max(1e-300, float(np.abs(cells.value).max()))
-        found = []
+        meetings = []
         for first, second in zip(*np.triu_indices(count, 1), strict=True):
             both = (self._counts[:, first] > 0) & (self._counts[:, second] > 0)
             apart = np.abs(means[both, first] - means[both, second]) > least
             weight = np.bincount(self._cluster[both], minlength=self.clusters)
             differ = np.bincount(self._cluster[both], apart, self.clusters) > 0
-            own = weight / max(1, weight.sum())
-            effective = min((own > 0).sum(), 1 / own.max()) if own.any() else 0.0
-            even = 1 / np.square(own).sum() if own.any() else 0.0
-            found.append(((own > 0).sum(), differ.sum(), effective, own[differ].sum(), even))
-        return Meetings(*(np.array(column, dtype=float) for column in zip(*found, strict=True)))
+            share = weight / max(1, weight.sum())
+            effective = min((share > 0).sum(), 1 / share.max()) if share.any() else 0.0
+            even = 1 / np.square(share).sum() if share.any() else 0.0
+            meetings.append(((share > 0).sum(), differ.sum(), effective, share[differ].sum(), even))
+        return Meetings(*(np.array(column, dtype=float) for column in zip(*meetings, strict=True)))
 
 
 class Meetings(NamedTuple):

@@ -91,8 +91,8 @@ class PerplexityScorer:
         packed = self._packed(rows)
         lengths = np.array([len(row.tokens) for row in packed], dtype=np.int64)
         size = roomy(BATCH_TOKENS, self._model.device)
-        for batch, found in by_length(lambda batch: self._losses([packed[i] for i in batch]), lengths, size):
-            for number, of_row in zip(batch, found, strict=True):
+        for batch, of_batch in by_length(lambda batch: self._losses([packed[i] for i in batch]), lengths, size):
+            for number, of_row in zip(batch, of_batch, strict=True):
                 for owner, loss in zip(packed[number].owners, of_row, strict=False):
                     losses[owner] = loss
         return Totals(losses, [max(0, len(row) - max(1, len(self._before))) for row in rows])
@@ -200,9 +200,9 @@ def _alike(one: list[int], other: list[int]) -> int:
 
 def _follows(number: int, row: _Row, start: int) -> np.ndarray:
     """Rows of (row, place, the token that follows there, 0 or 1 for the text that it belongs to), from a place on."""
-    found = [(number, place, row.tokens[place + 1], 0) for place in range(start, row.first - 1)]
+    rows = [(number, place, row.tokens[place + 1], 0) for place in range(start, row.first - 1)]
     if len(row.owners) == 2:
-        found += [(number, place, row.tokens[place + 1], 1) for place in range(start, row.shared - 1)]
-        found.append((number, row.shared - 1, row.tokens[row.first], 1))
-        found += [(number, place, row.tokens[place + 1], 1) for place in range(row.first, len(row.tokens) - 1)]
-    return np.array(found, dtype=np.int64)
+        rows += [(number, place, row.tokens[place + 1], 1) for place in range(start, row.shared - 1)]
+        rows.append((number, row.shared - 1, row.tokens[row.first], 1))
+        rows += [(number, place, row.tokens[place + 1], 1) for place in range(row.first, len(row.tokens) - 1)]
+    return np.array(rows, dtype=np.int64)

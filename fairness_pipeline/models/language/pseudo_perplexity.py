@@ -62,13 +62,13 @@ class PseudoPerplexityScorer:
         return {"tokens": len(self._tokenizer)}
 
     def _row(self, text: str) -> _Row:
-        own, _, other = text.partition(BESIDE)
-        encoded = self._tokenizer(own, return_special_tokens_mask=True)
+        scored, _, other = text.partition(BESIDE)
+        encoded = self._tokenizer(scored, return_special_tokens_mask=True)
         tokens, marks = encoded["input_ids"], encoded["special_tokens_mask"]
         if self._longest and len(tokens) > self._longest:
             raise FairnessError(
                 f"a text has {len(tokens)} tokens, and the model {self._longest} positions; shorten it, or take "
-                f"another model: {own[:80]!r}"
+                f"another model: {scored[:80]!r}"
             )
         guessed = list(range(len(tokens)))
         if other:
@@ -79,7 +79,7 @@ class PseudoPerplexityScorer:
         places = [place for place in guessed if not marks[place]]
         if not places:
             why = f"shares no token with {other[:40]!r}" if other else "has no token"
-            raise FairnessError(f"a text {why}, so that nothing can be guessed: {own[:80]!r}")
+            raise FairnessError(f"a text {why}, so that nothing can be guessed: {scored[:80]!r}")
         return _Row(tokens, places)
 
     def _losses(self, rows: list[_Row]) -> list[float]:
@@ -104,5 +104,5 @@ class PseudoPerplexityScorer:
         wanted = tokens[which, places].clone()
         tokens[which, places] = self._tokenizer.mask_token_id
         logits = self._model(input_ids=tokens, attention_mask=mask).logits[which, places].double()
-        found: list[float] = (logits.logsumexp(1) - logits[which, wanted]).tolist()
-        return found
+        losses: list[float] = (logits.logsumexp(1) - logits[which, wanted]).tolist()
+        return losses

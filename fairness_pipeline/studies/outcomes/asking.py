@@ -58,12 +58,13 @@ def model_of(form: Format, document: Mapping[str, Any], path: Path) -> Model:
     """
     writes = BENCHMARKS[form].answer == "text"
     kinds = ("causal_lm", "encoder_decoder", "endpoint") if writes else ("causal_lm", "masked_lm")
-    found = document.get("architecture")
-    if found not in kinds or document.get("training"):
+    architecture = document.get("architecture")
+    if architecture not in kinds or document.get("training"):
         does = "answers questions" if writes else "says how likely texts are"
+        mend = ", trained here: save it as a folder, and name that" if document.get("training") else ""
         raise FairnessError(
-            f"{path}: architecture: {form} needs a model that {does}, of the kind {' or '.join(kinds)}; found {found!r}"
-            f"{', trained here: save it as a folder, and name that' if document.get('training') else ''}"
+            f"{path}: architecture: {form} needs a model that {does}, of the kind {' or '.join(kinds)}; "
+            f"found {architecture!r}{mend}"
         )
     if writes:
         # Whose contexts it answers is of no matter here.
@@ -119,26 +120,26 @@ class Asking:
             compared = pc.binary_join_element_wise(texts, asked["beside"], BESIDE)
             texts = pc.if_else(pc.equal(asked["beside"], ""), texts, compared)
         scorer = language_models.likelihood_scorer(model, folder)
-        found = each_distinct(texts, scorer, folder=run.folder, progress=run.progress, engine=run.engine)
-        mean = [-math.log(value) for value in found["perplexity"].to_pylist()]
-        counts = found["tokens"].to_pylist()
+        scores = each_distinct(texts, scorer, folder=run.folder, progress=run.progress, engine=run.engine)
+        mean = [-math.log(value) for value in scores["perplexity"].to_pylist()]
+        counts = scores["tokens"].to_pylist()
         tokens = run.engine.examine(scorer)["tokens"]
         guesses = -sum(mean) / max(1, len(mean)) > _GUESSING * math.log(tokens)
         if BENCHMARKS[self.format].answer == "likelihood":
             mean = [value * count for value, count in zip(mean, counts, strict=True)]
-        return _table(asked, log_likelihood=pa.array(mean, pa.float64()), tokens=found["tokens"]), {"guesses": guesses}
+        return _table(asked, log_likelihood=pa.array(mean, pa.float64()), tokens=scores["tokens"]), {"guesses": guesses}
 
 
 def _table(asked: pa.Table, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:
     nothing = {name: pa.nulls(asked.num_rows, BENCHMARK_ANSWERS.field(name).type) for name in BENCHMARK_ANSWERS.names}
-    own = {name: asked[name] for name in ("id", "field", "text")}
-    return pa.table({**nothing, **own, **columns}, schema=BENCHMARK_ANSWERS)
+    questions = {name: asked[name] for name in ("id", "field", "text")}
+    return pa.table({**nothing, **questions, **columns}, schema=BENCHMARK_ANSWERS)
 
 
 def by_id(answers: pa.Table) -> dict[str, dict[str, Any]]:
     """Answers as the readers of benchmarks take them: by the id of what was asked, and by field."""
-    found: dict[str, dict[str, Any]] = {}
+    by_field: dict[str, dict[str, Any]] = {}
     for row in answers.to_pylist():
         value = row["answer"] if row["log_likelihood"] is None else row["log_likelihood"]
-        found.setdefault(row["id"], {})[row["field"]] = value
-    return found
+        by_field.setdefault(row["id"], {})[row["field"]] = value
+    return by_field

@@ -79,7 +79,7 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
 def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
     """Puts a benchmark into the workspace, with the model that is to answer it, or a file of answers."""
     benchmark, _, file = arguments.benchmark.partition("=")
-    form = next((own for own in BENCHMARKS if own == benchmark.lower()), None)
+    form = next((known for known in BENCHMARKS if known == benchmark.lower()), None)
     if form is None:
         raise FairnessError(f"--benchmark: unknown benchmark '{benchmark}'; known: {', '.join(BENCHMARKS)}")
     if form == "bbq" and not file:
@@ -90,7 +90,7 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
     if file:
         document["file"] = {"path": str(Path(file).expanduser().resolve())}
     try:
-        found = file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
+        questions = file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
     except FairnessError as error:
         raise FairnessError(f"{error}; or name the authors' file: --benchmark {benchmark}=FILE") from None
     if model is None:
@@ -98,13 +98,13 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
     else:
         of = model["endpoint"]["model"] if "endpoint" in model else name_of(given.name)
         document["models"], told = {key_of(of): model}, f"{model['architecture']} asked"
-    if found.path.exists():  # an address is fetched by the run
+    if questions.path.exists():  # an address is fetched by the run
         # What is wrong with a file is said before anything is kept or asked.
         answers = {name_of(given.name): Path(given.name)} if model is None else {}
         if answers:
-            read_format(form, found.path, answers)
+            read_format(form, questions.path, answers)
         else:
-            BENCHMARKS[form].asked(found.path)
+            BENCHMARKS[form].asked(questions.path)
     path = part.about(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and all(read_yaml(path).get(key) == document.get(key) for key in ("file", "models", "answers")):

@@ -143,32 +143,32 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
     table = read_format(form, path, {})
     roles = _roles(arguments.column, table)
     outcomes = dict(_outcome(text, table) for text in arguments.outcome)
-    if outcomes and "group" not in roles and all(own["kind"] in SIGNED for own in outcomes.values()):
+    if outcomes and "group" not in roles and all(outcome["kind"] in SIGNED for outcome in outcomes.values()):
         told = guess(table, roles)
         roles["group"] = [NONE] if "group" in told.unsure else list(told.roles["group"])
-    read = [own[key] for own in outcomes.values() for key in ("column", *_KINDS) if key in own]
+    read = [outcome[key] for outcome in outcomes.values() for key in ("column", *_KINDS) if key in outcome]
     log = told_by(form, table)
     known = _of_benchmark(form, table) if form != "table" and not (log or roles or outcomes) else None
     named = {**log, **roles, **({"outcome": read} if outcomes else {})}
-    found = Guess({}, {}, {}, []) if known else guess(table, named)
-    document = known or as_document(found, table)
+    guessed = Guess({}, {}, {}, []) if known else guess(table, named)
+    document = known or as_document(guessed, table)
     if form != "table":
         document["format"] = form
     if outcomes:
-        found = replace(found, unsure={role: why for role, why in found.unsure.items() if role != "outcome"})
+        guessed = replace(guessed, unsure={role: why for role, why in guessed.unsure.items() if role != "outcome"})
         document["outcomes"] = outcomes
         document |= {role: document.get(role) for role in ("asked", "answer") if document.get(role)}
     label = next(iter(roles.get("label", ())), None)
-    for own in document["outcomes"].values():
-        if label and own["kind"] == "yes_no":
-            own["label"] = label
+    for outcome in document["outcomes"].values():
+        if label and outcome["kind"] == "yes_no":
+            outcome["label"] = label
         if label == NONE:
-            own.pop("label", None)
+            outcome.pop("label", None)
     for option, key in (("baseline_condition", "baseline"), ("control_condition", "control")):
         value = getattr(arguments, option)
         if value is not None:
             document[key] = _condition(value, document, f"--{option.replace('_', '-')}")
-    return Diagnosis(path, table, found, document)
+    return Diagnosis(path, table, guessed, document)
 
 
 def _of_benchmark(form: Format, table: pa.Table) -> dict[str, Any]:

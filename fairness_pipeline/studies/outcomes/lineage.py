@@ -107,7 +107,7 @@ class Source:
         for address in self.addresses.values():
             located(address, Path(), run.progress)
         path = self.file.path if self.file else None
-        answers: dict[str, Answers] = {model: own.path for model, own in self.answers.items()}
+        answers: dict[str, Answers] = {model: file.path for model, file in self.answers.items()}
         if asked is not None:
             answers[self.condition] = by_id(asked)
         columns = read_format(self.table.format, path, answers)

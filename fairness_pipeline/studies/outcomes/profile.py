@@ -79,14 +79,14 @@ class OutcomesPart(Part[Outcomes]):
             path = find("tables", changes.get("like", key), project.path, f"{NAME}.tables")
             declared = read_yaml(path)
             validate(OutcomeTable, declared, path)
-            declared, own = _changes(declared, changes, project.path.parent)
-            found = changed(OutcomeTable, (NAME, "tables", key), declared, own, path, project.path)
-            if found.format in BENCHMARKS and found.format != "bbq" and not (found.models or found.answers):
+            declared, overrides = _changes(declared, changes, project.path.parent)
+            table = changed(OutcomeTable, (NAME, "tables", key), declared, overrides, path, project.path)
+            if table.format in BENCHMARKS and table.format != "bbq" and not (table.models or table.answers):
                 raise FairnessError(
-                    f"{project.path}: {NAME}.tables.{key}: {found.format} has questions alone; name 'models' that are "
+                    f"{project.path}: {NAME}.tables.{key}: {table.format} has questions alone; name 'models' that are "
                     "asked them, or files of 'answers' by model"
                 )
-            self.tables[key] = found
+            self.tables[key] = table
             self._folders[key] = path.parent
         self._given: dict[str, Path] = {}
         for path in sorted((project.workspace / _GIVEN).glob(f"*/{_ABOUT}")):
@@ -179,9 +179,9 @@ class OutcomesPart(Part[Outcomes]):
         table = key["table"]
         if table in self._given and not self._by_name(table):
             return imported_file(self.given_file(table), self.project.workspace), {}, {}
-        own, folder = self.tables[table], self._folders.get(table, self.place_of(table))
-        declared = {**({"": own.file} if own.file else {}), **own.answers}
-        if own.condition == MODEL:
+        spec, folder = self.tables[table], self._folders.get(table, self.place_of(table))
+        declared = {**({"": spec.file} if spec.file else {}), **spec.answers}
+        if spec.condition == MODEL:
             declared = {name: file for name, file in declared.items() if name in ("", key["condition"])}
         files = {name: file_as_declared(file, folder) for name, file in declared.items()}
         main = files.pop("", None)
@@ -192,16 +192,16 @@ class OutcomesPart(Part[Outcomes]):
         return bool(self.tables[table].models or self.tables[table].answers)
 
     def _models_of(self, table: str) -> dict[str, Model]:
-        own = self.tables[table]
+        spec = self.tables[table]
         known = yaml_files("models")
-        found = {}
-        for name, changes in own.models.items():
+        models = {}
+        for name, changes in spec.models.items():
             if not changes and name not in known:
                 find("models", name, self.project.path, f"{NAME}.tables.{table}.models")  # raises
             path = known.get(name, self.about(table) if table in self._given else self.project.path)
             declared = read_yaml(known[name]) if name in known else {}
-            found[name] = model_of(own.format, merged(declared, changes), path)
-        return found
+            models[name] = model_of(spec.format, merged(declared, changes), path)
+        return models
 
     def given_file(self, table: str) -> Path:
         """The file of a table that was given to `audit`."""
@@ -224,9 +224,9 @@ def _changes(declared: dict[str, Any], changes: dict[str, Any], folder: Path) ->
     gone = replaced | {key for key, value in changes.items() if value is None}
     if replaced & {"answers", "models"}:
         gone |= {"answers", "models", *_OF_CONDITIONS}
-    own = {key: value for key, value in deepcopy(changes).items() if value is not None and key != "like"}
-    files = [own.get("file"), *(own.get("answers") or {}).values()]
+    overrides = {key: value for key, value in deepcopy(changes).items() if value is not None and key != "like"}
+    files = [overrides.get("file"), *(overrides.get("answers") or {}).values()]
     for file in (file for file in files if isinstance(file, dict) and isinstance(file.get("path"), str)):
         if not re.match(r"https?://|\$", file["path"]):
             file["path"] = str(folder / Path(file["path"]).expanduser())
-    return {key: value for key, value in declared.items() if key not in gone}, own
+    return {key: value for key, value in declared.items() if key not in gone}, overrides

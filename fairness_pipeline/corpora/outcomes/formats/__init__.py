@@ -52,7 +52,7 @@ def read_format(form: Format, path: Path | None, answers: Mapping[str, Answers])
             raise FairnessError(f"{form}: 'file' is missing: the benchmark as its authors publish it")
         return BENCHMARKS[form].read(path, answers)
     read = _LOGS[form].read if form in _LOGS else read_table
-    tables = {model: read(own) for model, own in answers.items() if isinstance(own, Path)}
+    tables = {model: read(file) for model, file in answers.items() if isinstance(file, Path)}
     return with_models(tables) if path is None else read(path)
 
 

@@ -154,17 +154,17 @@ def _targets(path: Path | None) -> dict[tuple[str, str], int | None]:
     """
     if path is None:
         return {}
-    found: dict[tuple[str, str], int | None] = {}
+    targets: dict[tuple[str, str], int | None] = {}
     rows = read_csv_rows(path)
     _, names = next(rows, (0, []))
     needed(dict.fromkeys(names), ("category", "example_id", "target_loc"), f"{path}, line 1")
     for number, cells in rows:
-        own = dict(zip(names, cells, strict=False))
-        target = own["target_loc"]
+        cell_of = dict(zip(names, cells, strict=False))
+        target = cell_of["target_loc"]
         if target not in ("0", "1", "2", "NA", ""):
             raise FairnessError(f"{path}, line {number}: target_loc: expected 0, 1, 2 or NA, found '{target}'")
-        found[own["category"], own["example_id"]] = int(target) if target.isdigit() else None
-    return found
+        targets[cell_of["category"], cell_of["example_id"]] = int(target) if target.isdigit() else None
+    return targets
 
 
 BENCHMARK = Benchmark(

@@ -98,17 +98,17 @@ class _Options:
 
     def __init__(self, texts: list[str]) -> None:
         self.texts = texts
-        self.unknown = {place for place, own in enumerate(texts) if any(phrase in own for phrase in UNKNOWN)}
+        self.unknown = {place for place, text in enumerate(texts) if any(phrase in text for phrase in UNKNOWN)}
 
     def named(self, plain: str) -> set[int]:
         """The options that a text mentions by their words."""
-        found = set()
+        mentioned = set()
         for place in sorted(range(len(self.texts)), key=lambda place: -len(self.texts[place])):  # "old man" is no "man"
             left = re.sub(rf"(?<!\w){re.escape(self.texts[place])}(?!\w)", " ", plain)
             if left != plain:
-                found.add(place)
+                mentioned.add(place)
             plain = left
-        return found
+        return mentioned
 
 
 def _said(text: str, known: _Options, *, conflicts: bool = False) -> int | None:
@@ -117,10 +117,12 @@ def _said(text: str, known: _Options, *, conflicts: bool = False) -> int | None:
     line = text.strip().partition("\n")[0]
     plain = _plain(line)
     for place in sorted(range(len(known.texts)), key=lambda place: -len(known.texts[place])):
-        own = known.texts[place]
-        if re.match(rf"{re.escape(own)}(?!\w)", plain):
-            others = known.named(_without_negated(plain[len(own) :])) - {place}
-            return (-1 if conflicts else None) if re.match(r"\W*(?:or|and)\b", plain[len(own) :]) and others else place
+        option = known.texts[place]
+        if re.match(rf"{re.escape(option)}(?!\w)", plain):
+            others = known.named(_without_negated(plain[len(option) :])) - {place}
+            return (
+                (-1 if conflicts else None) if re.match(r"\W*(?:or|and)\b", plain[len(option) :]) and others else place
+            )
     match = _FIRST.match(line)
     if match is None or (match.group(1) == "A" and _ARTICLE.match(line, match.end())):
         return None
@@ -129,7 +131,7 @@ def _said(text: str, known: _Options, *, conflicts: bool = False) -> int | None:
     behind = _plain(rest)
     if behind.startswith(known.texts[place]):
         return place
-    starts = {other for other, own in enumerate(known.texts) if behind.startswith(own)}
+    starts = {other for other, option in enumerate(known.texts) if behind.startswith(option)}
     others = {"ABC".index(letter) for letter in _SINGLE.findall(_without_negated(rest))} - {place}
     doubts = any(phrase in behind for phrase in UNKNOWN) and place not in known.unknown
     return (-1 if conflicts else None) if starts or others or doubts else place
@@ -141,7 +143,9 @@ def _by_mention(text: str, plain: str, known: _Options) -> int | None:
     if any(phrase in plain for phrase in UNKNOWN) or plain == "neither":
         people = len(known.texts) - len(known.unknown)
         return next(iter(known.unknown)) if len(known.unknown) == 1 and len(named) in (0, people) else None
-    cut = {place for place, own in enumerate(known.texts) if len(plain) >= _SHORTEST_CUT and own.startswith(plain)}
+    cut = {
+        place for place, option in enumerate(known.texts) if len(plain) >= _SHORTEST_CUT and option.startswith(plain)
+    }
     if len(cut) == 1:
         return cut.pop()
     if len(plain.split()) > _SHORT:

@@ -21,14 +21,14 @@ def _pairs(path: Path) -> Iterator[Row]:
     for number, cells in rows:
         if len(cells) != len(names):
             raise FairnessError(f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}")
-        own = dict(zip(names, cells, strict=True))
+        pair = dict(zip(names, cells, strict=True))
         yield {
             "item": cells[0],
-            "writer": own["anon_writer"],
-            "group": own["bias_type"],
-            "direction": own["stereo_antistereo"],
-            "sent_more": own["sent_more"],
-            "sent_less": own["sent_less"],
+            "writer": pair["anon_writer"],
+            "group": pair["bias_type"],
+            "direction": pair["stereo_antistereo"],
+            "sent_more": pair["sent_more"],
+            "sent_less": pair["sent_less"],
         }
 
 

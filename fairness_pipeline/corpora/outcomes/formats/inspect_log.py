@@ -79,10 +79,10 @@ def _unzipped(path: Path) -> tuple[Row, list[Row]]:
 def _row(header: Row, sample: Row, where: str) -> Row:
     needed(sample, ("id", "epoch"), where)
     failed = any(sample.get(name) for name in _FAILED)
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for scorer, score in (sample.get("scores") or {}).items():
         value = score.get("value") if isinstance(score, dict) else score
-        found |= {name: None if failed else number for name, number in scores(value, scorer)}
+        outcomes |= {name: None if failed else number for name, number in scores(value, scorer)}
     return {
         **(sample.get("metadata") or {}),
         "task": header.get("task"),
@@ -92,7 +92,7 @@ def _row(header: Row, sample: Row, where: str) -> Row:
         "asked": json_text(sample.get("input")),
         "answer": _answer(sample.get("output") or {}) or None,
         "failed": "yes" if failed else "no",
-        **found,
+        **outcomes,
     }
 
 

@@ -25,10 +25,10 @@ ROLES = {"draw": "draw", "answer": "answer"}
 
 def outcomes(columns: list[str]) -> list[str]:
     """Those of the columns that are outcomes: metrics, and of two log-likelihoods their difference."""
-    own = columns[columns.index("doc_id") + 1 :]
-    likelihoods = [name for name in own if name.startswith("log_likelihood_")]
+    measured = columns[columns.index("doc_id") + 1 :]
+    likelihoods = [name for name in measured if name.startswith("log_likelihood_")]
     last = likelihoods[-1:] if "log_likelihood_difference" in likelihoods else likelihoods
-    return [*(name for name in own if name not in (*likelihoods, *ROLES)), *last]
+    return [*(name for name in measured if name not in (*likelihoods, *ROLES)), *last]
 
 
 def recognises(path: Path) -> bool:
@@ -84,7 +84,7 @@ def _likelihood(response: object) -> float | None:
 
 
 def _of_choices(likelihoods: list[float]) -> Row:
-    found = {f"log_likelihood_{place}": value for place, value in enumerate(likelihoods)}
+    outcomes = {f"log_likelihood_{place}": value for place, value in enumerate(likelihoods)}
     if len(likelihoods) == 2:
-        found["log_likelihood_difference"] = likelihoods[0] - likelihoods[1]
-    return found
+        outcomes["log_likelihood_difference"] = likelihoods[0] - likelihoods[1]
+    return outcomes

@@ -51,9 +51,9 @@ def read(path: Path) -> pa.Table:
 
 
 def _results(whole: Any) -> list[Row]:
-    found = whole.get("results") if isinstance(whole, dict) else None
-    found = found.get("results") if isinstance(found, dict) else found
-    rows = found if isinstance(found, list) else []
+    results = whole.get("results") if isinstance(whole, dict) else None
+    results = results.get("results") if isinstance(results, dict) else results
+    rows = results if isinstance(results, list) else []
     return [row for row in rows if isinstance(row, dict) and set(_FIELDS) <= set(row)]
 
 
@@ -64,15 +64,15 @@ def _rows(results: list[Row], path: Path) -> Iterator[Row]:
         provider = result["provider"]
         model = provider.get("label") or provider.get("id") if isinstance(provider, dict) else provider
         metadata = (result.get("testCase") or {}).get("metadata") or {}
-        own = {
+        variables = {
             **{name: value for name, value in metadata.items() if not name.startswith(_INTERNAL)},
             **{name: value for name, value in result["vars"].items() if not name.startswith(_INTERNAL)},
         }
-        trial = json_text([own, model, result["promptIdx"]]) or ""
+        trial = json_text([variables, model, result["promptIdx"]]) or ""
         seen[trial] += 1
         response = result.get("response") or {}
         yield {
-            **own,
+            **variables,
             MODEL: model,
             "prompt": str(result["promptIdx"]),
             "draw": str(seen[trial]),
@@ -85,10 +85,10 @@ def _rows(results: list[Row], path: Path) -> Iterator[Row]:
 def _outcomes(result: Row) -> Row:
     grading = result.get("gradingResult") or {}
     failed = result.get("failureReason") == _ERROR or result.get("graderError")
-    found: dict[str, Any] = {"score": result.get("score"), "passed": result.get("success")}
-    found |= dict(scores(result.get("namedScores") or {}, "named"))
+    outcomes: dict[str, Any] = {"score": result.get("score"), "passed": result.get("success")}
+    outcomes |= dict(scores(result.get("namedScores") or {}, "named"))
     for place, part in enumerate(grading.get("componentResults") or []):
         kind = (part.get("assertion") or {}).get("type", "assertion")
-        found[f"{kind}_{place}"] = part.get("pass")
-    plain = {name: int(value) if isinstance(value, bool) else value for name, value in found.items()}
+        outcomes[f"{kind}_{place}"] = part.get("pass")
+    plain = {name: int(value) if isinstance(value, bool) else value for name, value in outcomes.items()}
     return dict.fromkeys(plain) if failed else plain

@@ -100,8 +100,8 @@ def needed(record: Row, names: Iterable[str], where: str) -> None:
     """
     for name in names:
         if name not in record:
-            found = some([field[:40] for field in sorted(record)], 20) or "none"
-            raise FairnessError(f"{where}: expected the field '{name}'; found {found}")
+            fields = some([field[:40] for field in sorted(record)], 20) or "none"
+            raise FairnessError(f"{where}: expected the field '{name}'; found {fields}")
 
 
 def read_answers(path: Path, key: str) -> dict[str, Row]:
@@ -214,8 +214,8 @@ def first_record(path: Path) -> Row:
 def scores(value: Any, name: str) -> Iterator[tuple[str, float | None]]:
     """The numbers in a score as evaluation tools write it: yes and no, grades (C, P, I), dictionaries."""
     if isinstance(value, Mapping):
-        for key, own in value.items():
-            yield from scores(own, f"{name}.{key}")
+        for key, part in value.items():
+            yield from scores(part, f"{name}.{key}")
     elif isinstance(value, bool | int | float):
         number = float(value)
         yield name, number if number == number else None
