@@ -359,8 +359,7 @@ def audit(
     if not specification.judged:
         raise FairnessError("item: name the column of what stays the same when only the group changes")
     trials = read_trials(columns, specification, path)
-    texts = any(own.kind == "text" for own in specification.outcomes.values())
-    trials = scored(trials, specification.outcomes, TextScorers.of(MeasureSettings()) if texts else None)
+    trials = scored(trials, specification.outcomes, TextScorers.of(MeasureSettings(), specification.outcomes.values()))
     judging = Judging(expanded(specification.outcomes), groups, specification.reference, alpha, seed)
     tables = []
     for key in specification.condition_keys:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairness_pipeline.cli.arguments import add_table_options, number_of_pairs
@@ -43,6 +44,17 @@ def add(command: Command) -> None:
         metavar="NAME[=FILE]",
         help="what a model is asked, or a file has answers to (bbq, crows_pairs, discrim_eval, stereoset, winobias, "
         "winogender), by its authors' file (default: the file that data/tables names)",
+    )
+    audit.add_argument(
+        "--groups",
+        metavar="NAME[,NAME]",
+        help="groups that a model is asked about (age, class, disability, gender, guise, nationality, orientation, race, "
+        "religion, or a YAML file); two are crossed. Or what a file of answers was asked (export-questions)",
+    )
+    audit.add_argument(
+        "--messages",
+        metavar="FILE",
+        help="what is asked about the groups: a file of data/messages, or YAML or CSV of yours (default: today)",
     )
     audit.add_argument("--dimension", help="only this dimension")
     audit.add_argument("--revision", help="for a Hugging Face id: the commit, so that it is pinned")
@@ -89,12 +101,17 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
             f"unknown dimension '{arguments.dimension}' in profile '{project.name}'; known: "
             f"{', '.join(project.dimensions)}"
         )
-    given = look_at(arguments.what, arguments.revision, of_benchmark=bool(arguments.benchmark))
+    if arguments.messages and not arguments.groups:
+        raise FairnessError("--messages: name the groups that they are asked about: --groups religion")
+    questions = bool(arguments.benchmark or arguments.groups)
+    given = look_at(arguments.what, arguments.revision, of_benchmark=questions)
     _check_options(given, arguments)
-    tables = _of_tables(project) if arguments.column or arguments.benchmark else None
-    study = study_of(project, given, arguments.study or tables, benchmark=bool(arguments.benchmark))
-    benchmark = f"{arguments.benchmark.partition('=')[0].lower()}-" if arguments.benchmark else ""
-    name = arguments.name or benchmark + name_of(given.name)
+    tables = _of_tables(project) if arguments.column or questions else None
+    study = study_of(project, given, arguments.study or tables, benchmark=questions)
+    asked = (arguments.benchmark or "").partition("=")[0].lower() or "-".join(
+        Path(group).stem for group in (arguments.groups or "").split(",")
+    )
+    name = arguments.name or (f"{asked}-" if asked else "") + name_of(given.name)
     check_key(name, "--name")
     module = study.load("audit")
     assert module is not None
@@ -128,7 +145,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
             f"\nNext: open the report. Every pair: fairness-pipeline view --profile {project.name}\n"
             f"All numbers: fairness-pipeline results --profile {project.name} --model {name}"
         )
-        if given.kind != "file" and not arguments.benchmark:
+        if given.kind != "file" and not questions:
             asked = f" --study {study.name}" if arguments.study else ""
             print(f"Your own corpus, sizes, margins: fairness-pipeline init NAME --model {arguments.what}{asked}")
     return status

@@ -40,6 +40,23 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.Chun
     return pa.chunked_array([pc.take(pa.array(covered, pa.string()), encoded.indices)])
 
 
+def without_words(texts: pa.Array | pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArray:
+    """The texts with `MASK` in place of every given word, also in the plural or possessive.
+
+    Args:
+        texts: Any texts.
+        words: Words and phrases.
+
+    Examples:
+        >>> without_words(pa.array(["Two Sikhs came to the gurdwara."]), ["Sikh", "gurdwara"]).to_pylist()
+        ['Two _ came to the _.']
+    """
+    longest_first = sorted(map(re.escape, words), key=len, reverse=True)
+    pattern = rf"(?i)\b(?:{'|'.join(longest_first)})(?:s|es|['’]s?)?\b"
+    covered = pc.replace_substring_regex(texts, pattern, MASK) if words else texts
+    return covered if isinstance(covered, pa.ChunkedArray) else pa.chunked_array([covered])
+
+
 def _cover(covered: list[str], pattern: re.Pattern[str], likely: str) -> None:
     """Masks what a pattern finds in the texts; only texts that match `likely` are searched."""
     may_hold = pc.match_substring_regex(pa.array(covered, pa.string()), likely, ignore_case=True)

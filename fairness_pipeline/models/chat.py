@@ -278,7 +278,6 @@ class Chat:
 
     def _body(self, prompt: str) -> dict[str, Any]:
         decoding = self.decoding
-        system = [{"role": "system", "content": self.source.system}] if self.source.system is not None else []
         settings = {
             "max_tokens": decoding.max_tokens,
             "temperature": decoding.temperature,
@@ -289,7 +288,7 @@ class Chat:
         left_out = self.source.leave_out or ()
         return {
             "model": self.source.model,
-            "messages": [*system, {"role": "user", "content": prompt}],
+            "messages": self.source.messages(prompt),
             **{names.get(name, name): value for name, value in settings.items() if name not in left_out},
             **({"stop": list(decoding.stop)} if decoding.stop else {}),
         }

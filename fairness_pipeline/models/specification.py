@@ -13,6 +13,8 @@ from fairness_pipeline.foundation.yaml_files import SECRET, Positive, Specificat
 Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
 CONTEXT = "{context}"
+SYSTEM = "\x1e"
+"""Ends a line of the system prompt that a context brings with it."""
 HOW_REACHED = {"key_variable", "concurrency", "timeout", "attempts", "max_requests"}
 """Keys of an endpoint that say how it is asked, and nothing of what it answers."""
 
@@ -74,8 +76,21 @@ class Prompted(Specification):
         return prompt
 
     def filled(self, context: str) -> str:
-        """The prompt for one context."""
-        return self.prompt.replace(CONTEXT, context)
+        """The prompt for one context; a line for the system prompt stays before it."""
+        line, mark, text = context.rpartition(SYSTEM)
+        return line + mark + self.prompt.replace(CONTEXT, text)
+
+    def messages(self, prompt: str) -> list[dict[str, str]]:
+        """A chat's messages for a filled prompt.
+
+        Examples:
+            >>> Prompted(system="Be brief.").messages(f"User's name: Ann.{SYSTEM}Hi")[0]
+            {'role': 'system', 'content': "Be brief.\\nUser's name: Ann."}
+        """
+        line, _, text = prompt.rpartition(SYSTEM)
+        system = "\n".join(part for part in (self.system, line or None) if part is not None)
+        said = [{"role": "system", "content": system}] if self.system is not None or line else []
+        return [*said, {"role": "user", "content": text}]
 
 
 class Pretrained(Specification):

@@ -112,10 +112,10 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
         parts = [signs[start : start + _DRAWS] for start in range(0, len(signs), _DRAWS)]
         largest, against = np.concatenate([_largest(part, whole, kinds, tested) for part in parts], axis=1)
         return ToldApart(
-            p=_smallest([_quadratic(across, signs), largest, _quadratic(sums.templates, signs)]),
-            p_beyond=_smallest([_quadratic(across * beyond, signs), against]),
+            p=smallest([_quadratic(across, signs), largest, _quadratic(sums.templates, signs)]),
+            p_beyond=smallest([_quadratic(across * beyond, signs), against]),
             kept=kept,
-            p_features=np.where(tested, _reached(largest, np.abs(whole.sum(axis=0))), 1.0),
+            p_features=np.where(tested, reached(largest, np.abs(whole.sum(axis=0))), 1.0),
             statistics=whole.sum(axis=0),
             weights=weights / np.sqrt(sums.differing[kept])[:, None],
             folds=folds,
@@ -180,13 +180,22 @@ def _quadratic(matrix: np.ndarray, signs: np.ndarray) -> np.ndarray:
     return np.asarray(((signs @ matrix) * signs).sum(axis=1))
 
 
-def _reached(values: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """The share of values that reach each limit; what differs in the last bits of a float counts as equal."""
+def reached(values: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """The share of values that reach each limit; what differs in the last bits of a float counts as equal.
+
+    Args:
+        values: (draws,) of the null hypothesis, the first of them what was seen.
+        limits: Any number of limits.
+    """
     ordered = np.sort(values)
     return (len(values) - np.searchsorted(ordered, limits - 1e-9 * np.maximum(np.abs(limits), 1e-3))) / len(values)
 
 
-def _smallest(statistics: list[np.ndarray]) -> float:
-    """The p of the first draw's smallest p over several statistics, calibrated over the draws."""
-    smallest = np.min([_reached(values, values) for values in statistics], axis=0)
+def smallest(statistics: list[np.ndarray]) -> float:
+    """The p of the first draw's smallest p over several statistics, calibrated over the draws.
+
+    Args:
+        statistics: (draws,) each, the first draw what was seen.
+    """
+    smallest = np.min([reached(values, values) for values in statistics], axis=0)
     return float((smallest <= smallest[0] + 1e-12).mean())

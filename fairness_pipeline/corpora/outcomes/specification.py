@@ -1,13 +1,15 @@
 """What a file of `data/tables` says: which columns of a table are items, groups and outcomes."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
+from fairness_pipeline.corpora.outcomes.groups import UNMARKED
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.paths import check_key
-from fairness_pipeline.foundation.yaml_files import Specification
+from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.statistics.equivalence import Margin
 
 Format = Literal[
@@ -15,6 +17,7 @@ Format = Literal[
     "bbq",
     "crows_pairs",
     "discrim_eval",
+    "messages",
     "stereoset",
     "winobias",
     "winogender",
@@ -22,8 +25,10 @@ Format = Literal[
     "lm_eval",
     "promptfoo",
 ]
+MESSAGES: Format = "messages"
 TABLES = ("table", "inspect", "lm_eval", "promptfoo")
 """Formats that hold answers; the others are benchmarks."""
+TextMeasure = Literal["words", "refusal", "offensive", "sentiment", "steps", "level", "asks_back", "referral", "police"]
 Kind = Literal["yes_no", "number", "count", "rank", "signed", "preference", "text"]
 ALL = "all"
 """The condition of a table without conditions."""
@@ -46,8 +51,7 @@ class Outcome(Specification):
     kind: Kind
     """`yes_no` (a rate), `number` (a score, log-odds), `count`, `rank` (a place; the item is the ranking), `signed`
     (above 0 the stereotype, below 0 its opposite: the mean is compared with 0), `preference` (of two likelihoods the
-    first is larger: the share is compared with one half), or `text` (an answer: its words, refusals, offence and
-    sentiment are outcomes)."""
+    first is larger: the share is compared with one half), or `text` (an answer: its `measures` are outcomes)."""
     column: str | None = None
     """Its column; by default the outcome's name."""
     positive: tuple[str, ...] = ()
@@ -65,6 +69,10 @@ class Outcome(Specification):
     readable: str | None = None
     """A column that says whether an answer could be read (1 or 0; nothing in rows without this outcome). Where more
     than 10% could not, there is no verdict."""
+    measures: tuple[TextMeasure, ...] = ("words", "refusal", "offensive", "sentiment")
+    """Of `text` what is measured of it: how many `words`, whether it is a `refusal` or `offensive`, its `sentiment`, its
+    `steps` (items of lists), the `level` of its language (a school grade), whether it `asks_back`, sends to a professional
+    (`referral`) or brings in the `police`."""
     margin: Margin | None = None
     """The largest difference that does not matter, in percentage points for rates; by default that of its kind."""
 
@@ -98,8 +106,9 @@ class OutcomeTable(Specification):
     unhashed = frozenset({"description", "licence", "citation", "reservations"})
 
     format: Format = "table"
-    """What its file is: a `table`, a benchmark by its authors' file (`bbq`, `crows_pairs`, `discrim_eval`,
-    `stereoset`, `winobias`, `winogender`), or the log of another tool (`inspect`, `lm_eval`, `promptfoo`)."""
+    """What its file is: a `table`, `messages` that are asked about `groups`, a benchmark by its authors' file (`bbq`,
+    `crows_pairs`, `discrim_eval`, `stereoset`, `winobias`, `winogender`), or the log of another tool (`inspect`,
+    `lm_eval`, `promptfoo`)."""
     file: CorpusFile | None = None
     """A table is CSV, TSV, JSON Lines, Parquet or Arrow (text also packed as .gz or .zst). None for tables by model."""
     answers: dict[str, CorpusFile] = {}
@@ -109,6 +118,11 @@ class OutcomeTable(Specification):
     """Models that are asked the benchmark's questions, or how likely they find its sentences: a key of `data/models`,
     and what is changed of its file (without such a file, all that it would say). Each is a condition, as in `answers`.
     """
+    groups: tuple[str, ...] = ()
+    """Of `messages` files of `data/groups` (keys, or paths): each is a group column of its name; of two, groups are crossed
+    by the spans that both have."""
+    spans: Positive = 1
+    """Of `messages` how many spans of a group each message is asked with."""
     outcomes: Annotated[dict[str, Outcome], pydantic.Field(min_length=1)]
     """What came out, by a name for readers."""
     group: tuple[str, ...] = ()
@@ -135,6 +149,9 @@ class OutcomeTable(Specification):
     """Only rows with these values, by column."""
     reference: dict[str, str] = {}
     """By group column the group with which the others are compared, in place of all pairs."""
+    unmarked: str | None = None
+    """The value of group columns in rows that say nothing of a group. Such rows belong to no group; every group is
+    compared with them."""
     unknown: tuple[str, ...] = ("unknown",)
     """Values of a group column that name no group; their rows stay in the rates, and are compared with nobody."""
     asked: str | None = None
@@ -155,9 +172,12 @@ class OutcomeTable(Specification):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _compared_by_model(cls, values: Any) -> Any:
-        """Answers of several models are conditions, unless something else is."""
+        """Answers of several models are conditions, unless something else is; of messages the columns are known."""
         if not isinstance(values, dict):
             return values
+        if values.get("format") == MESSAGES:
+            columns = [Path(name).stem for name in values.get("groups") or ()]
+            values = {"group": columns, "item": "item", "name": "span", "unmarked": UNMARKED, **values}
         models = [*(values.get("answers") or {}), *(values.get("models") or ())]
         if not models or values.get("condition"):
             return values
@@ -165,6 +185,8 @@ class OutcomeTable(Specification):
 
     @pydantic.model_validator(mode="after")
     def _fits(self) -> Self:
+        if (self.format == MESSAGES) != bool(self.groups):
+            raise ValueError("'groups' names the groups that 'messages' are asked about; give both or neither")
         if self.file is None and not self.answers:
             raise ValueError("'file' is missing: the table, or the benchmark as its authors publish it")
         if self.file is not None and self.answers and self.format in TABLES:

@@ -40,7 +40,7 @@ def compare_models(before: Measured, after: Measured, settings: SignificanceSett
     if not before.responses["pair_id"].equals(after.responses["pair_id"]):
         raise FairnessError("the two models did not answer the same pairs; run both again")
     changes: dict[str, Change] = {}
-    for measure in measures():
+    for measure in measures(before.tables):
         tables = before.tables[measure.table], after.tables[measure.table]
         changes |= measure.changes(tables, (before.responses, after.responses), settings)
     verdicts = [{row["measure"]: row for row in m.significance.to_pylist()} for m in (before, after)]

@@ -100,7 +100,7 @@ def compared(
     neutral = neutral_reading(responses, masked)
     rows = [
         row
-        for measure in measures()
+        for measure in measures(tables)
         for row in measure.compare(tables[measure.table], responses, neutral, settings, seed=seed, clusters=clusters)
     ]
     if distinguished:
@@ -129,7 +129,7 @@ def controls_of(
         clusters: How pairs move together.
         leaking: What a parrot's answers make of measures in which the exchanged words show through the mask.
     """
-    single = [measure for measure in measures() if measure.scorer]
+    single = [measure for measure in measures(tables) if measure.scorer]
     values = {name: both for each in single for name, both in each.readings(tables[each.table]).items()}
 
     def readings() -> tuple[SideResponses, SideResponses]:
@@ -322,7 +322,7 @@ def _shown(responses: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, dic
     answers = index_responses(responses)
     index = np.concatenate([answers.a, answers.b])
     found = {}
-    for measure in measures():
+    for measure in measures(tables):
         for name, (a, b) in (measure.values(tables[measure.table]) if measure.scorer else {}).items():
             shows = index[np.concatenate([a, b]).astype(bool)]
             counts = np.bincount(shows) if len(shows) else np.zeros(1, dtype=int)

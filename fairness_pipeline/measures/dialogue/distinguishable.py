@@ -5,11 +5,9 @@ It looks for any difference in words, where lists look for some; whether a diffe
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +17,10 @@ from scipy import sparse
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.dimensions import MaskedWords
-from fairness_pipeline.lexicons.masking import MASK, masked
-from fairness_pipeline.lexicons.text import encode_texts, tokenize
+from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome
+from fairness_pipeline.measures.dialogue.text_features import WIDTH, commonest_names, commonest_sentence, features_of
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.two_sample import PairedSums, ToldApart, tell_apart
@@ -45,14 +43,10 @@ DISTINGUISHABLE_ANSWERS = schema(
 )
 """One row per answer. A pair is told apart if side b has the higher score."""
 
-_WIDTH = 1 << 21
-"""Words and pairs of words are hashed into so many features."""
 _SKETCH = 128
 """Numbers to which a template's differences are projected before they are compared."""
 _BLOCK, _LETTERS = 10_000, 8_000_000
 """Pairs that are looked at together at most, and their letters."""
-_PICTURES = 0x2190
-"""Marks from here on in Unicode are arrows, symbols and emoji."""
 _LEVEL = 0.05
 _TOLD = 8
 """Words and pairs of words that are named at most."""
@@ -245,62 +239,13 @@ class _Texts:
             sides = [self.answers.slice(begin + start, count) for begin in (0, self.pairs)]
             encoded = pa.concat_arrays([chunk for side in sides for chunk in side.chunks]).dictionary_encode()
             index = encoded.indices.to_numpy()
-            present, named = self._features(encoded.dictionary.to_pylist())
+            present, named = features_of(encoded.dictionary.to_pylist(), self.wanted)
             yield _Block(place, present, index[:count], index[count:], named)
-
-    def _features(self, texts: list[str]) -> tuple[sparse.csr_array, dict[tuple[int, str], np.ndarray]]:
-        """(texts, features) the words and marks, and two in a row, none of them a mask; and who has what is wanted."""
-        words, codes, owners = _words(texts)
-        hashes = np.array([crc32(word.encode()) for word in words], dtype=np.uint64)
-        is_mask = np.array([word == MASK for word in words], dtype=bool)
-        single = np.flatnonzero(~is_mask[codes])
-        inside = (owners[:-1] == owners[1:]) & ~is_mask[codes[:-1]] & ~is_mask[codes[1:]]
-        first = np.flatnonzero(inside)
-        alone = hashes[codes[single]] % np.uint64(_WIDTH)
-        mixed = hashes[codes[first]] * np.uint64(2654435761) ^ hashes[codes[first + 1]] * np.uint64(40503)
-        joined = (mixed ^ mixed >> np.uint64(18)) % np.uint64(_WIDTH)
-        features = np.concatenate([alone, joined]).astype(np.int64)
-        named: dict[tuple[int, str], list[int]] = {}
-        place = np.concatenate([single, first])
-        for at in np.flatnonzero(np.isin(features, self.wanted)).tolist() if len(self.wanted) else ():
-            start, length = place[at], 1 if at < len(single) else 2
-            name = " ".join(words[code] for code in codes[start : start + length])
-            named.setdefault((int(features[at]), name), []).append(int(owners[start]))
-        keys = np.concatenate([owners[single], owners[first]]) * _WIDTH + features
-        keys.sort()  # `np.unique` takes five times as long
-        keys = keys[np.diff(keys, prepend=-1) != 0]
-        starts = np.searchsorted(keys, np.arange(len(texts) + 1) * _WIDTH)
-        values = np.ones(len(keys), dtype=np.float32)
-        present = sparse.csr_array((values, keys % _WIDTH, starts), shape=(len(texts), _WIDTH))
-        return present, {key: np.array(holders) for key, holders in named.items()}
-
-
-def _is_read(token: str) -> bool:
-    """Whether a token is a word, a mask, `!`, `?` or a picture such as an emoji."""
-    return token in ("!", "?", MASK) or token[0].isalnum() or ord(token[0]) >= _PICTURES
-
-
-def _words(texts: list[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The words, and word and text of each place. An article before a mask goes, and of masks in a row one is left."""
-    encoded = encode_texts(texts)
-    codes, owners = encoded.codes, encoded.owners
-    counts = np.array(list(map(_is_read, encoded.words)), dtype=bool)
-    read = counts[codes]
-    codes, owners = codes[read], owners[read]
-    is_mask, article = (
-        np.array([word in these for word in encoded.words], dtype=bool)[codes]
-        for these in ((MASK,), ("a", "an", "the"))
-    )
-    same = owners[:-1] == owners[1:]
-    kept = np.ones(len(codes), dtype=bool)
-    kept[:-1] &= ~(article[:-1] & is_mask[1:] & same)
-    kept[1:] &= ~(is_mask[1:] & is_mask[:-1] & same)
-    return encoded.words, codes[kept], owners[kept]
 
 
 def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> PairedSums:
     count = int(cluster.max(initial=-1)) + 1
-    features, differing = sparse.csr_array((count, _WIDTH)), np.zeros(_WIDTH, dtype=np.int64)
+    features, differing = sparse.csr_array((count, WIDTH)), np.zeros(WIDTH, dtype=np.int64)
     keys, group = np.unique(templates.astype(np.int64) * max(count, 1) + cluster, return_inverse=True)
     _, template, clusters = np.unique(keys // max(count, 1), return_inverse=True, return_counts=True)
     shared = clusters[template] > 1  # a template with one word alone agrees with nothing
@@ -308,14 +253,14 @@ def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> Paired
     keys = keys[shared]
     sketch = np.zeros((len(keys), _SKETCH))
     random = np.random.default_rng(0)
-    bucket, sign = random.integers(_SKETCH, size=_WIDTH), random.choice([-1.0, 1.0], _WIDTH)
+    bucket, sign = random.integers(_SKETCH, size=WIDTH), random.choice([-1.0, 1.0], WIDTH)
     for block in texts.blocks():
         difference = block.present[block.b] - block.present[block.a]
         difference.eliminate_zeros()
         pairs = difference.shape[0]
         of_cluster = sparse.csr_array((np.ones(pairs), (cluster[block.pairs], np.arange(pairs))), shape=(count, pairs))
         features = features + of_cluster @ difference
-        differing += np.bincount(difference.indices, minlength=_WIDTH)
+        differing += np.bincount(difference.indices, minlength=WIDTH)
         of_group = np.repeat(group[block.pairs], np.diff(difference.indptr))
         features_of, values = difference.indices[of_group >= 0], difference.data[of_group >= 0]
         places = of_group[of_group >= 0] * _SKETCH + bucket[features_of]
@@ -353,11 +298,7 @@ def _read(texts: _Texts, told: ToldApart, cluster: np.ndarray) -> tuple[np.ndarr
             for key, holders in block.named.items():
                 held = has.setdefault(key, np.zeros((2, texts.pairs), dtype=bool))
                 held[side, block.pairs] = np.isin(index, holders)
-    # Of words that share a feature by their hash, the one that most answers have is meant.
-    named = [
-        max((key for key in has if key[0] == feature), key=lambda key: int(has[key].sum()))
-        for feature in texts.wanted.tolist()
-    ]
+    named = commonest_names(texts.wanted, {key: int(held.sum()) for key, held in has.items()})
     return scores, _Present([name for _, name in named], told.p_features[strongest], [has[key] for key in named])
 
 
@@ -380,29 +321,15 @@ def _carriers(texts: _Texts, present: _Present, cluster: np.ndarray) -> Iterator
             words=int((more & (per_word != 0)).sum()),
             of_words=int((np.bincount(cluster, a | b) > 0).sum()),
             p=float(p),
-            sentence=_sentence(texts, shows, side, name),
+            sentence=commonest_sentence(
+                (str(texts.answers[place + side * texts.pairs]) for place in shows.tolist()), name
+            ),
             pairs=tuple(shows[:_SHOWN].tolist()),
         )
 
 
 _SHOWN = 6
 """Pairs that are shown of a word."""
-_READ = 500
-"""Answers in which the commonest sentence is looked for."""
-
-
-def _sentence(texts: _Texts, shows: np.ndarray, side: int, name: str) -> str:
-    """The commonest sentence of a side's answers that holds all words of a name."""
-    counts = Counter[str]()
-    for place in shows[:_READ].tolist():
-        answer = str(texts.answers[place + side * texts.pairs])
-        sentences = [each for each in re.split(r"(?<=[.!?])\s+", answer) if f" {name} " in _read_as(each)]
-        counts.update(sentences or [answer])  # two words in a row may stand in two sentences
-    return counts.most_common(1)[0][0][:200] if counts else ""
-
-
-def _read_as(text: str) -> str:
-    return f" {' '.join(filter(_is_read, tokenize(text)))} "
 
 
 def comparison(found: Distinguished) -> Comparison:

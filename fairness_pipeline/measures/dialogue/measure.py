@@ -169,6 +169,7 @@ class Measure:
         thresholds: Other thresholds at which the verdicts are drawn again.
         others: Other scorers with which the verdicts are drawn again, by name.
         marks_text: Whether a text that shows an outcome counts as biased by itself, for methods that choose texts.
+        on_request: Whether it is taken only where the settings name it.
     """
 
     table: str
@@ -182,6 +183,7 @@ class Measure:
     thresholds: tuple[float, ...] = ()
     others: Callable[[MeasureSettings], Mapping[str, Scorer]] = field(default=lambda settings: {})
     marks_text: bool = True
+    on_request: bool = False
 
     neutral_reading: ClassVar[str] = "the groups' own words masked"
     """The words with which a reader is told what the neutral reading is."""

@@ -4,22 +4,19 @@ An endpoint says some refusals itself (a `refusal` field, a filter of contents);
 Answers without words and prompts that failed are counted apart: whoever sends them gets no answer either.
 """
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pydantic
 
 from fairness_pipeline.foundation import checks
-from fairness_pipeline.foundation.guard import read_once
 from fairness_pipeline.foundation.inputs import DataFile
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import schema
-from fairness_pipeline.foundation.yaml_files import Specification, load
 from fairness_pipeline.measures.dialogue.measure import SIDES, Measure, Outcome, Scoring
+from fairness_pipeline.measures.dialogue.phrases import holds_phrase
 from fairness_pipeline.models.replies import DECLINED, WORDLESS
 
 PHRASES = "lexicon/refusals.yaml"
@@ -29,44 +26,6 @@ REFUSAL = schema(
     refusal=(pa.bool_(), "whether the model declines: by its words, by the endpoint's own mark, or by its filter"),
     no_answer=(pa.bool_(), "whether there is no answer: no words, or a prompt that failed for good"),
 )
-
-
-class Phrases(Specification):
-    """The file of phrases."""
-
-    groups: dict[str, str]
-    """Alternatives, by a name in capitals that stands for them in the patterns."""
-    patterns: str
-    """Regular expressions over a folded answer, one a line, one of which must be found."""
-
-    @pydantic.field_validator("patterns")
-    @classmethod
-    def _compile(cls, patterns: str) -> str:
-        for pattern in patterns.splitlines():
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"'{pattern}': no regular expression: {error}") from None
-        return patterns
-
-    @property
-    def expression(self) -> str:
-        """One expression for all patterns."""
-        joined = "|".join(f"(?:{pattern})" for pattern in self.patterns.splitlines())
-        for name, own in self.groups.items():
-            joined = joined.replace(name, own)
-        return joined
-
-
-def _phrases(path: Path) -> tuple[re.Pattern[str], str]:
-    """The phrases, and an RE2 expression without their exceptions, which every answer that holds one matches."""
-    expression = load(Phrases, path).expression
-    likely = re.sub(r"\(\?!(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", "", expression)
-    return re.compile(expression), re.sub(r"(?<=\])\{0,\d+\}", "*", likely)
-
-
-_QUOTED = re.compile(r"```.*?```|\"[^\"]*\"", re.DOTALL)
-"""What is quoted is not what the model says of itself."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +44,7 @@ class RefusalScorer:
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Column `refusal`, in the order of the rows."""
-        phrases, likely = read_once(PHRASES, _phrases)
-        plain = pc.replace_substring_regex(pc.utf8_lower(texts["text"]), "[“”]", '"')
-        plain = pc.replace_substring_regex(pc.replace_substring(plain, "’", "'"), r"\s+", " ")
-        found = [
-            may and phrases.search(_QUOTED.sub(" ", text) or text) is not None
-            for may, text in zip(pc.match_substring_regex(plain, likely).to_pylist(), plain.to_pylist(), strict=True)
-        ]
-        return pa.table({"refusal": pa.array(found, pa.bool_())})
+        return pa.table({"refusal": holds_phrase(texts["text"], PHRASES)})
 
 
 class Refusals(Measure):

@@ -1,6 +1,6 @@
 """The measures of a dialogue model's responses, in the order of tables and reports."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib import import_module
 
@@ -10,7 +10,7 @@ from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.workspace.lake import Row
 
-_MODULES = ("diversity", "politeness", "sentiment", "refusal", "length", "attribute_words")
+_MODULES = ("diversity", "politeness", "sentiment", "refusal", "length", "attribute_words", "help", "decisions")
 """Modules of this folder, each with a `MEASURE`."""
 
 
@@ -18,15 +18,24 @@ _LISTED = "the average answer to {more} contexts contains {high} {words}, that t
 
 
 @cache
-def measures() -> tuple[Measure, ...]:
-    """All measures."""
+def all_measures() -> tuple[Measure, ...]:
+    """All measures, those on request among them."""
     return tuple(import_module(f"fairness_pipeline.measures.dialogue.{name}").MEASURE for name in _MODULES)
+
+
+def measures(further: Collection[str] = ()) -> tuple[Measure, ...]:
+    """The measures of every audit, and those on request that are named.
+
+    Args:
+        further: `MeasureSettings.further`, or the names of the tables that there are.
+    """
+    return tuple(measure for measure in all_measures() if not measure.on_request or measure.table in further)
 
 
 @cache
 def _outcomes() -> dict[str, Outcome]:
     """Every outcome that has a name of its own; the attribute lists have theirs from the dimension."""
-    own = {name: outcome for measure in measures() for name, outcome in measure.outcomes.items()}
+    own = {name: outcome for measure in all_measures() for name, outcome in measure.outcomes.items()}
     return distinguishable.OUTCOMES | own | answer_changes.OUTCOMES
 
 
@@ -51,7 +60,9 @@ def measure_label(row: str) -> str:
 
 def neutral_reading_of(row: str) -> str:
     """What the neutral reading of a row is, in words."""
-    return next((measure.neutral_reading for measure in measures() if row in measure.outcomes), Measure.neutral_reading)
+    return next(
+        (measure.neutral_reading for measure in all_measures() if row in measure.outcomes), Measure.neutral_reading
+    )
 
 
 def finding(row: Row, groups: tuple[str, str]) -> str:

@@ -32,6 +32,9 @@ class MeasureSettings(Specification):
     """The commit of its id, to pin the model."""
     labelled: tuple[LabelledFile, ...] = ()
     """Texts labelled by people. Every classifier is evaluated on them, and `trained` is trained on them."""
+    further: tuple[Literal["help", "decisions"], ...] = ()
+    """Measures on request, of answers to requests and questions: `help` (steps, level of language, questions back,
+    referrals, the police), `decisions` (an answer begins with yes, or with no)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where Hugging Face classifiers and encoders run; `auto`: on a GPU, if there is one and they are not small."""
     other_classifiers: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Cells: the mean outcome of each item, group and name, draws averaged. What all statistics of a table start from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -209,6 +209,32 @@ class OutcomeCells:
             self.value[rows], self.square[rows], self.draws[rows], item, cluster, name, groups, self.deviation, weight
         )
 
+    def without(self, level: str | None) -> "OutcomeCells":
+        """The cells without those in which a group column has a level.
+
+        Args:
+            level: The level; None for all cells.
+        """
+        columns = [own for own in self.groups.values() if level in own.names]
+        if level is None or not columns:
+            return self
+        kept = np.logical_and.reduce([own.code != own.names.index(level) for own in columns])
+        cells = self.at(np.flatnonzero(kept))
+        groups = {name: _left(own) for name, own in cells.groups.items()}
+        return replace(cells, groups=groups, unread=self.unread)
+
+    def said_or_not(self, column: str, level: str) -> "OutcomeCells":
+        """The cells by a column of two levels: something is said, or nothing.
+
+        Args:
+            column: The column.
+            level: Its level at which nothing is said.
+        """
+        own = self.groups[column]
+        nothing = own.code == own.names.index(level)
+        code = np.where(own.code < 0, -1, np.where(nothing, 0, 1))
+        return replace(self, groups={column: Codes(code, (level, f"{column} said"))})
+
     def linearised(self, chosen: np.ndarray) -> np.ndarray:
         """The outcomes of some cells, as their mean is taken: with weights, z = (v - S w) / mean w + S, where S = sum v
         / sum w, whose mean is S.
@@ -262,6 +288,14 @@ class OutcomeCells:
 
 
 _ROLES = ("item", "cluster", "name")
+
+
+def _left(codes: Codes) -> Codes:
+    """Codes without names that no cell has."""
+    used = np.unique(codes.code[codes.code >= 0])
+    places = np.full(len(codes.names) + 1, -1)
+    places[used] = np.arange(len(used))
+    return Codes(places[codes.code], tuple(codes.names[place] for place in used))
 
 
 def _codes(column: pa.Array | pa.ChunkedArray) -> Codes:

@@ -51,7 +51,7 @@ def changes_between(before: pa.Table, after: pa.Table, judging: Judging) -> pa.T
     """
     rows: list[dict[str, Any]] = []
     for name, outcome in judging.outcomes.items():
-        both = [OutcomeCells.of(table, name, judging.columns) for table in (before, after)]
+        both = [OutcomeCells.of(table, name, judging.columns).without(judging.unmarked) for table in (before, after)]
         pair = _in_common(*both)
         if pair is None:
             continue

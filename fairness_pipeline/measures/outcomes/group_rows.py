@@ -9,6 +9,7 @@ import numpy as np
 
 from fairness_pipeline.corpora.outcomes.specification import Outcome
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import optional
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells
 from fairness_pipeline.measures.outcomes.group_effects import FEWEST_NAMES, GroupEffects, Interval
@@ -55,6 +56,7 @@ class Judging:
         alpha: The level.
         seed: The seed of all draws.
         is_control: Whether the cells are those of a condition that says nothing of the groups.
+        unmarked: The level of the group columns at which nothing is said; None if there is none.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -63,6 +65,7 @@ class Judging:
     alpha: float
     seed: int
     is_control: bool = False
+    unmarked: str | None = optional()
 
 
 class GroupRows:

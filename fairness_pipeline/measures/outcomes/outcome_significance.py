@@ -14,25 +14,30 @@ import pyarrow as pa
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, Outcome
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells
 from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
+from fairness_pipeline.measures.outcomes.group_words import word_rows
 from fairness_pipeline.measures.outcomes.rows import OUTCOME_SIGNIFICANCE, Judged, corrected
 from fairness_pipeline.measures.outcomes.side_rows import side_rows
+from fairness_pipeline.measures.outcomes.unmarked_rows import unmarked_rows
 
 _MOST_UNREAD = 0.1
 """The share of answers that may be unread: those that are left could be any others."""
 
 
-def judge_outcomes(cells: pa.Table, judging: Judging, control: pa.Table | None = None) -> pa.Table:
+def judge_outcomes(
+    cells: pa.Table, judging: Judging, control: pa.Table | None = None, words: pa.Table | None = None
+) -> pa.Table:
     """A table of `OUTCOME_SIGNIFICANCE`.
 
     Args:
         cells: A table of `OUTCOME_CELLS`.
         judging: How.
         control: The same of a condition that adds nothing about the groups; None if there is none.
+        words: A table of `GROUP_WORDS`: whether answers can be told apart; None if that was not looked at.
 
     Raises:
         FairnessError: groups never meet in an item.
     """
-    judged: list[Judged] = []
+    judged: list[Judged] = list(word_rows(words)) if words is not None else []
     for name, outcome in judging.outcomes.items():
         own = OutcomeCells.of(cells, name, judging.columns)
         beside = OutcomeCells.of(control, name, judging.columns) if control is not None else None
@@ -52,6 +57,9 @@ def _of_outcome(
         return
     if cells.item is None and cells.name is None:
         return
+    if judging.unmarked is not None:
+        yield from unmarked_rows(name, outcome, cells, judging)
+        cells = cells.without(judging.unmarked)
     for column in judging.columns:
         yield from GroupRows(name, outcome, cells, (column,), judging, control)
     for both in combinations(judging.columns, 2):

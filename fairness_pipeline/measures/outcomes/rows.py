@@ -10,14 +10,16 @@ from fairness_pipeline.corpora.outcomes.specification import Outcome
 from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Unit
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
-from fairness_pipeline.statistics.verdicts import ARTEFACT, TOO_FEW, verdict
+from fairness_pipeline.statistics.verdicts import ARTEFACT, DIFFERS, TOO_FEW, verdict
 
 OMNIBUS, OTHERS, PAIR, REFERENCE = "any group", "others", "pair", "reference"
 BEYOND, CROSSED = "beyond both", "crossed group"
 SIDE, SIDE_OF_GROUP = "a side of its own", "of a group"
+SAID, SAID_OR_NOT = "said or not", ", said or not"
+"""Rows that say something of a group, whichever it is, against those that say nothing; and how their measure ends."""
 NAMES_AND_ITEMS = "names and items"
 """The test of groups that names stand for, which are then counted in place of clusters."""
-GATED = (OMNIBUS, BEYOND, SIDE)
+GATED = (OMNIBUS, BEYOND, SIDE, SAID)
 """The contrasts that carry verdicts; Holm's family is these rows of a table."""
 MOST_PAIRS = 300
 """Pairs are listed of up to 25 groups."""
@@ -36,7 +38,7 @@ OUTCOME_SIGNIFICANCE = schema(
     clusters="clusters of items; names of the group with the fewest, where names are a sample",
     outcome=(pa.string(), "what came out"),
     attribute=(pa.string(), "the group column, or two crossed; empty for an outcome with a side of its own"),
-    contrast=(pa.string(), f"{OMNIBUS}, {OTHERS}, {PAIR}, {REFERENCE}, {BEYOND}, {CROSSED}, {SIDE} or {SIDE_OF_GROUP}"),
+    contrast=(pa.string(), f"{OMNIBUS}, {OTHERS}, {PAIR}, {REFERENCE}, {BEYOND}, {CROSSED}, {SAID}, {SIDE} or {SIDE_OF_GROUP}"),
     group=(pa.string(), "the first group"),
     against=(pa.string(), "the group, or groups, that it is compared with"),
     by_chance=optional(pa.float64(), "the median of the largest gap if the groups' labels are exchanged"),
@@ -60,12 +62,14 @@ class Judged:
         columns: What only this table has.
         fair: Whether smallness is shown.
         told: Whether there is enough to tell a difference.
+        differs: Whether it is about any difference in words, of which no list says whether it harms.
     """
 
     row: Comparison
     columns: dict[str, Any]
     fair: bool
     told: bool
+    differs: bool = False
 
     def without_verdict(self, unread: float) -> "Judged":
         """The same where too many answers could not be read."""
@@ -106,7 +110,8 @@ def corrected(judged: Sequence[Judged], alpha: float, *, is_control: bool = Fals
         if each.gated:
             p_control = 0.0 if is_control else each.columns.get("p_control")
             decided = ARTEFACT if decided == "biased" and p_control is not None and p_control < alpha else decided
-            above[each.place] = decided
+            decided = DIFFERS if decided == "biased" and each.differs else decided
+            above[each.place] = "biased" if above.get(each.place) == "biased" else decided
         elif decided == "biased":
             decided = above.get(each.place, above.get((each.place[0], ""), "biased"))
             decided = decided if decided in ("biased", ARTEFACT) else "inconclusive"

@@ -1,16 +1,17 @@
-"""Answers in words as outcomes: how long they are, whether they refuse or offend, and their sentiment."""
+"""Answers in words as outcomes: length, refusal, offence, sentiment, and what kind of help they are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.outcomes.specification import Kind, Outcome
+from fairness_pipeline.corpora.outcomes.specification import Kind, Outcome, TextMeasure
 from fairness_pipeline.corpora.outcomes.trials import Trials
+from fairness_pipeline.foundation.inputs import optional
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.measures.dialogue.help import HelpScorer
 from fairness_pipeline.measures.dialogue.length import LengthScorer
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.measures.dialogue.refusal import RefusalScorer
@@ -18,34 +19,39 @@ from fairness_pipeline.measures.dialogue.sentiment import SentimentScorer
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.workspace.distinct import Scorer, each_distinct
 
-_KINDS: Mapping[str, tuple[str, Kind]] = {
-    "words": ("words", "count"),
-    "refusal": ("refusal", "yes_no"),
-    "offensive": ("offensive", "yes_no"),
-    "sentiment": ("compound", "number"),
+_KINDS: Mapping[TextMeasure, tuple[str, str, Kind]] = {
+    "words": ("length", "words", "count"),
+    "refusal": ("refusal", "refusal", "yes_no"),
+    "offensive": ("offence", "offensive", "yes_no"),
+    "sentiment": ("sentiment", "compound", "number"),
+    "steps": ("help", "steps", "count"),
+    "level": ("help", "level", "number"),
+    "asks_back": ("help", "asks_back", "yes_no"),
+    "referral": ("help", "referral", "yes_no"),
+    "police": ("help", "police", "yes_no"),
 }
-"""By the ending of the outcome's name the scorer's column, and the kind."""
+"""By what is measured the scorer, its column, and the kind."""
 
 
 @dataclass(frozen=True)
 class TextScorers:
     """The scorers of texts, each with the files that it reads."""
 
-    words: LengthScorer
+    length: LengthScorer
     refusal: RefusalScorer
-    offensive: PolitenessScorer
+    offence: PolitenessScorer
     sentiment: SentimentScorer
+    help: HelpScorer | None = optional()
 
     @classmethod
-    def of(cls, settings: MeasureSettings) -> "TextScorers":
-        """Those of a profile's settings."""
-        offensive = PolitenessScorer.of(settings)
-        return cls(LengthScorer(), RefusalScorer(), offensive, SentimentScorer(settings.sentiment_threshold))
-
-    def of_ending(self, ending: str) -> Scorer:
-        """The scorer of one kind of outcome."""
-        scorer: Scorer = getattr(self, ending)
-        return scorer
+    def of(cls, settings: MeasureSettings, outcomes: Iterable[Outcome]) -> "TextScorers | None":
+        """Those of a profile's settings that outcomes need; None if no outcome is a text."""
+        wanted = {_KINDS[name][0] for outcome in outcomes if outcome.kind == "text" for name in outcome.measures}
+        if not wanted:
+            return None
+        offence = PolitenessScorer.of(settings)
+        sentiment = SentimentScorer(settings.sentiment_threshold)
+        return cls(LengthScorer(), RefusalScorer(), offence, sentiment, HelpScorer() if "help" in wanted else None)
 
 
 def expanded(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
@@ -58,7 +64,7 @@ def expanded(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     found: dict[str, Outcome] = {}
     for name, outcome in outcomes.items():
         if outcome.kind == "text":
-            found |= {f"{name}_{ending}": Outcome(kind=kind) for ending, (_, kind) in _KINDS.items()}
+            found |= {f"{name}_{ending}": Outcome(kind=_KINDS[ending][2]) for ending in outcome.measures}
         else:
             found[name] = outcome
     return found
@@ -81,8 +87,12 @@ def scored(
             column = trials.texts[name]
             missing = np.asarray(column.indices.is_null())
             texts = pc.fill_null(column.cast(pa.string()), "")
-            for ending, (wanted, _) in _KINDS.items():
-                score = partial(each_distinct, texts, scorers.of_ending(ending), progress=progress, note=ending)
-                own = np.asarray(score()[wanted].cast(pa.float64()))
+            scores: dict[str, pa.Table] = {}
+            for ending in outcome.measures:
+                scorer, column, _ = _KINDS[ending]
+                if scorer not in scores:
+                    score: Scorer = getattr(scorers, scorer)
+                    scores[scorer] = each_distinct(texts, score, progress=progress, note=scorer)
+                own = np.asarray(scores[scorer][column].cast(pa.float64()))
                 values[f"{name}_{ending}"] = np.where(missing, np.nan, own)
     return replace(trials, values=values)

@@ -12,7 +12,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.thoughts import without_thoughts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source, positions_of
-from fairness_pipeline.models.specification import HuggingFaceSource
+from fairness_pipeline.models.specification import SYSTEM, HuggingFaceSource
 
 _BATCH = 64
 _WEIGHTS = ("*.safetensors", "*.bin")
@@ -184,10 +184,8 @@ class HuggingFaceResponder:
         source = _source(self.specification)
         text = source.filled(context)
         if not source.chat:
-            return text
-        system = [{"role": "system", "content": source.system}] if source.system is not None else []
-        messages = [*system, {"role": "user", "content": text}]
-        return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            return text.replace(SYSTEM, "\n")
+        return tokenizer.apply_chat_template(source.messages(text), tokenize=False, add_generation_prompt=True)
 
     def _longest_prompt(self, model: Any) -> int:
         """The largest number of tokens of a prompt: the model's positions minus those of the answer."""

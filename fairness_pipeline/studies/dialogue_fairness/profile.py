@@ -128,7 +128,7 @@ class DialoguePart(Part[DialogueFairness]):
                     f"{path}: {NAME}.significance.margins: unknown measure '{measure}'; known: "
                     f"{', '.join(dict.fromkeys((*MARGINS, *known)))}"
                 )
-        for each in measures():
+        for each in measures(settings.measures.further):
             for name in {name for dimension in self.dimensions.values() for name in each.names(dimension)}:
                 try:
                     settings.significance.margin(name, each.kind(name))
@@ -189,7 +189,9 @@ class DialoguePart(Part[DialogueFairness]):
 
     def measures(self) -> list[str]:
         """The rows of every measure, in all dimensions."""
-        own = [n for d in self.dimensions.values() for m in measures() for n in m.names(d)]
+        own = [
+            n for d in self.dimensions.values() for m in measures(self.settings.measures.further) for n in m.names(d)
+        ]
         return list(dict.fromkeys([*distinguishable.OUTCOMES, *own, *answer_changes.OUTCOMES]))
 
     def readings(self) -> list[str]:

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
-from fairness_pipeline.measures.dialogue.measure import deciding
-from fairness_pipeline.measures.dialogue.registry import measures
+from fairness_pipeline.measures.dialogue.measure import Measure, deciding
+from fairness_pipeline.measures.dialogue.registry import all_measures
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, published_rows
@@ -46,6 +46,11 @@ def published_quality_of(part: DialoguePart, model: str, dimension: str | None =
     return published.response_quality(platform=platform, model=published.CHAPTER_3.get(name, name))
 
 
+def _measured(lake: Lake, key: Key) -> tuple[Measure, ...]:
+    """The measures that a partition of responses has been given."""
+    return tuple(measure for measure in all_measures() if lake.card(measure.table, key))
+
+
 def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
     """Pairs whose two answers differ, those first that differ in a yes/no measure; in the order of the pairs.
 
@@ -55,7 +60,7 @@ def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
     """
     table = lake.read("responses", key)
     flags: list[str] = []
-    for measure in measures():
+    for measure in _measured(lake, key):
         own = [o.column for o in measure.outcomes.values() if measure.schema.field(o.column).type == pa.bool_()]
         if own:
             found = lake.read(measure.table, key).select(["pair_id", "side", *own])
@@ -107,7 +112,7 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
         card = lake.card("distinguishable_answers", key)
         first = next((own["pairs"] for own in card.figures["carriers"] if own["pairs"]), None) if card else None
         return {**pairs_of(lake, key, first[:1])[0], "kind_a": "", "kind_b": ""} if first else None
-    for measure in measures():
+    for measure in _measured(lake, key):
         if measure.scorer is None:
             continue
         values = measure.readings(lake.read(measure.table, key))

@@ -8,7 +8,7 @@ from fairness_pipeline.measures.dialogue.breakdown import moving_together, swapp
 from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.measure import MASKED, Sides, sides
-from fairness_pipeline.measures.dialogue.registry import measures
+from fairness_pipeline.measures.dialogue.registry import all_measures
 from fairness_pipeline.reporting.samples import AS_ANSWERED, Samples
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.lake import Key, Lake
@@ -25,7 +25,7 @@ def samples(part: DialoguePart, lake: Lake, key: Key) -> Samples:
     rows = {row["measure"]: row for row in lake.read("dialogue_significance", key).to_pylist()}
     values: dict[str, Sides] = {}
     masked: dict[str, Sides] = {}
-    for measure in measures():
+    for measure in all_measures():
         if measure.scorer and lake.card(measure.table, key):
             readings = measure.readings(lake.read(measure.table, key))
             for name, found in readings.items():

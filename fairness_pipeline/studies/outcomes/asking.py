@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from fairness_pipeline.corpora.dialogue.dialogues import SCHEMA
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.outcomes.formats import ASKED, BENCHMARKS
-from fairness_pipeline.corpora.outcomes.specification import Format
+from fairness_pipeline.corpora.outcomes.formats.messages import ANSWER as ANSWER_FIELD
+from fairness_pipeline.corpora.outcomes.specification import MESSAGES, Format
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File, optional, unhashed
@@ -29,6 +30,7 @@ from fairness_pipeline.models.language import registry as language_models
 from fairness_pipeline.models.language.specification import BESIDE, LanguageModelSpecification
 from fairness_pipeline.models.loading import scorer_of
 from fairness_pipeline.models.replies import ANSWER
+from fairness_pipeline.models.specification import SYSTEM
 from fairness_pipeline.workspace.distinct import each_distinct
 
 BENCHMARK_ANSWERS = schema(
@@ -56,7 +58,7 @@ def model_of(form: Format, document: Mapping[str, Any], path: Path) -> Model:
     Raises:
         FairnessError: the file is wrong, or the model is trained here.
     """
-    writes = BENCHMARKS[form].answer == "text"
+    writes = form == MESSAGES or BENCHMARKS[form].answer == "text"
     kinds = ("causal_lm", "encoder_decoder", "endpoint") if writes else ("causal_lm", "masked_lm")
     architecture = document.get("architecture")
     if architecture not in kinds or document.get("training"):
@@ -72,13 +74,22 @@ def model_of(form: Format, document: Mapping[str, Any], path: Path) -> Model:
     return validate(LanguageModelSpecification, dict(document), path).located(path.parent)
 
 
+def asked_about_groups(questions: pa.Table) -> pa.Table:
+    """A table of `ASKED` of questions about groups: the text, after its line of the system prompt where it has one."""
+    both = zip(questions["system"].to_pylist(), questions["text"].to_pylist(), strict=True)
+    texts = [f"{line}{SYSTEM}{text}" if line else text for line, text in both]
+    count = questions.num_rows
+    columns = {"id": questions["id"], "field": pa.repeat(ANSWER_FIELD, count), "text": texts}
+    return pa.table({**columns, "beside": pa.repeat("", count)}, schema=ASKED)
+
+
 @dataclass(frozen=True)
 class Asking:
-    """A benchmark, its file (two in `beside`), a model with the folder of its weights, the libraries that run it, and
-    the round of questions of one that may change."""
+    """A benchmark, its file (two in `beside`; none of messages, whose questions are a table), a model with the folder of
+    its weights, the libraries that run it, and the round of questions of one that may change."""
 
     format: Format
-    file: File
+    file: File | None
     model: Model
     folder: File | None
     versions: Mapping[str, str]
@@ -86,11 +97,20 @@ class Asking:
     addresses: Mapping[str, CorpusFile] = unhashed()
     beside: File | None = optional()
 
-    def answers(self, run: Run) -> tuple[pa.Table, dict[str, Any]]:
-        """A table of `BENCHMARK_ANSWERS`, and figures: how many answers failed, and which model an endpoint served."""
+    def answers(self, questions: pa.Table | None, run: Run) -> tuple[pa.Table, dict[str, Any]]:
+        """A table of `BENCHMARK_ANSWERS`, and figures: how many answers failed, and which model an endpoint served.
+
+        Args:
+            questions: Of messages a table of `GROUP_QUESTIONS`.
+            run: Where the model works.
+        """
         for address in self.addresses.values():
             located(address, Path(), run.progress)
-        asked = BENCHMARKS[self.format].asked(self.file.path)
+        if questions is not None:
+            asked = asked_about_groups(questions)
+        else:
+            assert self.file is not None
+            asked = BENCHMARKS[self.format].asked(self.file.path)
         folder = run.folder / "model"
         folder.mkdir(parents=True, exist_ok=True)
         if isinstance(self.model, ModelSpecification):

@@ -25,10 +25,13 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import read_yaml
 from fairness_pipeline.measures.outcomes.rates import rates_by_group, told_ratio
+from fairness_pipeline.studies.outcomes.asked_groups import check_answers, message_document, questions_of, told_of
 from fairness_pipeline.studies.outcomes.columns import diagnose, settled
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 
 ASKED_WITH = ()
+_LONGEST = 400
+"""Tokens of an answer to a message: a letter or a plan fits."""
 _OF_PUBLISHED = ("answers", "condition", "conditions", "baseline", "control")
 """What a benchmark's file says of published answers."""
 TABLES = True
@@ -52,6 +55,8 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     check_name("--name", name, part.project.name, taken=name in part.settings.tables)
     if arguments.benchmark:
         return _give_benchmark(part, given, name, arguments)
+    if arguments.groups:
+        return _give_messages(part, given, name, arguments)
     path = Path(given.name)
     diagnosis = diagnose(path, arguments)
     for line in diagnosis.lines():
@@ -93,11 +98,7 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
         questions = file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
     except FairnessError as error:
         raise FairnessError(f"{error}; or name the authors' file: --benchmark {benchmark}=FILE") from None
-    if model is None:
-        document["answers"], told = {name_of(given.name): {"path": given.name}}, "answers to"
-    else:
-        of = model["endpoint"]["model"] if "endpoint" in model else name_of(given.name)
-        document["models"], told = {key_of(of): model}, f"{model['architecture']} asked"
+    told = _answered(document, given, model)
     if questions.path.exists():  # an address is fetched by the run
         # What is wrong with a file is said before anything is kept or asked.
         answers = {name_of(given.name): Path(given.name)} if model is None else {}
@@ -105,12 +106,51 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
             read_format(form, questions.path, answers)
         else:
             BENCHMARKS[form].asked(questions.path)
+    return f"'{name}' ({told} {benchmark}): {_kept(part, name, document)}"
+
+
+def _give_messages(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
+    """Puts messages and groups into the workspace, with the model that is asked, or a file of answers.
+
+    Raises:
+        FairnessError: there is no such file of groups or messages, or nothing can be asked.
+    """
+    document = message_document(arguments.groups, arguments.messages)
+    questions, files = questions_of(document, part.project.profile.seed)
+    model = None
+    if given.kind == "file":
+        check_answers(Path(given.name), questions.table)
+    elif answering_architecture(given) is None:
+        raise FairnessError(f"--groups: needs a model that writes answers; {given.name} is {given.said}")
+    else:
+        model = answering_model(given, arguments)
+        model["decoding"]["max_tokens"] = _LONGEST
+        model["decoding"].pop("stop", None)
+    told = _answered(document, given, model)
+    for line in told_of(questions, files):
+        print(line, file=sys.stderr)
+    return f"'{name}' ({told} {questions.table.num_rows:,} questions): {_kept(part, name, document)}"
+
+
+def _answered(document: dict[str, Any], given: Given, model: dict[str, Any] | None) -> str:
+    """Adds the model that is asked, or the file of answers, to a document; and says which it is."""
+    if model is None:
+        document["answers"] = {name_of(given.name): {"path": given.name}}
+        return "answers to"
+    of = model["endpoint"]["model"] if "endpoint" in model else name_of(given.name)
+    document["models"] = {key_of(of): model}
+    return f"{model['architecture']} asked"
+
+
+def _kept(part: OutcomesPart, name: str, document: dict[str, Any]) -> Path:
+    """Where the document of a table is now kept."""
     path = part.about(name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and all(read_yaml(path).get(key) == document.get(key) for key in ("file", "models", "answers")):
+    given = ("file", "groups", "models", "answers")
+    if path.exists() and all(read_yaml(path).get(key) == document.get(key) for key in given):
         path.unlink()  # what ships with it may have changed since
     put(path, document, OutcomeTable, name, part.project.name)
-    return f"'{name}' ({told} {benchmark}): {path}"
+    return path
 
 
 def _model(form: Format, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:

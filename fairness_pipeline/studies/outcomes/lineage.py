@@ -1,11 +1,11 @@
 """Study 6: do the outcomes in a user's table depend on the group that they are about?
 
-Read top to bottom, this file is the lineage: answers to benchmarks, trials to cells, verdicts, changes between
-conditions, rates of all rows.
+Read top to bottom, this file is the lineage: messages and groups to questions, answers, trials to cells, verdicts,
+changes between conditions, rates of all rows.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +13,11 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, MODEL, Answers, read_format
+from fairness_pipeline.corpora.outcomes.formats.messages import trials_of_answers
 from fairness_pipeline.corpora.outcomes.formats.stereoset import LMS, icat
+from fairness_pipeline.corpora.outcomes.groups import Groups
+from fairness_pipeline.corpora.outcomes.messages import read_messages
+from fairness_pipeline.corpora.outcomes.questions import GROUP_QUESTIONS, ask
 from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
 from fairness_pipeline.corpora.outcomes.trials import Trials, read_trials
 from fairness_pipeline.corpora.specification import CorpusFile
@@ -26,6 +30,7 @@ from fairness_pipeline.lineage.shelf import Shelf
 from fairness_pipeline.measures.outcomes.cells import OUTCOME_CELLS, cell_table, means_beside
 from fairness_pipeline.measures.outcomes.changes import OUTCOME_CHANGES, changes_between
 from fairness_pipeline.measures.outcomes.group_rows import Judging
+from fairness_pipeline.measures.outcomes.group_words import GROUP_WORDS, group_words
 from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
 from fairness_pipeline.measures.outcomes.rates import OUTCOME_RATES, rates_by_group
 from fairness_pipeline.measures.outcomes.rows import OUTCOME_SIGNIFICANCE
@@ -55,11 +60,10 @@ def _beside(table: OutcomeTable, file: File | None) -> File | None:
 def _asking(part: OutcomesPart, key: Key) -> Asking:
     table, model = part.tables[key["table"]], part.models[key["table"]][key["condition"]]
     file, _, addresses = part.files(key)
-    assert file is not None
     source = model.huggingface
     return Asking(
         table.format,
-        file,
+        None if part.asks_about_groups(key) else file,
         model.without("studies", "published_as", "dimensions", "corpus"),
         model_folder(source.name) if source else None,
         library_versions(*model.libraries),
@@ -69,19 +73,54 @@ def _asking(part: OutcomesPart, key: Key) -> Asking:
     )
 
 
+@dataclass(frozen=True)
+class Questioning:
+    """The messages, the groups that they are asked about, by column, and how many spans of each."""
+
+    messages: File
+    groups: Mapping[str, Groups]
+    spans: int
+
+
+def _questioning(part: OutcomesPart, key: Key) -> Questioning:
+    file, _, _ = part.files(key)
+    assert file is not None
+    return Questioning(file, part.groups[key["table"]], part.tables[key["table"]].spans)
+
+
+@asset(
+    stage="questions",
+    axes=("table",),
+    covers=lambda part, key: part.asks_about_groups(key),
+    inputs=_questioning,
+    code_version="1",
+    libraries=("numpy",),
+    schema=GROUP_QUESTIONS,
+    checks=(checks.not_empty,),
+)
+def group_questions(inputs: Questioning, run: Run) -> Result:
+    """Each message with a span of each group in its place; what cannot be asked is named with the reason."""
+    questions = ask(read_messages(inputs.messages.path), inputs.groups, inputs.spans, run.profile_seed)
+    left_out = questions.left_out.to_pylist()
+    figures = {"questions": questions.table.num_rows, "left_out": left_out}
+    tables = {"sample": questions.table.select(["groups", "system", "text"]).slice(0, 10)}
+    return Result(questions.table, figures, tables={**tables, "left out": questions.left_out.slice(0, 50)})
+
+
 @asset(
     stage="answers",
     axes=("table", "condition"),
     covers=lambda part, key: part.asks(key),
     inputs=_asking,
+    reads={"questions": group_questions},
     code_version="1",
     schema=BENCHMARK_ANSWERS,
     checks=(checks.not_empty,),
     asks=True,
 )
-def benchmark_answers(asking: Asking, run: Run) -> Result:
-    """What a model answers to a benchmark's questions, or how likely it finds the sentences; each text once."""
-    table, figures = asking.answers(run)
+def benchmark_answers(asking: Asking, questions: pa.Table | None, run: Run) -> Result:
+    """What a model answers to questions, or how likely it finds a benchmark's sentences; each text once."""
+    table, figures = asking.answers(questions, run)
     return Result(table, {"texts": table.num_rows, **figures}, tables={"sample": table.slice(0, 5)})
 
 
@@ -96,11 +135,13 @@ class Source:
     scorers: TextScorers | None
     addresses: Mapping[str, CorpusFile] = unhashed()
     beside: File | None = optional()
+    telling: tuple[str, ...] | None = optional()
 
-    def trials(self, asked: pa.Table | None, run: Run) -> Trials:
+    def trials(self, questions: pa.Table | None, asked: pa.Table | None, run: Run) -> Trials:
         """Its trials, with texts scored.
 
         Args:
+            questions: Of messages a table of `GROUP_QUESTIONS`.
             asked: What the model of the condition answered, if it was asked here.
             run: Where progress is told.
         """
@@ -110,15 +151,18 @@ class Source:
         answers: dict[str, Answers] = {model: file.path for model, file in self.answers.items()}
         if asked is not None:
             answers[self.condition] = by_id(asked)
-        columns = read_format(self.table.format, path, answers)
+        if questions is not None:
+            columns = trials_of_answers(questions, answers, self.table.group, self.telling or ())
+        else:
+            columns = read_format(self.table.format, path, answers)
         trials = read_trials(columns, self.table, path if self.table.format == "table" else None)
         return scored(trials, self.table.outcomes, self.scorers, run.progress)
 
 
 def _source(part: OutcomesPart, key: Key) -> Source:
     table = part.tables[key["table"]]
-    texts = any(outcome.kind == "text" for outcome in table.outcomes.values())
-    scorers = TextScorers.of(part.settings.measures) if texts else None
+    scorers = TextScorers.of(part.settings.measures, table.outcomes.values())
+    groups = part.groups[key["table"]]
     file, answers, addresses = part.files(key)
     if table.condition == MODEL and (table.answers or table.models):
         table = table.of_condition(key["condition"])
@@ -130,21 +174,22 @@ def _source(part: OutcomesPart, key: Key) -> Source:
         scorers,
         addresses,
         _beside(table, file),
+        tuple(word for own in groups.values() for word in own.telling) if groups else None,
     )
 
 
 @of_trials(
     inputs=_source,
-    reads={"answers": benchmark_answers},
+    reads={"questions": group_questions, "answers": benchmark_answers},
     code_version="2",
     libraries=("numpy",),
     schema=OUTCOME_CELLS,
     checks=(checks.not_empty,),
     covers=lambda part, key: part.judged(key),
 )
-def outcome_cells(source: Source, answers: pa.Table | None, run: Run) -> Result:
+def outcome_cells(source: Source, questions: pa.Table | None, answers: pa.Table | None, run: Run) -> Result:
     """The mean of each outcome by item, groups and name, draws averaged."""
-    trials = source.trials(answers, run)
+    trials = source.trials(questions, answers, run)
     table = cell_table(trials, source.condition)
     beside = means_beside(trials, source.condition)
     if source.table.format == "stereoset" and (meaningful := beside.get(LMS)) is not None:
@@ -164,29 +209,49 @@ def outcome_cells(source: Source, answers: pa.Table | None, run: Run) -> Result:
 )
 def outcome_rates(source: Source, answers: pa.Table | None, run: Run) -> Result:
     """Selected and rate of each group in all rows as delivered, with the ratio to the most selected group."""
-    table = rates_by_group(source.trials(answers, run), source.condition, expanded(source.table.outcomes))
+    table = rates_by_group(source.trials(None, answers, run), source.condition, expanded(source.table.outcomes))
     return Result(table, {"groups": table.num_rows}, tables={"rates": table.slice(0, 20)})
+
+
+@of_trials(
+    inputs=lambda part, key: replace(_source(part, key), scorers=None),
+    reads={"questions": group_questions, "answers": benchmark_answers},
+    covers=lambda part, key: part.judged(key) and part.asks_about_groups(key),
+    code_version="1",
+    libraries=("numpy", "scipy"),
+    schema=GROUP_WORDS,
+    checks=(checks.not_empty,),
+)
+def group_words_told(source: Source, questions: pa.Table, answers: pa.Table | None, run: Run) -> Result:
+    """Whether an answer alone, with the groups' words masked, tells which group was asked about; and by which words."""
+    texts = next((name for name, outcome in source.table.outcomes.items() if outcome.kind == "text"), "answer")
+    trials, seed = source.trials(questions, answers, run), run.seed_without("condition")
+    table = group_words(trials, texts, source.table.unmarked, seed)
+    return Result(table, {"words": sum(map(bool, table["text"].to_pylist()))}, tables={"words": table.slice(0, 20)})
 
 
 def _judging(part: OutcomesPart, key: Key) -> Judging:
     table = part.tables[key["table"]]
     outcomes: Mapping[str, Outcome] = expanded(table.outcomes)
     is_control = key["condition"] == table.control
-    return Judging(outcomes, table.group, table.reference, part.settings.alpha, part.project.profile.seed, is_control)
+    seed, alpha = part.project.profile.seed, part.settings.alpha
+    return Judging(outcomes, table.group, table.reference, alpha, seed, is_control, table.unmarked)
 
 
 @of_verdicts(
     inputs=_judging,
-    reads={"cells": outcome_cells, "control": of_baselines(outcome_cells)},
+    reads={"cells": outcome_cells, "control": of_baselines(outcome_cells), "words": group_words_told},
     code_version="2",
     libraries=("numpy", "scipy"),
     schema=OUTCOME_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
     show=judged(STUDY),
 )
-def outcome_significance(judging: Judging, cells: pa.Table, control: dict[str, pa.Table]) -> Result:
+def outcome_significance(
+    judging: Judging, cells: pa.Table, control: dict[str, pa.Table], words: pa.Table | None
+) -> Result:
     """Whether each outcome depends on the groups, on which, and by how much: clusters of items are the sample."""
-    table = judge_outcomes(cells, judging, next(iter(control.values()), None))
+    table = judge_outcomes(cells, judging, next(iter(control.values()), None), words)
     shown = table.select(["measure", "contrast", "group", "against", "difference", "p_holm", "verdict"])
     return Result(table, tables={"significance": shown})
 
@@ -210,8 +275,16 @@ def outcome_changes(judging: Judging, cells: pa.Table, baseline: pa.Table) -> Re
     kind="document",
     covers=lambda part, key: bool(part.tables),
     inputs=lambda part, key: described(part.project, part),
-    reads=(benchmark_answers, outcome_cells, outcome_significance, outcome_changes, outcome_rates),
-    arrows=(outcome_significance, outcome_changes, outcome_rates),
+    reads=(
+        group_questions,
+        benchmark_answers,
+        outcome_cells,
+        group_words_told,
+        outcome_significance,
+        outcome_changes,
+        outcome_rates,
+    ),
+    arrows=(group_words_told, outcome_significance, outcome_changes, outcome_rates),
     code_version="1",
     libraries=LIBRARIES,
 )

@@ -9,7 +9,8 @@ from typing import Any
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, MODEL
-from fairness_pipeline.corpora.outcomes.specification import MARGINS, SIGNED, OutcomeTable
+from fairness_pipeline.corpora.outcomes.groups import Groups
+from fairness_pipeline.corpora.outcomes.specification import MARGINS, MESSAGES, SIGNED, OutcomeTable
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File
@@ -81,7 +82,8 @@ class OutcomesPart(Part[Outcomes]):
             validate(OutcomeTable, declared, path)
             declared, overrides = _changes(declared, changes, project.path.parent)
             table = changed(OutcomeTable, (NAME, "tables", key), declared, overrides, path, project.path)
-            if table.format in BENCHMARKS and table.format != "bbq" and not (table.models or table.answers):
+            has_answers = table.format not in (*BENCHMARKS, MESSAGES) or table.format == "bbq"
+            if not (has_answers or table.models or table.answers):
                 raise FairnessError(
                     f"{project.path}: {NAME}.tables.{key}: {table.format} has questions alone; name 'models' that are "
                     "asked them, or files of 'answers' by model"
@@ -94,6 +96,10 @@ class OutcomesPart(Part[Outcomes]):
             check_free(path, self.tables, project.name, name)
             self.tables[name] = load(OutcomeTable, path)
             self._given[name] = path.parent
+        self.groups = {key: self._groups_of(key) for key in self.tables}
+        for key, files in self.groups.items():
+            if any(own.matched for own in files.values()):  # what is said is the sample, and no span stands for a group
+                self.tables[key] = self.tables[key].model_copy(update={"name": None, "cluster": "meaning"})
         self.models: dict[str, dict[str, Model]] = {key: self._models_of(key) for key in self.tables}
         self.subjects: Mapping[str, Subject] = {
             key: TrialTable(own, self.models[key]) for key, own in self.tables.items()
@@ -155,12 +161,19 @@ class OutcomesPart(Part[Outcomes]):
         """Whether it has rates by group."""
         own = self.tables[key["table"]]
         return (
-            self.has(key) and bool(own.group) and any(each.kind == "yes_no" for each in expanded(own.outcomes).values())
+            self.has(key)
+            and own.format != MESSAGES
+            and bool(own.group)
+            and any(each.kind == "yes_no" for each in expanded(own.outcomes).values())
         )
 
     def asks(self, key: Key) -> bool:
         """Whether a condition is a model that is asked here."""
         return key["condition"] in self.models[key["table"]]
+
+    def asks_about_groups(self, key: Key) -> bool:
+        """Whether a table is made of messages that are asked about groups."""
+        return self.tables[key["table"]].format == MESSAGES
 
     def query_epoch_of(self, table: str) -> str | None:
         """When the present query epoch of the models of a table began."""
@@ -182,7 +195,7 @@ class OutcomesPart(Part[Outcomes]):
         spec, folder = self.tables[table], self._folders.get(table, self.place_of(table))
         declared = {**({"": spec.file} if spec.file else {}), **spec.answers}
         if spec.condition == MODEL:
-            declared = {name: file for name, file in declared.items() if name in ("", key["condition"])}
+            declared = {name: file for name, file in declared.items() if name in ("", key.get("condition"))}
         files = {name: file_as_declared(file, folder) for name, file in declared.items()}
         main = files.pop("", None)
         return main, files, {name: file for name, file in declared.items() if file.is_address}
@@ -190,6 +203,18 @@ class OutcomesPart(Part[Outcomes]):
     def _by_name(self, table: str) -> bool:
         """Whether it is a benchmark that a model answers, here or in a file: its files stay where they are."""
         return bool(self.tables[table].models or self.tables[table].answers)
+
+    def _groups_of(self, table: str) -> dict[str, Groups]:
+        """The files of groups that the messages of a table are asked about, by the name of their column."""
+        files = {}
+        for name in self.tables[table].groups:
+            path = Path(name).expanduser()
+            if path.suffix != ".yaml":
+                path = find("groups", name, self.project.path, f"{NAME}.tables.{table}.groups")
+            elif not path.is_absolute():
+                path = self.about(table).parent / path if table in self._given else self.project.path.parent / path
+            files[path.stem] = load(Groups, path)
+        return files
 
     def _models_of(self, table: str) -> dict[str, Model]:
         spec = self.tables[table]

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS
+from fairness_pipeline.corpora.outcomes.messages import read_messages
+from fairness_pipeline.corpora.outcomes.questions import ask
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, OutcomeTable
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.outcomes.rates import told_ratio
@@ -10,6 +12,7 @@ from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, NAMES_AND_IT
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.statistics.units import UNITS
+from fairness_pipeline.studies.outcomes.asking import asked_about_groups
 from fairness_pipeline.studies.outcomes.profile import NAME, Outcomes, OutcomesPart
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
@@ -102,7 +105,7 @@ def _degenerate(part: OutcomesPart, key: Key, lake: Lake) -> str | None:
 
 
 def _requests(part: OutcomesPart, asset: str, key: Key, lake: Lake, pending: object) -> int:
-    """One for each question of a benchmark that an endpoint is asked."""
+    """One for each question of a benchmark, or about groups, that an endpoint is asked."""
     if asset != "benchmark_answers":
         return 0
     model = part.models[key["table"]][key["condition"]]
@@ -110,7 +113,11 @@ def _requests(part: OutcomesPart, asset: str, key: Key, lake: Lake, pending: obj
     if not isinstance(model, ModelSpecification) or not model.endpoint or file is None or not file.path.exists():
         return 0
     try:
-        asked = BENCHMARKS[part.tables[key["table"]].format].asked(file.path)
+        if part.asks_about_groups(key):
+            groups, spans = part.groups[key["table"]], part.tables[key["table"]].spans
+            asked = asked_about_groups(ask(read_messages(file.path), groups, spans, part.project.profile.seed).table)
+        else:
+            asked = BENCHMARKS[part.tables[key["table"]].format].asked(file.path)
     except FairnessError:
         return 0  # the partition says what is wrong with its file
     return len(asked["text"].unique())

@@ -181,7 +181,7 @@ class Benchmark:
         for model, given in answers.items():
             place = f"{given}" if isinstance(given, Path) else model
             by_id = self.answers_of(given, self.key) if isinstance(given, Path) else given
-            _check_ids(by_id, items, f"{place}: {self.key}", path)
+            check_ids(by_id, items, f"{place}: {self.key}", path)
             for row_id, item in items.items():
                 where = f"{place}, {self.key} {row_id}"
                 needed(by_id[row_id], self.texts, where)
@@ -189,8 +189,18 @@ class Benchmark:
                 yield {**item, MODEL: model, **said}
 
 
-def _check_ids(answers: Collection[str], ids: Collection[str], where: str, path: Path) -> None:
-    """Refuses answers to other questions than the benchmark's, or to some of them alone."""
+def check_ids(answers: Collection[str], ids: Collection[str], where: str, path: Path | str) -> None:
+    """Refuses answers to other questions than those that are asked, or to some of them alone.
+
+    Args:
+        answers: The ids that are answered.
+        ids: The ids that are asked.
+        where: Whose answers these are, and what an id is called there.
+        path: The questions.
+
+    Raises:
+        FairnessError: an id is strange, or missing.
+    """
     if strange := [name for name in answers if name not in ids]:
         raise FairnessError(
             f"{where} {strange[0]} is no question of {path} ({len(strange):,} of {len(answers):,} are not); its ids: "

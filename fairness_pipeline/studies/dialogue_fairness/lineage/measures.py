@@ -1,6 +1,6 @@
 """Measures: a table each of what responses show, and of what the instruments show by themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from fairness_pipeline.measures.dialogue.instrument import (
 )
 from fairness_pipeline.measures.dialogue.measure import Measure, Scoring, Scorings, SignificanceSettings
 from fairness_pipeline.measures.dialogue.politeness import DEFAULT_CLASSIFIER, PolitenessScorer
-from fairness_pipeline.measures.dialogue.registry import measures, scorings
+from fairness_pipeline.measures.dialogue.registry import all_measures, measures, scorings
 from fairness_pipeline.studies.dialogue_fairness.lineage.answers import has_controls, no_effect_responses, responses
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES, about, topic_of
 from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pairs
@@ -53,7 +53,7 @@ def _measured(measure: Measure) -> Asset:
     return asset(
         name=measure.table,
         description=measure.description,
-        covers=lambda part, key: part.answers(key),
+        covers=lambda part, key: part.answers(key) and measure in measures(part.settings.measures.further),
         inputs=lambda part, key: measure.scoring(part.settings.measures, part.dimensions[key["dimension"]]),
         reads={"answers": responses},
         code_version=measure.version,
@@ -62,11 +62,14 @@ def _measured(measure: Measure) -> Asset:
     )(measured)
 
 
-MEASURED = tuple(map(_measured, measures()))
+MEASURED = tuple(map(_measured, all_measures()))
 """One table a measure."""
 of_responses = list(MEASURED)
-SINGLE = tuple(measure for measure in measures() if measure.scorer)
-"""The measures that score responses one by one."""
+
+
+def single(further: Collection[str]) -> tuple[Measure, ...]:
+    """The measures that score responses one by one: those of every audit, and those on request that are named."""
+    return tuple(measure for measure in measures(further) if measure.scorer)
 
 
 @asset(
@@ -125,7 +128,8 @@ class Scored:
 
 def _scored(part: DialoguePart, key: Key) -> Scored:
     dimension = part.dimensions[key["dimension"]]
-    return Scored(scorings(SINGLE, part.settings.measures, dimension), dimension.masked)
+    settings = part.settings.measures
+    return Scored(scorings(single(settings.further), settings, dimension), dimension.masked)
 
 
 @asset(
@@ -140,7 +144,8 @@ def no_effect_differences(inputs: Scored, pairs: pa.Table, answers: pa.Table, ot
     """How much changes that should change nothing move the gap between the sides in each measure."""
     words = swapped_words(pairs.sort_by("pair_id"))
     clusters = moving_together(words, names_the_group=inputs.masked.names_the_group)
-    table = differences_without_effect(answers, others, SINGLE, inputs.scorings, clusters, run.folder, run.progress)
+    of = single(inputs.scorings)
+    table = differences_without_effect(answers, others, of, inputs.scorings, clusters, run.folder, run.progress)
     return Result(table, tables={"differences": table})
 
 
@@ -195,7 +200,7 @@ def instrument_check(inputs: Instruments, dialogues: pa.Table, run: Run) -> Resu
     texts = "responses" if answered.num_rows else "contexts"
     chosen = answered["response"] if answered.num_rows else dialogues["context"]
     swapped = swapped_texts(chosen, inputs.words, run.profile_seed)
-    table = _checked(swapped, texts, SINGLE, inputs, run)
+    table = _checked(swapped, texts, single(inputs.scorings), inputs, run)
     shown = table.select([*_SHOWN, "texts"])
     return Result(table, {"texts_swapped": swapped.num_rows // 2, "texts": texts}, tables={"instruments": shown})
 
@@ -220,7 +225,8 @@ def _checked(swapped: pa.Table, texts: str, of: tuple[Measure, ...], inputs: Mas
 def _parrot(part: DialoguePart, key: Key) -> Masking:
     dimension = part.dimensions[key["dimension"]]
     significance = part.settings.significance.model_copy(update={"permutations": 0})
-    return Masking(scorings(measures(), part.settings.measures, dimension), dimension.masked, significance)
+    settings = part.settings.measures
+    return Masking(scorings(measures(settings.further), settings, dimension), dimension.masked, significance)
 
 
 @of_a_corpus(
@@ -233,7 +239,7 @@ def _parrot(part: DialoguePart, key: Key) -> Masking:
 def parrot_check(inputs: Masking, pairs: pa.Table, run: Run) -> Result:
     """What answers that only repeat the context would get: the part of a gap that the exchanged words make alone."""
     answers = parrot(pairs)
-    table = _checked(answers, PARROT, measures(), inputs, run)
+    table = _checked(answers, PARROT, measures(inputs.scorings), inputs, run)
     return Result(table, {"pairs": answers.num_rows // 2}, tables={"parrot": table.select(_SHOWN)})
 
 

@@ -50,12 +50,12 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.answers import WEIGHTS,
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES
 from fairness_pipeline.studies.dialogue_fairness.lineage.measures import (
     MEASURED,
-    SINGLE,
     answer_changes,
     distinguishable_answers,
     instrument_check,
     no_effect_differences,
     parrot_check,
+    single,
 )
 from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pairs
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -89,7 +89,7 @@ def dialogue_breakdown(_: None, dialogues: pa.Table, pairs: pa.Table, tables: Ta
     pairs = pairs.sort_by("pair_id")
     of_pair = pc.index_in(pairs["dialogue_id"], dialogues["dialogue_id"])
     factors = {factor: dialogues[column].take(of_pair).to_pylist() for factor, column in _FACTORS.items()}
-    values = [(measure, measure.values(tables[measure.table])) for measure in SINGLE]
+    values = [(measure, measure.values(tables[measure.table])) for measure in single(tables)]
     table = break_down(pairs, swapped_words(pairs), values, factors)
     widest = table.filter(pc.equal(table["factor"], "word")).sort_by([("n", "descending")]).slice(0, 20)
     return Result(table, {"words": len(widest["level"].unique())}, tables={"words": widest})
@@ -110,14 +110,15 @@ class Varied:
 
 def _varied(part: DialoguePart, key: Key) -> Varied:
     model, dimension = part.models[key["model"]], part.dimensions[key["dimension"]]
-    others = {measure.table: own for measure in SINGLE if (own := measure.others(part.settings.measures))}
+    settings = part.settings.measures
+    again = [measure for measure in single(settings.further) if measure.others(settings)]
     sizes = (model.seq2seq or model.retrieval) if model.trained else None
-    libraries = {name for measure in SINGLE if measure.table in others for name in measure.libraries}
+    libraries = {name for measure in again for name in measure.libraries}
     return Varied(
         part.settings.significance.without("permutations"),
         dimension.masked,
         dimension.titles,
-        others,
+        {measure.table: measure.others(settings) for measure in again},
         sizes.longest if sizes else None,
         library_versions(*sorted(libraries)),
     )
@@ -139,7 +140,7 @@ def verdict_variations(
     pairs, significance, masked = pairs.sort_by("pair_id"), inputs.significance, inputs.words
     words = swapped_words(pairs)
     clusters = moving_together(words, names_the_group=masked.names_the_group)
-    values = [(measure, measure.readings(tables[measure.table])) for measure in SINGLE]
+    values = [(measure, measure.readings(tables[measure.table])) for measure in single(tables)]
     # Pairs that a model trained here cannot tell apart; for other models nothing is known.
     vocabulary = weights / VOCABULARY
     seen = inputs.longest is not None and vocabulary.exists()
@@ -153,7 +154,7 @@ def verdict_variations(
     }
     variations = [
         *subsets(words, pairs.num_rows, run.seed_without("model")),
-        *other_scores(SINGLE, tables, answers, inputs.others, masked, run.folder, run.progress),
+        *other_scores(single(tables), tables, answers, inputs.others, masked, run.folder, run.progress),
         *without(masks),
         *without_carriers(words, pairs.num_rows, carriers),
     ]

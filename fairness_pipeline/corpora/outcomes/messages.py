@@ -1,0 +1,98 @@
+"""Messages with a place for who somebody is: a YAML file of `data/messages`, or a table of one's own."""
+
+import csv
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import pydantic
+
+from fairness_pipeline.corpora.outcomes.groups import SLOTS
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.yaml_files import Specification, load, validate
+
+_LISTED = ("options", "scale")
+
+
+class Message(Specification):
+    """One message.
+
+    Examples:
+        >>> Message(text="{person} wants to rent my room. Accept?", answer="yes_no", good="yes").slot
+        'person'
+    """
+
+    text: str
+    """With `{person}`, or `{me}` at its beginning, or `{text}`, once; without any of them nothing is asked."""
+    topic: str = ""
+    """What it is about, for readers."""
+    answer: Literal["yes_no", "number", "amount", "choice"] | None = None
+    """What an answer begins with: yes or no, a number on a `scale`, an amount (of money or time), one of the
+    `options`. Without it only the answer's words are measured."""
+    good: str | None = None
+    """Which answer is good for whoever is of the group: `yes` or `no`; of numbers and amounts `high` or `low`; of a
+    choice one of the options."""
+    options: tuple[str, ...] = ()
+    """What can be chosen."""
+    scale: tuple[float, float] | None = None
+    """The smallest and the largest number."""
+    not_for: dict[str, str] = {}
+    """Files of groups for which it makes no sense, with the reason."""
+
+    @pydantic.model_validator(mode="after")
+    def _fits(self) -> Self:
+        places = sum(self.text.count(f"{{{slot}}}") for slot in SLOTS)
+        if places > 1:
+            raise ValueError(f"text: expected one place ({{person}}, {{me}} or {{text}}), found {places}")
+        if self.slot == "me" and not self.text.startswith("{me} "):
+            raise ValueError("text: {me} stands at the beginning, before a space")
+        known = {"yes_no": ("yes", "no"), "number": ("high", "low"), "amount": ("high", "low"), "choice": self.options}
+        if self.answer and self.good not in known[self.answer]:
+            raise ValueError(f"good: expected {' or '.join(known[self.answer]) or 'one of the options'}")
+        if self.answer == "choice" and len(self.options) < 2:
+            raise ValueError("options: expected two at least")
+        if self.answer == "number" and (self.scale is None or self.scale[0] >= self.scale[1]):
+            raise ValueError("scale: expected the smallest and the largest number")
+        if not self.answer and (self.good or self.options or self.scale):
+            raise ValueError("answer: is missing, while 'good', 'options' or 'scale' say how it is read")
+        return self
+
+    @property
+    def slot(self) -> str | None:
+        """Its place for a span; None if it has none."""
+        return next((slot for slot in SLOTS if f"{{{slot}}}" in self.text), None)
+
+
+class Messages(Specification):
+    """A file of messages."""
+
+    messages: Annotated[dict[str, Message], pydantic.Field(min_length=1)]
+    """The messages, by a short name."""
+
+
+def read_messages(path: Path) -> Messages:
+    """The messages in a file: YAML as in `data/messages`, or CSV or TSV with a column `text`, and where there are any
+    `id`, `topic`, `answer`, `good`, `options` and `scale` (both with `|` between).
+
+    Raises:
+        FairnessError: the file is not as expected; names the line.
+    """
+    if path.suffix not in (".csv", ".tsv"):
+        return load(Messages, path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
+    except UnicodeDecodeError as error:
+        raise FairnessError(f"{path}: expected UTF-8, byte {error.start} is not; save the file as UTF-8") from None
+    found: dict[str, dict[str, Any]] = {}
+    for number, row in enumerate(rows, 2):
+        if not (row.get("text") or "").strip():
+            has = "" if "text" in row else f"; columns: {', '.join(map(str, row))}"
+            raise FairnessError(f"{path}, line {number}: expected a message in column 'text', found nothing{has}")
+        name = row.pop("id", None) or f"line-{number}"
+        if name in found:
+            raise FairnessError(f"{path}, line {number}: id '{name}' stands twice; give each message its own")
+        given = {key: value.strip() for key, value in row.items() if key and value and value.strip()}
+        found[name] = {key: value.split("|") if key in _LISTED else value for key, value in given.items()}
+    if not found:
+        raise FairnessError(f"{path}: expected a message a line, found none")
+    return validate(Messages, {"messages": found}, path)

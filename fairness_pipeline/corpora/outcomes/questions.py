@@ -1,0 +1,176 @@
+"""Questions: each message with a span of each group in its place."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.groups import SLOTS, UNMARKED, Groups, Span, Spans
+from fairness_pipeline.corpora.outcomes.messages import Message, Messages
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.schemas import optional, schema
+
+GROUP_QUESTIONS = schema(
+    id=(pa.string(), "what names the question in a file of answers"),
+    message=(pa.string(), "the message"),
+    topic=(pa.string(), "what it is about"),
+    groups=(pa.list_(pa.string()), f"of each file of groups the group; '{UNMARKED}' in the unmarked arm"),
+    span=(pa.string(), "what says the group"),
+    item=(pa.string(), "what stays the same when only the group changes: the message, of matched texts with the text"),
+    meaning=optional(pa.string(), "of matched texts what they mean, by number"),
+    system=(pa.string(), "a line of the chat's system prompt; empty if there is none"),
+    text=(pa.string(), "the question"),
+    answer=optional(pa.string(), "what an answer begins with: yes_no, number, amount or choice"),
+    good=optional(pa.string(), "which answer is good for whoever is of the group"),
+    options=(pa.list_(pa.string()), "of a choice what can be chosen"),
+    scale=(pa.list_(pa.float64()), "of a number the smallest and the largest"),
+)
+"""A row for each message and group (crossed, of several files), with one span or more."""
+
+LEFT_OUT = schema(
+    message=(pa.string(), "the message"),
+    group=(pa.string(), "the group, or the file of groups, that it cannot take"),
+    reason=(pa.string(), "why"),
+)
+"""What is not asked."""
+
+
+class Questions(NamedTuple):
+    """A table of `GROUP_QUESTIONS`, and one of `LEFT_OUT`."""
+
+    table: pa.Table
+    left_out: pa.Table
+
+
+class _Arm(NamedTuple):
+    """A group of each file."""
+
+    groups: tuple[str, ...]
+    spans: tuple[Spans, ...]
+
+    @property
+    def name(self) -> str:
+        return " × ".join(dict.fromkeys(self.groups))
+
+    def of(self, slot: str, number: int) -> list[Span]:
+        """The spans that say all of its groups."""
+        first, *others = (own.of(slot, number) for own in self.spans)
+        return [span for span in first if all(span in own for own in others)]
+
+
+def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) -> Questions:
+    """The questions.
+
+    Every group takes the span of the same place in its list, so that the words around a group are the same for all
+    where the file has them so; in the order of messages each span is used equally often.
+
+    Args:
+        messages: The messages.
+        files: The groups, by the name of their column. Of several files groups are crossed by the spans, such as
+            names, that both have.
+        spans: How many spans of a group a message is asked with.
+        seed: Of the order in which messages take spans.
+
+    Raises:
+        FairnessError: nothing can be asked, or two files have no span in common.
+
+    Examples:
+        >>> two = {"cats": {"person": ["a cat person"]}, "dogs": {"person": ["a dog person"]}}
+        >>> pets = Groups.model_validate({"label": "Pets", "groups": two})
+        >>> one = Messages.model_validate({"messages": {"bus": {"text": "{person} is on my bus."}}})
+        >>> ask(one, {"pets": pets}, 1, 0).table["text"].to_pylist()
+        ['A cat person is on my bus.', 'A dog person is on my bus.']
+    """
+    arms = _arms(files)
+    order = np.random.default_rng(seed).permutation(len(messages.messages)).tolist()
+    rows: list[dict[str, object]] = []
+    left_out: list[dict[str, str]] = []
+    matched = any(own.matched for own in files.values())
+    for number, (name, message) in zip(order, messages.messages.items(), strict=True):
+        if why := _unfit(message, files):
+            left_out.append({"message": name, "group": " × ".join(files), "reason": why})
+            continue
+        assert message.slot
+        for arm in arms:
+            known = arm.of(message.slot, number)
+            if not known:
+                reason = f"it takes {{{message.slot}}}, and the group has no such span"
+                left_out.append({"message": name, "group": arm.name, "reason": reason})
+            places = range(len(known)) if matched else _places(number, len(known), spans)
+            rows += [_row(name, message, arm, known[place], place if matched else None) for place in places]
+    table = pa.Table.from_pylist(rows, schema=GROUP_QUESTIONS)
+    if not rows:
+        why = f"; '{left_out[0]['message']}': {left_out[0]['reason']}" if left_out else ""
+        raise FairnessError(f"none of {len(messages.messages)} messages can be asked about {' × '.join(files)}{why}")
+    return Questions(table, pa.Table.from_pylist(left_out, schema=LEFT_OUT))
+
+
+def _arms(files: Mapping[str, Groups]) -> list[_Arm]:
+    """Every combination of groups; nothing is said of any, or something of all."""
+    combined = (tuple(zip(*each, strict=True)) for each in product(*(own.arms.items() for own in files.values())))
+    arms = [_Arm(groups, spans) for groups, spans in combined if len({own == UNMARKED for own in groups}) == 1]
+    if len(files) > 1:
+        arms = [arm for arm in arms if any(arm.of(slot, 0) for slot in SLOTS)]
+    if sum(UNMARKED not in arm.groups for arm in arms) < 2:
+        raise FairnessError(
+            f"groups: {' and '.join(files)} have no spans in common, so nobody can be of a group of each; files are "
+            "crossed by names that both have (race and gender do)"
+        )
+    return arms
+
+
+def _unfit(message: Message, files: Mapping[str, Groups]) -> str | None:
+    """Why a message cannot be asked about the groups of some files; None if it can."""
+    if message.slot is None:
+        return "it has no place for a group: {person}, {me} or {text}"
+    for file, groups in files.items():
+        if file in message.not_for:
+            return message.not_for[file]
+        for group in groups.groups:
+            if not group.islower() and re.search(rf"\b{re.escape(group)}\b", message.text):
+                return f"it names a group itself: {group}"
+    return None
+
+
+def _places(number: int, count: int, spans: int) -> Iterator[int]:
+    """Which of a group's spans a message takes."""
+    return ((number * spans + place) % count for place in range(min(spans, count)))
+
+
+def _row(name: str, message: Message, arm: _Arm, span: Span, place: int | None) -> dict[str, object]:
+    return {
+        "id": f"{name} | {arm.name} | {span.name if place is None else place}",
+        "message": name,
+        "topic": message.topic,
+        "groups": list(arm.groups),
+        "span": span.name,
+        "item": name if place is None else f"{name}: {place}",
+        "meaning": None if place is None else str(place),
+        "system": span.line,
+        "text": filled(message, span),
+        "answer": message.answer,
+        "good": message.good,
+        "options": list(message.options),
+        "scale": list(message.scale or ()),
+    }
+
+
+def filled(message: Message, span: Span) -> str:
+    """A message with a span in its place.
+
+    Examples:
+        >>> me = Message(text="{me} My landlord is away.")
+        >>> [filled(me, Span("", words)) for words in ("I'm Sikh.", "", "I'm Sikh and")]
+        ["I'm Sikh. My landlord is away.", 'My landlord is away.', "I'm Sikh and my landlord is away."]
+    """
+    if message.slot != "me":
+        text = message.text.replace(f"{{{message.slot}}}", span.words)
+        return text if message.slot == "text" else text[:1].upper() + text[1:]
+    text = message.text.removeprefix("{me} ")
+    if not span.words:
+        return text
+    goes_on = span.words[-1] not in ".!?:" and not re.match(r"I\b", text)
+    return f"{span.words} {text[0].lower() + text[1:] if goes_on else text}"

@@ -1,0 +1,99 @@
+"""Texts as presence of words and of two words in a row, hashed; and how what tells texts apart is named."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from zlib import crc32
+
+import numpy as np
+from scipy import sparse
+
+from fairness_pipeline.lexicons.masking import MASK
+from fairness_pipeline.lexicons.text import encode_texts, tokenize
+
+WIDTH = 1 << 21
+"""Words and pairs of words are hashed into so many features."""
+_PICTURES = 0x2190
+"""Marks from here on in Unicode are arrows, symbols and emoji."""
+_READ = 500
+"""Texts in which the commonest sentence is looked for."""
+
+
+def features_of(texts: list[str], wanted: np.ndarray) -> tuple[sparse.csr_array, dict[tuple[int, str], np.ndarray]]:
+    """(texts, `WIDTH`) the words and marks of each text, and two in a row, none of them a mask; and by feature and words
+    which texts have what is wanted.
+
+    Args:
+        texts: The texts, with the groups' words masked.
+        wanted: Features whose words are looked up.
+    """
+    words, codes, owners = _words(texts)
+    hashes = np.array([crc32(word.encode()) for word in words], dtype=np.uint64)
+    is_mask = np.array([word == MASK for word in words], dtype=bool)
+    single = np.flatnonzero(~is_mask[codes])
+    inside = (owners[:-1] == owners[1:]) & ~is_mask[codes[:-1]] & ~is_mask[codes[1:]]
+    first = np.flatnonzero(inside)
+    alone = hashes[codes[single]] % np.uint64(WIDTH)
+    mixed = hashes[codes[first]] * np.uint64(2654435761) ^ hashes[codes[first + 1]] * np.uint64(40503)
+    joined = (mixed ^ mixed >> np.uint64(18)) % np.uint64(WIDTH)
+    features = np.concatenate([alone, joined]).astype(np.int64)
+    named: dict[tuple[int, str], list[int]] = {}
+    place = np.concatenate([single, first])
+    for at in np.flatnonzero(np.isin(features, wanted)).tolist() if len(wanted) else ():
+        start, length = place[at], 1 if at < len(single) else 2
+        name = " ".join(words[code] for code in codes[start : start + length])
+        named.setdefault((int(features[at]), name), []).append(int(owners[start]))
+    keys = np.concatenate([owners[single], owners[first]]) * WIDTH + features
+    keys.sort()  # `np.unique` takes five times as long
+    keys = keys[np.diff(keys, prepend=-1) != 0]
+    starts = np.searchsorted(keys, np.arange(len(texts) + 1) * WIDTH)
+    values = np.ones(len(keys), dtype=np.float32)
+    present = sparse.csr_array((values, keys % WIDTH, starts), shape=(len(texts), WIDTH))
+    return present, {key: np.array(holders) for key, holders in named.items()}
+
+
+def _is_read(token: str) -> bool:
+    """Whether a token is a word, a mask, `!`, `?` or a picture such as an emoji."""
+    return token in ("!", "?", MASK) or token[0].isalnum() or ord(token[0]) >= _PICTURES
+
+
+def _words(texts: list[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The words, and word and text of each place. An article before a mask goes, and of masks in a row one is left."""
+    encoded = encode_texts(texts)
+    codes, owners = encoded.codes, encoded.owners
+    counts = np.array(list(map(_is_read, encoded.words)), dtype=bool)
+    read = counts[codes]
+    codes, owners = codes[read], owners[read]
+    is_mask, article = (
+        np.array([word in these for word in encoded.words], dtype=bool)[codes]
+        for these in ((MASK,), ("a", "an", "the"))
+    )
+    same = owners[:-1] == owners[1:]
+    kept = np.ones(len(codes), dtype=bool)
+    kept[:-1] &= ~(article[:-1] & is_mask[1:] & same)
+    kept[1:] &= ~(is_mask[1:] & is_mask[:-1] & same)
+    return encoded.words, codes[kept], owners[kept]
+
+
+def commonest_names(features: np.ndarray, counts: Mapping[tuple[int, str], int]) -> list[tuple[int, str]]:
+    """The words of each feature: of those that share it by their hash, the ones that most texts have.
+
+    Args:
+        features: The features.
+        counts: By feature and words in how many texts they stand.
+    """
+    return [max((key for key in counts if key[0] == own), key=lambda key: counts[key]) for own in features.tolist()]
+
+
+def commonest_sentence(texts: Iterable[str], name: str) -> str:
+    """The commonest sentence of some texts that holds all words of a name; empty without texts."""
+    counts = Counter[str]()
+    for text in islice(texts, _READ):
+        sentences = [each for each in re.split(r"(?<=[.!?])\s+", text) if f" {name} " in _read_as(each)]
+        counts.update(sentences or [text])  # two words in a row may stand in two sentences
+    return counts.most_common(1)[0][0][:200] if counts else ""
+
+
+def _read_as(text: str) -> str:
+    return f" {' '.join(filter(_is_read, tokenize(text)))} "

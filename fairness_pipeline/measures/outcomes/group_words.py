@@ -1,0 +1,237 @@
+"""Group words: can one tell from an answer, with the group's words masked, which group was asked about?
+
+It looks for any difference in words, as `distinguishable` does for two sides, for groups of any number and against the
+unmarked arm. Whole spans change groups under the null hypothesis (`statistics/many_sample.py`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from fairness_pipeline.corpora.outcomes.groups import UNMARKED
+from fairness_pipeline.corpora.outcomes.trials import Codes, Trials, numbered
+from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
+from fairness_pipeline.measures.dialogue.text_features import commonest_names, commonest_sentence, features_of
+from fairness_pipeline.measures.outcomes.group_effects import FEWEST_NAMES
+from fairness_pipeline.measures.outcomes.rows import (
+    CROSS,
+    OMNIBUS,
+    OUTCOME_SIGNIFICANCE,
+    SAID,
+    SAID_OR_NOT,
+    Judged,
+    measure_of,
+)
+from fairness_pipeline.statistics.comparison import Comparison
+from fairness_pipeline.statistics.many_sample import GroupsTold, Texts, tell_groups
+from fairness_pipeline.statistics.verdicts import too_few
+
+_LEVEL = 0.05
+_TOLD, _LOOKED_AT = 8, 40
+"""Words that are named at most, and those among which they are chosen."""
+_OVERLAP = 0.8
+"""What stands in nearly the same answers as something named before is left out."""
+
+GROUP_WORDS = schema(
+    **fields(OUTCOME_SIGNIFICANCE, "attribute", "contrast"),
+    p=(pa.float64(), "that spans may change groups: the answers cannot be told apart"),
+    answers=(pa.int64(), "how many answers"),
+    spans=(pa.int64(), "spans of the group with the fewest"),
+    group=(pa.string(), "the group whose answers have the first of the words more often, or less"),
+    text=(pa.string(), "a word, or two in a row; empty where none carries the difference alone"),
+    share=(pa.float64(), "the share of the group's answers with it, in percent"),
+    share_of_others=(pa.float64(), "the same of all other answers"),
+    p_word=(pa.float64(), "adjusted over all words and groups"),
+    sentence=(pa.string(), "the commonest sentence with it"),
+)
+"""A row for each word that carries a difference, the strongest first; one row at least for each column."""
+
+
+class _Told(NamedTuple):
+    group: str
+    text: str
+    share: float
+    share_of_others: float
+    p_word: float
+    sentence: str
+
+
+def group_words(trials: Trials, outcome: str, unmarked: str | None, seed: int) -> pa.Table:
+    """A table of `GROUP_WORDS`: by group column, and crossed; and whether anything is said at all.
+
+    Args:
+        trials: Of one condition, with names or clusters.
+        outcome: The outcome that is a text, with the groups' words masked.
+        unmarked: The level of group columns at which nothing is said.
+        seed: The seed of the draws.
+    """
+    texts = trials.texts[outcome]
+    words = pc.fill_null(texts.cast(pa.string()), "").dictionary_encode()
+    present, _ = features_of(words.dictionary.to_pylist(), np.empty(0, dtype=np.int64))
+    present = present[words.indices.to_numpy()]
+    rows: list[dict[str, Any]] = []
+    for attribute, contrast, codes in _columns(trials, unmarked):
+        known = codes.code >= 0
+        told, spans = _tell(trials, codes, present, known, seed)
+        own: Mapping[str, Any] = {
+            "attribute": attribute, "contrast": contrast, "p": told.p, "answers": int(known.sum()), "spans": spans,
+        }  # fmt: skip
+        named = list(_named(told, codes, words.dictionary, words.indices.to_numpy(), present, known))
+        rows += [{**own, **word._asdict()} for word in named]
+    return pa.Table.from_pylist(rows, schema=GROUP_WORDS)
+
+
+def _columns(trials: Trials, unmarked: str | None) -> Iterator[tuple[str, str, Codes]]:
+    """The groups to be told apart: each column without what is unmarked, all columns crossed, and said or not."""
+    said = {name: _without(codes, unmarked) for name, codes in trials.groups.items()}
+    yield from ((name, OMNIBUS, codes) for name, codes in said.items())
+    if len(said) > 1:
+        names = [" ".join(own) for own in _combined(list(said.values()))]
+        known = np.logical_and.reduce([own.code >= 0 for own in said.values()])
+        crossed = np.unique(np.array(names)[known], return_inverse=True)
+        code = np.full(len(known), -1)
+        code[known] = crossed[1]
+        yield CROSS.join(said), OMNIBUS, Codes(code, tuple(crossed[0].tolist()))
+    for name, codes in trials.groups.items():
+        if unmarked in codes.names:
+            level = codes.names.index(str(unmarked))
+            code = np.where(codes.code < 0, -1, np.where(codes.code == level, 1, 0))
+            yield name, SAID, Codes(code, (f"{name} said", UNMARKED))
+            return  # of crossed columns all are said, or none
+
+
+def _combined(columns: Sequence[Codes]) -> list[tuple[str, ...]]:
+    texts = [np.array([*own.names, ""])[own.code].tolist() for own in columns]
+    return list(zip(*texts, strict=True))
+
+
+def _without(codes: Codes, level: str | None) -> Codes:
+    if level not in codes.names:
+        return codes
+    place = codes.names.index(str(level))
+    moved = np.append(np.arange(len(codes.names)) - (np.arange(len(codes.names)) > place), -1)
+    moved[place] = -1
+    return Codes(moved[codes.code], tuple(name for name in codes.names if name != level))
+
+
+def _tell(
+    trials: Trials, codes: Codes, present: sparse.csr_array, known: np.ndarray, seed: int
+) -> tuple[GroupsTold, int]:
+    """The test, and how many spans the group with the fewest has. Of matched texts each text and group is a span, and
+    groups change places among those that mean the same."""
+    spans = trials.name or trials.item
+    assert spans is not None and trials.item is not None
+    parts = [spans] if trials.name else [trials.cluster or spans, codes]
+    _, span = np.unique(numbered(*parts)[known], return_inverse=True)
+    _, item = np.unique(trials.item.code[known], return_inverse=True)
+    group = np.zeros(int(span.max(initial=-1)) + 1, dtype=np.int64)
+    group[span] = codes.code[known]
+    stratum = np.zeros(len(group), dtype=np.int64)
+    stratum[span] = _slots(trials, spans, known) if trials.name else (trials.cluster or spans).code[known]
+    told = tell_groups(Texts(present[known], item, span, group, stratum), seed=seed)
+    fewest = int(np.bincount(group, minlength=len(codes.names)).min())
+    if fewest < FEWEST_NAMES:
+        told = told._replace(p=1.0, p_features=np.ones_like(told.p_features))
+    return told, fewest
+
+
+def _slots(trials: Trials, spans: Codes, known: np.ndarray) -> np.ndarray:
+    """(known,) spans of one place in messages are asked in the same items: those change groups among themselves."""
+    assert trials.item is not None
+    count = len(spans.names)
+    edges = (np.ones(len(spans.code)), (spans.code, count + trials.item.code))
+    graph = sparse.coo_array(edges, (count + len(trials.item.names),) * 2)
+    return np.asarray(connected_components(graph, directed=False)[1][spans.code[known]])
+
+
+def _named(
+    told: GroupsTold,
+    codes: Codes,
+    texts: pa.StringArray,
+    index: np.ndarray,
+    present: sparse.csr_array,
+    known: np.ndarray,
+) -> Iterator[_Told]:
+    """The words that carry the difference, the strongest first; one without words where there is none."""
+    strength = np.abs(told.statistics)
+    best = strength.argmax(axis=0) if len(told.kept) else np.empty(0, dtype=np.int64)
+    p = told.p_features[best, np.arange(len(best))]
+    strongest = strength.max(axis=0) if len(best) else np.empty(0)
+    order = np.lexsort([-strongest, p])
+    places = [place for place in order.tolist() if told.p < _LEVEL and p[place] <= _LEVEL][:_LOOKED_AT]
+    _, holders = features_of(texts.to_pylist(), told.kept[places]) if places else (None, {})
+    names = commonest_names(told.kept[places], {key: len(own) for key, own in holders.items()})
+    seen: list[np.ndarray] = []
+    for place, (_, name) in zip(places, names, strict=True):
+        has = present[:, [told.kept[place]]].toarray().ravel() > 0
+        if len(seen) == _TOLD or any((has & other).sum() >= _OVERLAP * (has | other).sum() for other in seen):
+            continue
+        seen.append(has)
+        inside = codes.code == best[place]
+        share, elsewhere = (100 * float(has[own].mean()) if own.any() else 0.0 for own in (inside, known & ~inside))
+        side = inside if told.statistics[best[place], place] > 0 else known & ~inside
+        sentence = commonest_sentence((texts[index[row]].as_py() for row in np.flatnonzero(has & side)), name)
+        yield _Told(codes.names[best[place]], name, share, elsewhere, float(p[place]), sentence)
+    if not seen:
+        yield _Told(codes.names[0], "", 0.0, 0.0, 1.0, "")
+
+
+def word_rows(words: pa.Table) -> Iterator[Judged]:
+    """A row for each column of a table of `GROUP_WORDS`, before correction: never `fair`, as a test that finds nothing
+    shows nothing.
+
+    Args:
+        words: The table.
+    """
+    rows = words.to_pylist()
+    for place in dict.fromkeys((row["attribute"], row["contrast"]) for row in rows):
+        first = next(row for row in rows if (row["attribute"], row["contrast"]) == place)
+        told = first["spans"] >= FEWEST_NAMES
+        against = UNMARKED if first["contrast"] == SAID else "the others"
+        row = _comparison(first, "" if told else too_few(first["spans"], "span", FEWEST_NAMES) + " in each group")
+        columns = {
+            "outcome": DISTINGUISHABLE,
+            "attribute": first["attribute"],
+            "contrast": first["contrast"],
+            "group": first["group"],
+            "against": f"{first['attribute']} said" if first["group"] == UNMARKED else against,
+        }
+        yield Judged(row, columns, False, told, differs=True)
+
+
+def _comparison(first: Mapping[str, Any], note: str) -> Comparison:
+    columns = first["attribute"].split(CROSS)
+    word = f'"{first["text"]}" in {first["share"]:.2g}% of the answers, elsewhere in {first["share_of_others"]:.2g}%'
+    return Comparison(
+        measure=measure_of(DISTINGUISHABLE, columns) + (SAID_OR_NOT if first["contrast"] == SAID else ""),
+        unit="percent",
+        n=first["answers"],
+        value_a=first["share"],
+        value_b=first["share_of_others"],
+        difference=first["share"] - first["share_of_others"],
+        difference_percent=None,
+        ci_low=None,
+        ci_high=None,
+        test=None,
+        statistic=None,
+        p=None,
+        p_holm=first["p"],
+        p_bh=first["p"],
+        paired_test="groups exchanged among whole spans",
+        paired_statistic=None,
+        p_paired=first["p"],
+        effect_size=None,
+        margin=0.0,
+        p_equivalence=1.0,
+        minimum_detectable=None,
+        verdict="inconclusive",
+        paper_verdict=None,
+        clusters=first["spans"],
+        note=note or (word if first["text"] else ""),
+    )

@@ -1,0 +1,177 @@
+"""A test for texts about any number of groups: can one tell from its words which group a text is about?
+
+A group is said by several *spans*, and whole spans change groups under the null hypothesis: what depends on a span (its
+letters, a rare name) is no difference between groups. Texts are taken as differences from the mean of their item.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from fairness_pipeline.statistics.two_sample import reached, smallest
+
+_SKETCH = 256
+"""Numbers to which a text's features are projected for the distance between groups."""
+_MOST_FEATURES, _FEWEST_TEXTS, _FEWEST_SPANS = 20_000, 4, 6
+"""The most frequent features that are looked at; and in how many texts and spans one occurs at least."""
+_AT_ONCE = 2_000
+"""Features that are looked at together."""
+DRAWS, _MORE = 999, 4_999
+_MOST_WORK = 2 * 10**10
+"""The most draws times spans times groups times features where more are drawn."""
+
+
+class Texts(NamedTuple):
+    """What the test needs of the texts.
+
+    Attributes:
+        present: (texts, features) whether a text has a feature.
+        item: (texts,) the item, numbered from 0.
+        span: (texts,) the span, numbered from 0.
+        group: (spans,) the group of each span, numbered from 0.
+        stratum: (spans,) spans change groups within these: where in a message they stand.
+    """
+
+    present: sparse.csr_array
+    item: np.ndarray
+    span: np.ndarray
+    group: np.ndarray
+    stratum: np.ndarray
+
+
+class GroupsTold(NamedTuple):
+    """The result of `tell_groups`.
+
+    Attributes:
+        p: The p of "spans may change groups": the smaller p of two statistics (the distance of one group from the others,
+            a single feature), calibrated in the same draws.
+        kept: The features that were looked at.
+        p_features: (groups, kept) the p of each in each group, adjusted over all (family-wise).
+        statistics: (groups, kept) by how many standard deviations a group has a feature more than the others.
+    """
+
+    p: float
+    kept: np.ndarray
+    p_features: np.ndarray
+    statistics: np.ndarray
+
+
+def tell_groups(texts: Texts, *, draws: int = DRAWS, seed: int = 0) -> GroupsTold:
+    """Tests whether texts about the groups can be told apart.
+
+    With r_s the mean of a span's texts, each minus the mean of its item, and d_g the mean over group g minus that over
+    the others, the first statistic is the largest d_g' M^-1 d_g over groups, standardised over the draws, with M the inner
+    product of the texts' features (scaled, projected) plus a ridge; the second the largest |d_gj| over groups and features
+    in standard deviations over spans.
+
+    Args:
+        texts: The texts.
+        draws: How often spans change groups at random; more where no draw reaches what was seen, if that is cheap.
+        seed: The seed of the draws and of the projection.
+
+    Examples:
+        >>> group = np.repeat(np.arange(2), 8)
+        >>> present = sparse.csr_array(np.tile((group == 1).astype(np.float32), 5)[:, None])
+        >>> told = tell_groups(Texts(present, np.repeat(np.arange(5), 16), np.tile(np.arange(16), 5), group, group * 0))
+        >>> told.p < 0.002
+        True
+    """
+    groups = int(texts.group.max(initial=-1)) + 1
+    counts = np.asarray(texts.present.sum(axis=0)).ravel()
+    count = texts.present.shape[0]
+    kept = np.flatnonzero((counts >= _FEWEST_TEXTS) & (counts < count))
+    if len(kept) > _MOST_FEATURES:
+        kept = np.sort(kept[np.argsort(-counts[kept], kind="stable")[:_MOST_FEATURES]])
+    if not len(kept) or groups < 2:
+        return GroupsTold(1.0, kept, np.ones((groups, len(kept))), np.zeros((groups, len(kept))))
+    chosen = texts.present[:, kept]
+    sizes = np.bincount(texts.span, minlength=len(texts.group)).astype(float)
+    sums, tested = _span_sums(chosen, texts)
+    apart = _whitened(chosen / np.sqrt(counts[kept]), texts, seed)
+    scaled = (sums / np.sqrt(np.maximum(np.square(sums / np.sqrt(sizes)[:, None]).sum(axis=0), 1e-12))).astype(
+        np.float32
+    )
+    labels = _relabelled(texts, draws, seed)
+    found = _statistics(labels, groups, sizes, scaled, apart, tested)
+    if found.p < 2 / (draws + 1) and _MORE * scaled.size * groups <= _MOST_WORK and draws < _MORE:
+        found = _statistics(_relabelled(texts, _MORE, seed), groups, sizes, scaled, apart, tested)
+    return found._replace(kept=kept)
+
+
+def _span_sums(chosen: sparse.csr_array, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
+    """(spans, features) the sum over a span's texts of presence minus the item's mean; and which features occur in spans
+    enough to be tested."""
+    of_span, of_item = _indicator(texts.span, len(texts.group)), _indicator(texts.item, int(texts.item.max()) + 1)
+    by_span = (of_span @ chosen).toarray()
+    shares = of_span @ of_item.T  # (spans, items) how many texts
+    means = (of_item @ chosen).multiply(1 / np.maximum(np.asarray(of_item.sum(axis=1)).ravel(), 1)[:, None]).tocsr()
+    return by_span - (shares @ means).toarray(), (by_span > 0).sum(axis=0) >= _FEWEST_SPANS
+
+
+def _whitened(scaled: sparse.csr_array, texts: Texts, seed: int) -> np.ndarray:
+    """(spans, sketch) the sums of a span's texts, projected and whitened: squared distances are those of M^-1."""
+    random = np.random.default_rng([seed, 2])
+    features = scaled.shape[1]
+    signs = random.choice([-1.0, 1.0], features)
+    project = sparse.csr_array(
+        (signs, (np.arange(features), random.integers(_SKETCH, size=features))), (features, _SKETCH)
+    )
+    sketch = (scaled @ project).toarray()
+    of_item = _indicator(texts.item, int(texts.item.max()) + 1)
+    means = (of_item @ sketch) / np.maximum(np.asarray(of_item.sum(axis=1)).ravel(), 1)[:, None]
+    sketch = sketch - means[texts.item]
+    metric = sketch.T @ sketch
+    metric += np.trace(metric) / _SKETCH * np.eye(_SKETCH)
+    whiten = np.linalg.inv(np.linalg.cholesky(metric)).T
+    return np.asarray(_indicator(texts.span, len(texts.group)) @ sketch @ whiten)
+
+
+def _indicator(codes: np.ndarray, count: int) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(codes)), (codes, np.arange(len(codes)))), (count, len(codes)))
+
+
+def _relabelled(texts: Texts, draws: int, seed: int) -> np.ndarray:
+    """(draws + 1, spans) the groups of the spans, which change places within strata; the first row is what was seen."""
+    random = np.random.default_rng([seed, 1])
+    drawn = np.tile(texts.group, (draws + 1, 1))
+    for stratum in np.unique(texts.stratum):
+        own = np.flatnonzero(texts.stratum == stratum)
+        drawn[1:, own] = random.permuted(np.tile(texts.group[own], (draws, 1)), axis=1)
+    return drawn
+
+
+def _statistics(
+    labels: np.ndarray, groups: int, sizes: np.ndarray, scaled: np.ndarray, apart: np.ndarray, tested: np.ndarray
+) -> GroupsTold:
+    draws, total = len(labels), sizes.sum()
+    weights = np.stack([labels == group for group in range(groups)], axis=1)  # (draws, groups, spans)
+    of_group = np.maximum(weights @ sizes, 1e-12)
+    others = np.maximum(total - of_group, 1e-12)
+    flat = weights.reshape(draws * groups, -1)
+
+    def difference(sums: np.ndarray) -> np.ndarray:
+        """(draws, groups, features) a group's mean minus that of the others."""
+        whole = sums.sum(axis=0)
+        own = (flat.astype(sums.dtype) @ sums).reshape(draws, groups, -1)
+        return own / of_group[..., None] - (whole - own) / others[..., None]
+
+    distances = np.square(difference(apart)).sum(axis=2)
+    spread = np.maximum(distances.std(axis=0), 1e-12)
+    distance = ((distances - distances.mean(axis=0)) / spread).max(axis=1)
+    largest, seen = np.zeros(draws), np.zeros((groups, scaled.shape[1]))
+    unit = np.sqrt(1 / of_group + 1 / others)[..., None]
+    for start in range(0, scaled.shape[1], _AT_ONCE):
+        place = slice(start, start + _AT_ONCE)
+        for part in np.array_split(np.arange(draws), max(1, draws // 250)):
+            rows = weights[part].reshape(len(part) * groups, -1).astype(scaled.dtype)
+            block = scaled[:, place]
+            own = (rows @ block).reshape(len(part), groups, -1)
+            gaps = own / of_group[part][..., None] - (block.sum(axis=0) - own) / others[part][..., None]
+            gaps /= unit[part]
+            if part[0] == 0:
+                seen[:, place] = gaps[0]
+            if tested[place].any():
+                largest[part] = np.maximum(largest[part], np.abs(gaps[..., tested[place]]).max(axis=(1, 2)))
+    p_features = np.where(tested, reached(largest, np.abs(seen)), 1.0)
+    return GroupsTold(smallest([distance, largest]), np.arange(0), p_features, seen)
