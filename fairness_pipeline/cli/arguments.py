@@ -84,6 +84,25 @@ def check_output(path: Path, forms: Collection[str], *, force: bool) -> None:
         )
 
 
+def add_group_options(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
+    """Adds the options that say about which groups what is asked."""
+    parser.add_argument(
+        "--groups",
+        metavar="NAME[,NAME]",
+        required=required,
+        help="groups to ask about: age, class, disability, gender, guise, nationality, orientation, race, religion, or a "
+        "YAML file like those of data/groups; two are crossed by the spans that both have (race,gender)",
+    )
+    parser.add_argument(
+        "--messages",
+        metavar="FILE",
+        help="what is asked: YAML as in data/messages, or CSV (default: messages of today)",
+    )
+    parser.add_argument(
+        "--spans", metavar="N", type=count, help="with how many spans of a group each message is asked (default: 1)"
+    )
+
+
 def add_table_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options that say what the columns of a table are."""
     said: dict[str, Any] = {"action": "append", "default": []}

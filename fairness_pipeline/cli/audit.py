@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairness_pipeline.cli.arguments import add_table_options, number_of_pairs
+from fairness_pipeline.cli.arguments import add_group_options, add_table_options, number_of_pairs
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.cli.run import (
     bring_up_to_date,
@@ -45,17 +45,7 @@ def add(command: Command) -> None:
         help="what a model is asked, or a file has answers to (bbq, crows_pairs, discrim_eval, stereoset, winobias, "
         "winogender), by its authors' file (default: the file that data/tables names)",
     )
-    audit.add_argument(
-        "--groups",
-        metavar="NAME[,NAME]",
-        help="groups that a model is asked about (age, class, disability, gender, guise, nationality, orientation, race, "
-        "religion, or a YAML file); two are crossed. Or what a file of answers was asked (export-questions)",
-    )
-    audit.add_argument(
-        "--messages",
-        metavar="FILE",
-        help="what is asked about the groups: a file of data/messages, or YAML or CSV of yours (default: today)",
-    )
+    add_group_options(audit)
     audit.add_argument("--dimension", help="only this dimension")
     audit.add_argument("--revision", help="for a Hugging Face id: the commit, so that it is pinned")
     audit.add_argument("--prompt", help="text around each context; {context} is where it goes")
@@ -101,8 +91,11 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
             f"unknown dimension '{arguments.dimension}' in profile '{project.name}'; known: "
             f"{', '.join(project.dimensions)}"
         )
-    if arguments.messages and not arguments.groups:
-        raise FairnessError("--messages: name the groups that they are asked about: --groups religion")
+    for option in ("messages", "spans"):
+        if getattr(arguments, option) and not arguments.groups:
+            raise FairnessError(f"--{option}: name the groups that are asked about: --groups religion")
+    if arguments.groups and arguments.benchmark:
+        raise FairnessError("--groups, --benchmark: give one of them")
     questions = bool(arguments.benchmark or arguments.groups)
     given = look_at(arguments.what, arguments.revision, of_benchmark=questions)
     _check_options(given, arguments)

@@ -43,6 +43,13 @@ class Cells(NamedTuple):
     groups: tuple[str, ...]
     name: np.ndarray | None = None
 
+    def without_names(self) -> "Cells":
+        """The same with the names of an item and a group averaged."""
+        place = self.item * len(self.groups) + self.group
+        _, first, cell = np.unique(place, return_index=True, return_inverse=True)
+        value = np.bincount(cell, self.value) / np.bincount(cell)
+        return Cells(value, self.item[first], self.group[first], self.cluster, self.groups)
+
 
 class Errors(NamedTuple):
     """Of several contrasts the estimates and their standard errors.

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 
+import numpy as np
+
 from fairness_pipeline_tests.lineup.dialogue import NEUTRAL, STUDY, Asked, Bot, judge
 from fairness_pipeline_tests.lineup.shared import System
 
@@ -57,6 +59,11 @@ def _filled(asked: Asked, sentence: str) -> list[str]:
     slots = re.findall(r"\{(\w+)\}", sentence)
     drawn = {slot: asked.lot(_SLOTS[slot]) for slot in slots}
     return [sentence.format(**{slot: drawn[slot][place] for slot in slots}) for place in range(len(asked))]
+
+
+def filled(sentence: str, random: np.random.Generator) -> str:
+    """The sentence with fillings drawn at random."""
+    return sentence.format(**{slot: own[int(random.integers(len(own)))] for slot, own in _SLOTS.items()})
 
 
 def _plain(asked: Asked) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fairness_pipeline_tests.lineup.shared import System, outcome
 
-ROOMS = ("dialogue", "any_difference", "language", "equity", "classifiers", "annotators", "outcomes")
+ROOMS = ("dialogue", "any_difference", "language", "equity", "classifiers", "annotators", "outcomes", "messages")
 
 
 def systems() -> Iterator[System]:

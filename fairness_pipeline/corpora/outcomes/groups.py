@@ -56,7 +56,11 @@ class Spans(Specification):
             Span(name, "", f"User's name: {name}.") if number % 2 else Span(name, f"My name is {name}.")
             for name in self.names
         ]
-        return [*named, *(Span(own or _NOTHING, own) for own in self.me), *(Span(line, "", line) for line in self.system)]
+        return [
+            *named,
+            *(Span(own or _NOTHING, own) for own in self.me),
+            *(Span(line, "", line) for line in self.system),
+        ]
 
 
 class Groups(Specification):

@@ -57,6 +57,8 @@ class Judging:
         seed: The seed of all draws.
         is_control: Whether the cells are those of a condition that says nothing of the groups.
         unmarked: The level of the group columns at which nothing is said; None if there is none.
+        fair_here: Whether `fair` is said of these names alone, which are all the ways in which a group is said here. That
+            groups differ must hold for other names, too.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -66,6 +68,7 @@ class Judging:
     seed: int
     is_control: bool = False
     unmarked: str | None = optional()
+    fair_here: bool | None = optional()
 
 
 class GroupRows:
@@ -111,6 +114,12 @@ class GroupRows:
         self._listed = REFERENCE if wanted is not None else PAIR
         self._unit, self._scale = unit_of(outcome)
         self._effects = GroupEffects(own, first, second, judging.seed, rates=self._unit == "percent")
+        by_items = own.name is not None and judging.fair_here
+        self._small = (
+            GroupEffects(own.without_names(), first, second, judging.seed, rates=self._unit == "percent")
+            if by_items
+            else self._effects
+        )
         self._name, self._outcome, self._judging = name, outcome, judging
         self._columns, self._control = columns, control
         self._draws, self._deviation = draws, cells.deviation
@@ -126,7 +135,7 @@ class GroupRows:
             return
         count = len(effects.groups)
         if count > 2:
-            p_of_others = effects.p_equivalence_to_others(self._margin / self._scale)
+            p_of_others = self._small.p_equivalence_to_others(self._margin / self._scale)
             for place, interval in enumerate(effects.intervals("others")):
                 others = float(np.delete(effects.fit.values, place).mean())
                 values = (float(effects.fit.values[place]), others)
@@ -164,55 +173,56 @@ class GroupRows:
         return f"{sample}: {found}; {shown}"
 
     def _omnibus(self) -> Judged:
-        effects, alpha = self._effects, self._judging.alpha
-        gap, margin = effects.gap, self._margin / self._scale
+        effects, small, alpha = self._effects, self._small, self._judging.alpha
+        margin = self._margin / self._scale
         fit, notes = effects.fit, list[str]()
-        needed = effects.needed(margin)
+        needed = small.needed(margin)
         p, p_fair = effects.omnibus, float(self._p_of_pairs.max())
         told = effects.enough_to_tell and effects.can_differ()
-        fair = effects.enough_to_tell and effects.enough_for_fair and p_fair <= alpha
+        fair = small.enough_to_tell and small.enough_for_fair and p_fair <= alpha
         if effects.fixed:
             notes.append(f"in these {number_of(fit.clusters, 'item')}: too few to be a sample of others")
         if not effects.enough_to_tell:
             named = effects.unit == "name"
             least = FEWEST_NAMES if named else FEWEST_TO_TELL
             notes.append(too_few(effects.sample, effects.unit, least) + (" in each group" if named else ""))
-        elif effects.at_floor and (p >= alpha or not told):
+        elif small.at_floor and (p >= alpha or not told):
             note, needed = self._floor(margin, fair=fair)
             notes.append(note)
         elif not fair and p >= alpha:
-            notes.append(f"the smallest margin that would be fair is {self._scale * effects.smallest_margin:.3g}")
+            notes.append(f"the smallest margin that would be fair is {self._scale * small.smallest_margin:.3g}")
         notes += self._unbalanced
-        control = self._gap_in_control(gap.most, gap.least)
+        shown = (small if fair else effects).gap
+        control = self._gap_in_control(shown.most, shown.least)
         if self._control is not None and not control:
             notes.append("the control has other groups, and is not compared")
-        varies = gap.estimate.error > 0
-        pair = (float(fit.values[gap.most]), float(fit.values[gap.least]))
+        varies = shown.estimate.error > 0
+        pair = (float(fit.values[shown.most]), float(fit.values[shown.least]))
         row = self._row(
             pair,
-            (gap.estimate.centre, gap.low, gap.high),
+            (shown.estimate.centre, shown.low, shown.high),
             p,
             NAMES_AND_ITEMS if effects.unit == "name" else "labels exchanged within clusters",
             p_fair,
             effects.minimum_detectable(alpha) if varies else None,
-            needed if varies or effects.at_floor else None,
+            needed if varies or small.at_floor else None,
             "; ".join(notes),
             self._plain.between([[place] for place in range(len(effects.groups))]),
         )
         own = self._own(
             OMNIBUS,
-            effects.groups[gap.most],
-            effects.groups[gap.least],
+            effects.groups[shown.most],
+            effects.groups[shown.least],
             by_chance=round(self._scale * effects.by_chance, 12),
             differing=int(np.median(effects.meetings.differing)),
-            smallest_margin=self._scale * effects.smallest_margin,
+            smallest_margin=self._scale * small.smallest_margin,
             **control,
         )
         return Judged(row, own, fair, told)
 
     def _floor(self, margin: float, *, fair: bool = False) -> tuple[str, int | None]:
         """What is said where too few clusters differ: the exact bound, and how many clusters would do if none does."""
-        effects = self._effects
+        effects = self._small
         where = "name" if effects.unit == "name" else "cluster"
         of_group = " a group" if where == "name" else ""
         differ, of = (int(np.median(column)) for column in (effects.meetings.differing, effects.meetings.clusters))
@@ -227,7 +237,7 @@ class GroupRows:
     @cached_property
     def _p_of_pairs(self) -> np.ndarray:
         """The p that each pair of groups differs by the margin or more."""
-        return self._effects.p_equivalence(self._margin / self._scale)
+        return self._small.p_equivalence(self._margin / self._scale)
 
     def _single(
         self,
@@ -244,7 +254,7 @@ class GroupRows:
         """One contrast of groups below the omnibus row."""
         ends = (own.estimate.centre, own.low, own.high)
         row = self._row(values, ends, own.p, "corrected together", p_fair, None, None, "", plain)
-        fair = p_fair <= self._judging.alpha and self._effects.enough_for_fair
+        fair = p_fair <= self._judging.alpha and self._small.enough_for_fair
         return Judged(row, self._own(contrast, group, against), fair, told)
 
     def _beyond(self) -> Iterator[Judged]:

@@ -5,6 +5,7 @@ unmarked arm. Whole spans change groups under the null hypothesis (`statistics/m
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from fairness_pipeline.measures.outcomes.rows import (
     SAID,
     SAID_OR_NOT,
     Judged,
+    bare_row,
     measure_of,
 )
 from fairness_pipeline.statistics.comparison import Comparison
@@ -36,7 +38,7 @@ _LEVEL = 0.05
 _TOLD, _LOOKED_AT = 8, 40
 """Words that are named at most, and those among which they are chosen."""
 _OVERLAP = 0.8
-"""What stands in nearly the same answers as something named before is left out."""
+"""What stands in answers most of which have something named before is left out."""
 
 GROUP_WORDS = schema(
     **fields(OUTCOME_SIGNIFICANCE, "attribute", "contrast"),
@@ -170,7 +172,7 @@ def _named(
     seen: list[np.ndarray] = []
     for place, (_, name) in zip(places, names, strict=True):
         has = present[:, [told.kept[place]]].toarray().ravel() > 0
-        if len(seen) == _TOLD or any((has & other).sum() >= _OVERLAP * (has | other).sum() for other in seen):
+        if len(seen) == _TOLD or any((has & other).sum() >= _OVERLAP * has.sum() for other in seen):
             continue
         seen.append(has)
         inside = codes.code == best[place]
@@ -178,7 +180,12 @@ def _named(
         side = inside if told.statistics[best[place], place] > 0 else known & ~inside
         sentence = commonest_sentence((texts[index[row]].as_py() for row in np.flatnonzero(has & side)), name)
         yield _Told(codes.names[best[place]], name, share, elsewhere, float(p[place]), sentence)
-    if not seen:
+    if not seen and len(order):  # the word that comes nearest
+        has = present[:, [told.kept[order[0]]]].toarray().ravel() > 0
+        inside = codes.code == best[order[0]]
+        share, elsewhere = (100 * float(has[own].mean()) for own in (inside, known & ~inside))
+        yield _Told(codes.names[best[order[0]]], "", share, elsewhere, float(p[order[0]]), "")
+    elif not seen:
         yield _Told(codes.names[0], "", 0.0, 0.0, 1.0, "")
 
 
@@ -208,30 +215,17 @@ def word_rows(words: pa.Table) -> Iterator[Judged]:
 def _comparison(first: Mapping[str, Any], note: str) -> Comparison:
     columns = first["attribute"].split(CROSS)
     word = f'"{first["text"]}" in {first["share"]:.2g}% of the answers, elsewhere in {first["share_of_others"]:.2g}%'
-    return Comparison(
-        measure=measure_of(DISTINGUISHABLE, columns) + (SAID_OR_NOT if first["contrast"] == SAID else ""),
-        unit="percent",
+    row = bare_row(measure_of(DISTINGUISHABLE, columns) + (SAID_OR_NOT if first["contrast"] == SAID else ""), "percent")
+    return replace(
+        row,
         n=first["answers"],
         value_a=first["share"],
         value_b=first["share_of_others"],
         difference=first["share"] - first["share_of_others"],
-        difference_percent=None,
-        ci_low=None,
-        ci_high=None,
-        test=None,
-        statistic=None,
-        p=None,
         p_holm=first["p"],
         p_bh=first["p"],
         paired_test="groups exchanged among whole spans",
-        paired_statistic=None,
         p_paired=first["p"],
-        effect_size=None,
-        margin=0.0,
-        p_equivalence=1.0,
-        minimum_detectable=None,
-        verdict="inconclusive",
-        paper_verdict=None,
         clusters=first["spans"],
         note=note or (word if first["text"] else ""),
     )

@@ -12,12 +12,22 @@ from itertools import combinations
 import pyarrow as pa
 
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, Outcome
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells
 from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
 from fairness_pipeline.measures.outcomes.group_words import word_rows
-from fairness_pipeline.measures.outcomes.rows import OUTCOME_SIGNIFICANCE, Judged, corrected
+from fairness_pipeline.measures.outcomes.rows import (
+    OMNIBUS,
+    OUTCOME_SIGNIFICANCE,
+    Judged,
+    bare_row,
+    corrected,
+    measure_of,
+    unit_of,
+)
 from fairness_pipeline.measures.outcomes.side_rows import side_rows
 from fairness_pipeline.measures.outcomes.unmarked_rows import unmarked_rows
+from fairness_pipeline.statistics.verdicts import TOO_FEW
 
 _MOST_UNREAD = 0.1
 """The share of answers that may be unread: those that are left could be any others."""
@@ -42,11 +52,23 @@ def judge_outcomes(
         own = OutcomeCells.of(cells, name, judging.columns)
         beside = OutcomeCells.of(control, name, judging.columns) if control is not None else None
         if len(own.value):
-            found = _of_outcome(name, outcome, own, judging, beside)
+            try:
+                found = list(_of_outcome(name, outcome, own, judging, beside))
+            except FairnessError:
+                if not judging.fair_here:
+                    raise  # of a table of one's own: its columns are not what was said
+                found = [_too_seldom(name, outcome, column) for column in judging.columns]
             judged += (each.without_verdict(own.unread) for each in found) if own.unread > _MOST_UNREAD else found
     return pa.Table.from_pylist(
         corrected(judged, judging.alpha, is_control=judging.is_control), schema=OUTCOME_SIGNIFICANCE
     )
+
+
+def _too_seldom(name: str, outcome: Outcome, column: str) -> Judged:
+    """The row of an outcome that so few answers have that its groups do not meet in the same questions."""
+    row = bare_row(measure_of(name, (column,)), unit_of(outcome)[0], f"so few answers have it that they are {TOO_FEW}")
+    columns = {"outcome": name, "attribute": column, "contrast": OMNIBUS, "group": "", "against": ""}
+    return Judged(row, columns, fair=False, told=False)
 
 
 def _of_outcome(

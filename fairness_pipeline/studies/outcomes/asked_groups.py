@@ -19,12 +19,13 @@ _TODAY = "today"
 _SHOWN = 3
 
 
-def message_document(groups: str, messages: str | None) -> dict[str, Any]:
+def message_document(groups: str, messages: str | None, spans: int | None) -> dict[str, Any]:
     """What a table's file says of messages that are asked about groups.
 
     Args:
         groups: Keys of `data/groups` or YAML files, with commas between.
         messages: A key of `data/messages`, or a file; by default the messages of today, of guises those for them.
+        spans: With how many spans of a group each message is asked.
 
     Raises:
         FairnessError: there is no such file.
@@ -37,7 +38,8 @@ def message_document(groups: str, messages: str | None) -> dict[str, Any]:
     if not path.is_file():
         raise FairnessError(f"--messages: {messages}: no such file, and none of {', '.join(known)}")
     shipped = read_yaml(data_file("tables/messages.yaml"))
-    return {**shipped, "groups": names, "file": {"path": str(path.resolve())}}
+    asked = {"groups": names, "file": {"path": str(path.resolve())}, **({"spans": spans} if spans else {})}
+    return {**shipped, **asked}
 
 
 def _place(name: str, kind: str) -> str:

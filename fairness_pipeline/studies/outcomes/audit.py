@@ -115,7 +115,7 @@ def _give_messages(part: OutcomesPart, given: Given, name: str, arguments: argpa
     Raises:
         FairnessError: there is no such file of groups or messages, or nothing can be asked.
     """
-    document = message_document(arguments.groups, arguments.messages)
+    document = message_document(arguments.groups, arguments.messages, arguments.spans)
     questions, files = questions_of(document, part.project.profile.seed)
     model = None
     if given.kind == "file":
@@ -146,7 +146,7 @@ def _kept(part: OutcomesPart, name: str, document: dict[str, Any]) -> Path:
     """Where the document of a table is now kept."""
     path = part.about(name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    given = ("file", "groups", "models", "answers")
+    given = ("file", "groups", "spans", "models", "answers")
     if path.exists() and all(read_yaml(path).get(key) == document.get(key) for key in given):
         path.unlink()  # what ships with it may have changed since
     put(path, document, OutcomeTable, name, part.project.name)

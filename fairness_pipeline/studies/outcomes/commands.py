@@ -1,17 +1,28 @@
-"""The study's own command: what a table's columns are, and what it can show."""
+"""The study's own commands: what a table's columns are and can show; questions about groups, to be answered elsewhere."""
 
 import argparse
 from pathlib import Path
 
-from fairness_pipeline.cli.arguments import add_table_options
+from fairness_pipeline.cli.arguments import add_group_options, add_table_options, check_output
 from fairness_pipeline.cli.commands import Command
+
+_FORMS = (".csv", ".jsonl")
 
 
 def add_commands(command: Command) -> None:
-    """Adds it to the command line."""
+    """Adds them to the command line."""
     doctor = command("doctor", _doctor, "Say what the columns of a table are, what is wrong, and what it can show.")
     doctor.add_argument("file", help=".csv, .tsv, .jsonl (also packed), .parquet, .arrow")
     add_table_options(doctor)
+    questions = command(
+        "export-questions",
+        _export_questions,
+        "Write questions about groups that a model elsewhere is to answer.",
+        default_profile="audit",
+    )
+    add_group_options(questions, required=True)
+    questions.add_argument("--output", metavar="FILE", required=True, help=".csv or .jsonl")
+    questions.add_argument("--force", action="store_true", help="replace FILE if it is there")
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
@@ -30,4 +41,28 @@ def _doctor(arguments: argparse.Namespace) -> int:
             print(f"  {role}: {why}")
     told = "fill in each ?" if diagnosis.guess.unsure else "the columns spelled out"
     print(f"\nAudit it ({told}):\n{diagnosis.command}")
+    return 0
+
+
+def _export_questions(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.foundation.csv_cells import say_escaped, write_rows
+    from fairness_pipeline.foundation.files import replacing
+    from fairness_pipeline.project.project import Project
+    from fairness_pipeline.studies.outcomes.asked_groups import message_document, questions_of, told_of
+
+    path = Path(arguments.output)
+    check_output(path, _FORMS, force=arguments.force)
+    document = message_document(arguments.groups, arguments.messages, arguments.spans)
+    questions, files = questions_of(document, Project(arguments.profile).profile.seed)
+    names = ("id", "system", "text", "answer")
+    rows = ((row["id"], row["system"], row["text"], "") for row in questions.table.to_pylist())
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+        marked = write_rows(stream, names, rows, path.suffix)
+    for line in told_of(questions, files):
+        print(line)
+    given = [f"--groups {arguments.groups}"]
+    given += [f"--{name} {value}" for name in ("messages", "spans") if (value := getattr(arguments, name))]
+    told = say_escaped(marked)
+    print(f"{path}: {questions.table.num_rows:,} questions; fill in 'answer' in a copy of it, then:{told}")
+    print(f"fairness-pipeline audit FILE {' '.join(given)} --profile {arguments.profile}")
     return 0

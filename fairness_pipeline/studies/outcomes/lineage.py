@@ -235,7 +235,8 @@ def _judging(part: OutcomesPart, key: Key) -> Judging:
     outcomes: Mapping[str, Outcome] = expanded(table.outcomes)
     is_control = key["condition"] == table.control
     seed, alpha = part.project.profile.seed, part.settings.alpha
-    return Judging(outcomes, table.group, table.reference, alpha, seed, is_control, table.unmarked)
+    fair_here = True if part.asks_about_groups(key) else None
+    return Judging(outcomes, table.group, table.reference, alpha, seed, is_control, table.unmarked, fair_here)
 
 
 @of_verdicts(

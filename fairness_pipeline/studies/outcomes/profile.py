@@ -10,16 +10,17 @@ from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, MODEL
 from fairness_pipeline.corpora.outcomes.groups import Groups
-from fairness_pipeline.corpora.outcomes.specification import MARGINS, MESSAGES, SIGNED, OutcomeTable
+from fairness_pipeline.corpora.outcomes.specification import MARGINS, MESSAGES, SIGNED, Outcome, OutcomeTable
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File
-from fairness_pipeline.foundation.paths import yaml_files
+from fairness_pipeline.foundation.paths import data_file, yaml_files
 from fairness_pipeline.foundation.yaml_files import Share, Specification, load, read_yaml, validate
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.outcomes.text_outcomes import expanded
 from fairness_pipeline.project.project import Project, changed, find, merged
 from fairness_pipeline.project.study import Part, Subject
+from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.studies.outcomes.asking import Model, model_of
 from fairness_pipeline.workspace.imports import imported_file, imported_files
 from fairness_pipeline.workspace.lake import Key
@@ -96,6 +97,8 @@ class OutcomesPart(Part[Outcomes]):
             check_free(path, self.tables, project.name, name)
             self.tables[name] = load(OutcomeTable, path)
             self._given[name] = path.parent
+        asks = any(own.format == MESSAGES for own in self.tables.values())
+        self._shipped = _shipped_margins() if asks else {}
         self.groups = {key: self._groups_of(key) for key in self.tables}
         for key, files in self.groups.items():
             if any(own.matched for own in files.values()):  # what is said is the sample, and no span stands for a group
@@ -133,8 +136,9 @@ class OutcomesPart(Part[Outcomes]):
     def thresholds(self) -> Mapping[str, tuple[Any, Any]]:
         """The margins of all outcomes."""
         return {
-            f"tables.{table}.{name}.margin": (outcome.margin_of_kind, MARGINS[outcome.kind])
+            f"tables.{table}.{name}.margin": (outcome.margin_of_kind, shipped.get(name, MARGINS[outcome.kind]))
             for table, own in self.tables.items()
+            for shipped in [self._shipped if own.format == MESSAGES else {}]
             for name, outcome in expanded(own.outcomes).items()
         }
 
@@ -240,6 +244,12 @@ class OutcomesPart(Part[Outcomes]):
     def about(self, table: str) -> Path:
         """The file that says what the columns of a table are that is given to `audit`."""
         return self.place_of(table) / _ABOUT
+
+
+def _shipped_margins() -> Mapping[str, Margin]:
+    """The margins that the shipped file of messages has."""
+    outcomes = read_yaml(data_file("tables/messages.yaml"))["outcomes"]
+    return {name: Outcome.model_validate(own).margin_of_kind for name, own in outcomes.items() if "margin" in own}
 
 
 def _changes(declared: dict[str, Any], changes: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:

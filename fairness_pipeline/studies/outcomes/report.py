@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.corpora.outcomes.groups import UNMARKED
+from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.outcomes.rates import ALL_GROUPS, UNKNOWN_GROUP
 from fairness_pipeline.measures.outcomes.rows import (
     CROSSED,
@@ -12,6 +14,7 @@ from fairness_pipeline.measures.outcomes.rows import (
     OTHERS,
     PAIR,
     REFERENCE,
+    SAID,
     SIDE,
     SIDE_OF_GROUP,
 )
@@ -45,6 +48,7 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
         rates=_by_partition(rates(part, lake)),
         figures={own: card.figures for own in part.tables if (card := _card(part, lake, own))},
         gated=GATED,
+        said_or_not=SAID,
         all_groups=ALL_GROUPS,
         unknown=UNKNOWN_GROUP,
         names_and_items=NAMES_AND_ITEMS,
@@ -74,18 +78,37 @@ def _card(part: OutcomesPart, lake: Lake, table: str) -> Any:
 
 def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
     """An audit: its outcomes by group column, and what its condition changes."""
-    places = dict.fromkeys((row["outcome"], row["attribute"]) for row in audit.rows if row["attribute"])
+    own = [row for row in audit.rows if row["attribute"] and row["outcome"] != DISTINGUISHABLE]
+    places = dict.fromkeys((row["outcome"], row["attribute"]) for row in own)
     sides = [row for row in audit.rows if row["contrast"] in (SIDE, SIDE_OF_GROUP)]
     changes = _rows(lake, "outcome_changes", audit.key) if part.compared(audit.key) else []
     table, card = part.tables[audit.key["table"]], lake.card("outcome_cells", audit.key)
+    asked = lake.card("group_questions", {"table": audit.key["table"]}) if part.asks_about_groups(audit.key) else None
     return {
         "beside": card.figures.get("beside", {}) if card else {},
+        "asked": asked.figures if asked else None,
+        "words": _words(_rows(lake, "group_words_told", audit.key)) if asked else [],
         "audit": audit,
         "parts": [_part(audit, *place) for place in places if not any(row["outcome"] == place[0] for row in sides)],
         "sides": sides,
         "changes": changes,
         "baseline": table.baseline,
     }
+
+
+def _words(rows: list[Row]) -> list[dict[str, Any]]:
+    """By column, and said or not, the words that tell the groups apart."""
+    places = dict.fromkeys((row["attribute"], row["contrast"]) for row in rows)
+    return [
+        {
+            "attribute": attribute,
+            "contrast": contrast,
+            "words": [
+                row for row in rows if (row["attribute"], row["contrast"]) == (attribute, contrast) and row["text"]
+            ],
+        }
+        for attribute, contrast in places
+    ]
 
 
 def _part(audit: Audit, outcome: str, attribute: str) -> dict[str, Any]:
@@ -100,9 +123,15 @@ def _part(audit: Audit, outcome: str, attribute: str) -> dict[str, Any]:
         "crossing": crossing_plot(rows, singles),
         "power": power_plot(whole),
         "groups": [row for row in rows if row["contrast"] == OTHERS],
-        "pairs": [row for row in rows if row["contrast"] in (PAIR, REFERENCE)],
+        "said": [row for row in rows if row["contrast"] == SAID],
+        "unmarked": [row for row in rows if row["contrast"] == REFERENCE and row["against"] == UNMARKED],
+        "pairs": [row for row in rows if row["contrast"] == PAIR or _to_a_reference(row)],
         "beyond": [row for row in rows if row["contrast"] == CROSSED],
     }
+
+
+def _to_a_reference(row: Row) -> bool:
+    return bool(row["contrast"] == REFERENCE and row["against"] != UNMARKED)
 
 
 def _striking(lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:

@@ -14,7 +14,12 @@ def samples(part: OutcomesPart, lake: Lake, key: Key) -> Samples:
     """Every item of each verdict, with the outcome of the two groups that lie farthest apart; of an outcome with a side
     of its own every cell, beside the middle."""
     table, cells = part.tables[key["table"]], lake.read("outcome_cells", key)
-    rows = [row for row in lake.read("outcome_significance", key).to_pylist() if row["contrast"] in (OMNIBUS, SIDE)]
+    measured_in = set(cells["outcome"].unique().to_pylist())
+    rows = [
+        row
+        for row in lake.read("outcome_significance", key).to_pylist()
+        if row["contrast"] in (OMNIBUS, SIDE) and row["outcome"] in measured_in
+    ]
     columns: dict[str, list[object]] = {name: [] for name in ("id", "word", *_TEXTS, "cluster")}
     measured: list[tuple[str, int, np.ndarray, np.ndarray]] = []
     for row in rows:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS
 from fairness_pipeline.corpora.outcomes.messages import read_messages
 from fairness_pipeline.corpora.outcomes.questions import ask
-from fairness_pipeline.corpora.outcomes.specification import SIGNED, OutcomeTable
+from fairness_pipeline.corpora.outcomes.specification import MESSAGES, SIGNED, OutcomeTable
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.outcomes.rates import told_ratio
-from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, NAMES_AND_ITEMS, SIDE
+from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, NAMES_AND_ITEMS, SAID, SIDE
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.statistics.units import UNITS
@@ -27,6 +28,12 @@ def _finding(part: OutcomesPart, key: Key, row: Row) -> str:
     if row["contrast"] == SIDE:
         side = "the stereotype's side" if row["difference"] > 0 else "the side against the stereotype"
         return f"{where}: {row['outcome']} is {a}, on {side}; {row['against']} would favour neither"
+    if row["outcome"] == DISTINGUISHABLE:
+        word = f'; "{row["note"].split(chr(34))[1]}" in {a}, elsewhere in {b}' if chr(34) in row["note"] else ""
+        asked = (
+            f"whether {row['attribute']} is said" if row["contrast"] == SAID else f"the {row['attribute']} asked about"
+        )
+        return f"{where}: from the answers alone, without the groups' words, one can tell {asked}; {row['group']}{word}"
     if row["contrast"] == BEYOND:
         return (
             f"{where}: {row['outcome']} is {a} for {row['group']}, where the effects of {row['attribute']} by "
@@ -39,16 +46,19 @@ def _finding(part: OutcomesPart, key: Key, row: Row) -> str:
 def _more(part: OutcomesPart, rows: Sequence[Judged]) -> str:
     if not any(row["clusters_needed"] for _, row in rows):
         return "more clusters of items (topics, templates), or a wider margin"
-    row = max((row for _, row in rows if row["clusters_needed"]), key=lambda row: row["clusters_needed"])
-    unit = "names a group" if row["paired_test"] == NAMES_AND_ITEMS else "clusters of items"
+    key, row = max(
+        ((key, row) for key, row in rows if row["clusters_needed"]), key=lambda own: own[1]["clusters_needed"]
+    )
+    named = "spans a group" if part.asks_about_groups(key) else "names a group"
+    unit = named if row["paired_test"] == NAMES_AND_ITEMS else "clusters of items"
     enough = f"{row['clusters_needed']:,} {unit} (now {row['clusters']:,})"
     return f"{enough} would show fairness four times in five, if nothing differs"
 
 
 def _cure(part: OutcomesPart, rows: Sequence[Judged]) -> str:
-    if all(part.tables[key["table"]].format in BENCHMARKS for key, _ in rows):
+    if all(part.tables[key["table"]].format in (*BENCHMARKS, MESSAGES) for key, _ in rows):
         return (
-            "change the prompt or the model, and ask the same benchmark under another --name, or beside the first in a "
+            "change the prompt or the model, and ask the same questions under another --name, or beside the first in a "
             "profile (models, baseline): the change is tested over the same questions"
         )
     return (

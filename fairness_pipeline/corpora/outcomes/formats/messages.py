@@ -1,12 +1,15 @@
 """Answers to questions about groups, as rows of a table of trials: what they decide, and their words with the group masked."""
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairness_pipeline.corpora.outcomes.formats.decisions import favor
 from fairness_pipeline.corpora.outcomes.formats.shared import (
@@ -18,11 +21,14 @@ from fairness_pipeline.corpora.outcomes.formats.shared import (
     needed,
     read_answers,
 )
+from fairness_pipeline.foundation.csv_cells import restored
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.lexicons.masking import without_words
+from fairness_pipeline.lexicons.masking import MASK, without_words
 
 ID, ANSWER = "id", "answer"
 """The columns of a file of answers."""
+_SHORTEST = 4
+"""Letters of the words of a span that are masked in its answer."""
 _LARGEST = 100 * np.log(10)
 """An amount that is ten times the usual one is a slip of the reader, and counts as no more than that."""
 
@@ -54,7 +60,8 @@ def trials_of_answers(
             by_id, {row["id"] for row in asked}, f"{given if isinstance(given, Path) else model}: id", "questions"
         )
         said = [by_id[row["id"]].get(ANSWER) for row in asked]
-        covered = without_words(pa.array(said, pa.string()), telling).to_pylist()
+        quoted = [_without_span(row["span"], answer) for row, answer in zip(asked, said, strict=True)]
+        covered = _one_mask(without_words(pa.array(quoted, pa.string()), telling)).to_pylist()
         decided = [_decided(row, answer) for row, answer in zip(asked, said, strict=True)]
         amounts = _above_the_mean(asked, decided)
         rows += [
@@ -74,6 +81,23 @@ def trials_of_answers(
     return as_table(rows)
 
 
+def _without_span(span: str, answer: str | None) -> str | None:
+    """An answer without what it takes up of its own question's span: an echo is no difference between groups."""
+    return None if answer is None else _pattern_of(span).sub(MASK, answer)
+
+
+@lru_cache(1 << 12)
+def _pattern_of(span: str) -> re.Pattern[str]:
+    words = sorted((word for word in re.findall(r"[\w'’-]+", span) if len(word) >= _SHORTEST), key=len, reverse=True)
+    either = [re.escape(span.rstrip(" .")), *map(re.escape, words)]
+    return re.compile(rf"\b(?:{'|'.join(either)})\b", re.IGNORECASE)
+
+
+def _one_mask(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The texts with one mask where several stand in a row: of two spans one may have more words."""
+    return pc.replace_substring_regex(texts, rf"{MASK}(?:[ ,]+{MASK})+", MASK)
+
+
 def answers_in(path: Path) -> Mapping[str, Row]:
     """The answers in a file, by id: JSON Lines, CSV or TSV with `id` and `answer`.
 
@@ -86,11 +110,11 @@ def answers_in(path: Path) -> Mapping[str, Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         for number, row in enumerate(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","), 2):
             needed(row, (ID, ANSWER), f"{path}, line {number}")
-            if row[ID] in found:
+            if restored(row[ID]) in found:
                 raise FairnessError(
                     f"{path}, line {number}: id {row[ID]} stands twice; keep one answer to each question"
                 )
-            found[row[ID]] = row
+            found[restored(row[ID])] = {key: restored(value) for key, value in row.items() if key and value is not None}
     return found
 
 

@@ -1,0 +1,259 @@
+"""Study 6's systems that answer messages about groups of any number: everybody alike, or one group, two of them, a crossed
+group, or whoever's group is said, otherwise. They are asked and judged as an audit asks and judges a model."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairness_pipeline.corpora.outcomes.formats.messages import trials_of_answers
+from fairness_pipeline.corpora.outcomes.groups import UNMARKED, Groups
+from fairness_pipeline.corpora.outcomes.messages import Messages, read_messages
+from fairness_pipeline.corpora.outcomes.questions import ask
+from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
+from fairness_pipeline.corpora.outcomes.trials import read_trials
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import load, read_yaml, validate
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.outcomes.cells import cell_table
+from fairness_pipeline.measures.outcomes.group_rows import Judging
+from fairness_pipeline.measures.outcomes.group_words import group_words
+from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
+from fairness_pipeline.measures.outcomes.rows import GATED
+from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, expanded, scored
+from fairness_pipeline_tests.lineup.shared import System, Verdicts
+
+STUDY = "outcomes"
+SIZES = (60, 180, 400)
+_NEUTRAL = (
+    "Start by writing down what happened.", "Think about what matters most here.", "There are several ways to go about it.",
+    "Ask someone who has done it before.", "Take some time and look at the options.", "Keep copies of everything.",
+    "A short note is often enough.", "Compare two or three offers.", "It helps to sleep on it.", "Make a list first.",
+    "Most people find the second step harder.", "You can always change it later.", "Begin with the easiest part.",
+)  # fmt: skip
+
+
+class Asked(NamedTuple):
+    """One question: its groups, its span, its text, what it asks for, and two sources of chance: of the message, which all
+    groups share, and of the answer alone."""
+
+    groups: tuple[str, ...]
+    span: str
+    text: str
+    kind: str | None
+    good: str | None
+    scale: tuple[float, ...]
+    of_message: np.random.Generator
+    own: np.random.Generator
+
+
+class Said(NamedTuple):
+    """What a system says: a decision in the person's favor with some probability, by how many percent an amount is higher,
+    the share of answers that decide nothing, and sentences."""
+
+    favor: float
+    amount: float = 0.0
+    silent: float = 0.0
+    sentences: tuple[str, ...] = ()
+
+
+System_ = Callable[[Asked], Said]
+
+
+def _answer(asked: Asked, system: System_) -> str:
+    said = system(asked)
+    words = " ".join([*asked.own.permutation(_NEUTRAL)[:4].tolist(), *said.sentences])
+    chance, own = asked.of_message.random(), asked.own
+    favored = float(np.clip(chance + said.favor, 0, 1))
+    if asked.kind is None or own.random() < said.silent:
+        return words
+    if asked.kind == "yes_no":
+        other = "no" if asked.good == "yes" else "yes"
+        return f"{asked.good if own.random() < favored else other}. {words}".capitalize()
+    if asked.kind == "choice":
+        return words if asked.good is None or own.random() > favored else f"{asked.good}. {words}"
+    if asked.kind == "amount":
+        factor = np.exp(0.05 * own.standard_normal() + said.amount / 100 * (1 if asked.good == "high" else -1))
+        return f"{1000 * (1 + 50 * chance) * factor:,.0f}. {words}"
+    low, high = asked.scale
+    share = float(np.clip(favored * 0.6 + 0.2 + 0.08 * own.standard_normal(), 0, 1))
+    share = share if asked.good == "high" else 1 - share
+    return f"{round(low + (high - low) * share)}. {words}"
+
+
+@cache
+def _messages(count: int) -> Messages:
+    known = read_messages(data_file("messages/today.yaml")).messages
+    names = list(known)
+    step = len(names) / min(count, len(names))
+    chosen = {names[int(step * place)]: known[names[int(step * place)]] for place in range(min(count, len(names)))}
+    for place in range(count - len(chosen)):  # as many again, each a message of its own
+        name = names[place % len(names)]
+        chosen[f"{name}-{place // len(names) + 2}"] = known[name]
+    return Messages(messages=chosen)
+
+
+@cache
+def _groups(name: str) -> Groups:
+    return load(Groups, data_file(f"groups/{name}.yaml"))
+
+
+def judge(system: System_, names: tuple[str, ...], count: int, draw: int) -> Verdicts:
+    """The verdicts of one draw, by the row's measure."""
+    return {row["measure"]: row["verdict"] for row in rows(system, names, count, draw) if row["contrast"] in GATED}
+
+
+def rows(system: System_, names: tuple[str, ...], count: int, draw: int) -> list[dict[str, object]]:
+    """All rows of one draw.
+
+    Args:
+        system: Answers.
+        names: Files of groups.
+        count: How many messages are asked.
+        draw: Its number.
+    """
+    files = {name: _groups(name) for name in names}
+    questions = ask(_messages(count), files, 1, draw).table
+    answers: dict[str, Mapping[str, object]] = {}
+    for number, row in enumerate(questions.to_pylist()):
+        of_message, own = (np.random.default_rng([draw, seed]) for seed in (_number(row["message"]), number))
+        text = f"{row['system']} {row['text']}"
+        kind, good, scale = row["answer"], row["good"], tuple(row["scale"])
+        asked = Asked(tuple(row["groups"]), row["span"], text, kind, good, scale, of_message, own)
+        answers[row["id"]] = {"answer": _answer(asked, system)}
+    document = {**read_yaml(data_file("tables/messages.yaml")), "groups": list(names), "models": {"bot": {}}}
+    spec = validate(OutcomeTable, document, data_file("tables/messages.yaml"))
+    telling = tuple(word for own in files.values() for word in own.telling)
+    columns = trials_of_answers(questions, {"bot": answers}, spec.group, telling)
+    trials = scored(read_trials(columns, spec), spec.outcomes, _scorers())
+    judging = Judging(expanded(spec.outcomes), spec.group, {}, 0.05, draw, False, UNMARKED, True)
+    words = group_words(trials, "reply", UNMARKED, draw)
+    found: pa.Table = judge_outcomes(cell_table(trials, "bot"), judging, None, words)
+    return found.to_pylist()
+
+
+@cache
+def asked(names: tuple[str, ...], count: int) -> int:
+    """How many questions are asked.
+
+    Args:
+        names: Files of groups.
+        count: How many messages.
+    """
+    return ask(_messages(count), {name: _groups(name) for name in names}, 1, 0).table.num_rows
+
+
+@cache
+def _scorers() -> TextScorers | None:
+    document = read_yaml(data_file("tables/messages.yaml"))
+    spec = validate(OutcomeTable, {**document, "models": {"bot": {}}}, data_file("tables/messages.yaml"))
+    return TextScorers.of(MeasureSettings(), spec.outcomes.values())
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=4).digest())
+
+
+def _at(asked: Asked, rate: float, sentence: str, otherwise: str) -> tuple[str, ...]:
+    """A sentence at a rate; another one otherwise, at the same rate."""
+    return (sentence,) if asked.own.random() < rate else (otherwise,) if asked.own.random() < rate else ()
+
+
+POLICE, PLANTS = "Somebody should inform the police today.", "Somebody should water the plants today."
+"""A harm, and what matches it in length for everybody else."""
+
+
+def _everybody(asked: Asked) -> Said:
+    return Said(0.0)
+
+
+def _by(holds: Callable[[Asked], bool], sentence: str = "That is all I know.") -> System_:
+    return lambda asked: Said(0.0, sentences=(sentence,) if holds(asked) and asked.own.random() < 0.6 else ())
+
+
+INNOCENT: dict[str, System_] = {
+    "everybody alike": _everybody,
+    "by a hash of the span": _by(lambda asked: _number(asked.span) % 2 == 0),
+    "by the letters of the span, 25 or more": _by(lambda asked: len(asked.span) >= 25),
+    "by a hash of the question": _by(lambda asked: _number(asked.text) % 2 == 0),
+    "names the person": lambda asked: Said(0.0, sentences=(f"As to {asked.span.rstrip('.')}, wait.",)),
+    "decides seldom, for everybody": lambda asked: Said(0.0, silent=0.6),
+}
+
+
+def _of(groups: tuple[str, ...], treated: Callable[[Asked], Said], everybody: System_ = _everybody) -> System_:
+    return lambda asked: treated(asked) if set(groups) <= set(asked.groups) else everybody(asked)
+
+
+def _of_any(groups: tuple[str, ...], treated: Callable[[Asked], Said], everybody: System_ = _everybody) -> System_:
+    return lambda asked: treated(asked) if set(groups) & set(asked.groups) else everybody(asked)
+
+
+_DECISION = ("favorable", "unfavorable", "rating")
+
+
+def guilty() -> Iterator[tuple[str, tuple[str, ...], System_, tuple[str, ...]]]:
+    """Of each its name, the files of groups, what answers, and the rows in one of which it must be found."""
+
+    def with_police(asked: Asked) -> Said:
+        return Said(0.0, sentences=_at(asked, 0.2, POLICE, PLANTS))
+
+    def with_plants(asked: Asked) -> Said:
+        return Said(0.0, sentences=_at(asked, 0.2, PLANTS, "Somebody should paint the fences today."))
+
+    by = ("by religion",)
+    yield "one of seven: the police in 20%", ("religion",), _of(("Muslim",), with_police, with_plants), by
+    yield "one of seven: 30 points fewer favors", ("religion",), _of(("Hindu",), lambda _: Said(-0.3)), by
+    yield "one of seven: amounts 15% lower", ("religion",), _of(("Sikh",), lambda _: Said(0.0, amount=-15.0)), by
+    yield "one of seven: no decision in 40%", ("religion",), _of(("none",), lambda _: Said(0.0, silent=0.4)), by
+    two = ("Jewish", "Muslim")
+    yield "two against five: 30 points fewer favors", ("religion",), _of_any(two, lambda _: Said(-0.3)), by
+    cell = ("Black", "woman")
+    crossed = ("by race × gender", "by race × gender, beyond both")
+    yield (
+        "a cell of a crossing alone: 40 points fewer favors",
+        ("race", "gender"),
+        _of(cell, lambda _: Said(-0.4)),
+        crossed,
+    )
+    yield (
+        "a cell of a crossing alone: the police in 20%",
+        ("race", "gender"),
+        _of(cell, with_police, with_plants),
+        crossed,
+    )
+    said = ("by religion, said or not",)
+    yield "the unmarked arm alone: 30 points more favors", ("religion",), _of((UNMARKED,), lambda _: Said(0.3)), said
+
+
+def systems() -> Iterator[System]:
+    """All of them, at each size."""
+    for count in SIZES:
+        where = f"{count} messages"
+        for name, system in INNOCENT.items():
+            yield System(STUDY, where, name, "innocent", partial(judge, system, ("religion",), count), fast=count == 60)
+        crossed = partial(judge, INNOCENT["everybody alike"], ("race", "gender"), count)
+        yield System(STUDY, where, "everybody alike, crossed", "innocent", crossed)
+        for name, names, system, endings in guilty():
+            outcomes = ("distinguishable", *(own for own in expanded_names()))
+            wanted = tuple(f"{outcome} {ending}" for outcome in outcomes for ending in endings)
+            judged = partial(judge, system, names, count)
+            yield System(STUDY, where, name, "guilty", judged, wanted, POWER[count].get(name, 0.0))
+
+
+def expanded_names() -> list[str]:
+    """The outcomes of messages, by name."""
+    document = read_yaml(data_file("tables/messages.yaml"))
+    spec = validate(OutcomeTable, {**document, "models": {"bot": {}}}, data_file("tables/messages.yaml"))
+    return list(expanded(spec.outcomes))
+
+
+POWER = {
+    60: {"one of seven: the police in 20%": 0.6, "a cell of a crossing alone: the police in 20%": 0.6},
+    180: {own[0]: 0.9 for own in guilty()},
+    400: {own[0]: 0.95 for own in guilty()},
+}
+"""How often each must be found. Sixty messages find a harm in words; of decisions 60 hold too few."""
