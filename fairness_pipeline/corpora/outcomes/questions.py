@@ -1,7 +1,8 @@
 """Questions: each message with a span of each group in its place."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
@@ -45,7 +46,8 @@ class Questions(NamedTuple):
     left_out: pa.Table
 
 
-class _Arm(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Arm:
     """A group of each file."""
 
     groups: tuple[str, ...]
@@ -64,8 +66,9 @@ class _Arm(NamedTuple):
 def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) -> Questions:
     """The questions.
 
-    Every group takes the span of the same place in its list, so that the words around a group are the same for all
-    where the file has them so; in the order of messages each span is used equally often.
+    The spans of every group are dealt into the same number of bundles, in turn, and a message is asked with one bundle of
+    each: so bundles of one place are asked in the same messages, and change groups for a test, and where the file has
+    the same words around each group they are the same for all. Each span is used equally often.
 
     Args:
         messages: The messages.
@@ -94,12 +97,13 @@ def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) 
             left_out.append({"message": name, "group": " × ".join(files), "reason": why})
             continue
         assert message.slot
-        for arm in arms:
-            known = arm.of(message.slot, number)
+        of_arms = {arm: arm.of(message.slot, number) for arm in arms}
+        bundles = max(1, min(map(len, filter(None, of_arms.values())), default=1) // spans)
+        for arm, known in of_arms.items():
             if not known:
                 reason = f"it takes {{{message.slot}}}, and the group has no such span"
                 left_out.append({"message": name, "group": arm.name, "reason": reason})
-            places = range(len(known)) if matched else _places(number, len(known), spans)
+            places = range(len(known)) if matched else _places(number, len(known), bundles, spans)
             rows += [_row(name, message, arm, known[place], place if matched else None) for place in places]
     table = pa.Table.from_pylist(rows, schema=GROUP_QUESTIONS)
     if not rows:
@@ -135,9 +139,18 @@ def _unfit(message: Message, files: Mapping[str, Groups]) -> str | None:
     return None
 
 
-def _places(number: int, count: int, spans: int) -> Iterator[int]:
-    """Which of a group's spans a message takes."""
-    return ((number * spans + place) % count for place in range(min(spans, count)))
+def _places(number: int, count: int, bundles: int, spans: int) -> list[int]:
+    """Which of a group's spans a message takes: of its bundle the next ones in turn.
+
+    Args:
+        number: That of the message.
+        count: The number of the group's spans.
+        bundles: Into how many they are dealt.
+        spans: How many are taken.
+    """
+    bundle = range(number % bundles, count, bundles)
+    begin = number // bundles * spans
+    return [bundle[(begin + place) % len(bundle)] for place in range(min(spans, len(bundle)))]
 
 
 def _row(name: str, message: Message, arm: _Arm, span: Span, place: int | None) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Group words: can one tell from an answer, with the group's words masked, which group was asked about?
 
 It looks for any difference in words, as `distinguishable` does for two sides, for groups of any number and against the
-unmarked arm. Whole spans change groups under the null hypothesis (`statistics/many_sample.py`).
+unmarked arm. Whole bundles of spans change groups under the null hypothesis (`statistics/many_sample.py`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from fairness_pipeline.corpora.outcomes.groups import UNMARKED
-from fairness_pipeline.corpora.outcomes.trials import Codes, Trials, numbered
+from fairness_pipeline.corpora.outcomes.trials import Codes, Trials
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.text_features import commonest_names, commonest_sentence, features_of
@@ -42,9 +42,9 @@ _OVERLAP = 0.8
 
 GROUP_WORDS = schema(
     **fields(OUTCOME_SIGNIFICANCE, "attribute", "contrast"),
-    p=(pa.float64(), "that spans may change groups: the answers cannot be told apart"),
+    p=(pa.float64(), "that bundles of spans may change groups: the answers cannot be told apart"),
     answers=(pa.int64(), "how many answers"),
-    spans=(pa.int64(), "spans of the group with the fewest"),
+    spans=(pa.int64(), "bundles of spans, or matched texts, of the group with the fewest"),
     group=(pa.string(), "the group whose answers have the first of the words more often, or less"),
     text=(pa.string(), "a word, or two in a row; empty where none carries the difference alone"),
     share=(pa.float64(), "the share of the group's answers with it, in percent"),
@@ -125,30 +125,29 @@ def _without(codes: Codes, level: str | None) -> Codes:
 def _tell(
     trials: Trials, codes: Codes, present: sparse.csr_array, known: np.ndarray, seed: int
 ) -> tuple[GroupsTold, int]:
-    """The test, and how many spans the group with the fewest has. Of matched texts each text and group is a span, and
-    groups change places among those that mean the same."""
-    spans = trials.name or trials.item
-    assert spans is not None and trials.item is not None
-    parts = [spans] if trials.name else [trials.cluster or spans, codes]
-    _, span = np.unique(numbered(*parts)[known], return_inverse=True)
-    _, item = np.unique(trials.item.code[known], return_inverse=True)
-    group = np.zeros(int(span.max(initial=-1)) + 1, dtype=np.int64)
-    group[span] = codes.code[known]
-    stratum = np.zeros(len(group), dtype=np.int64)
-    stratum[span] = _slots(trials, spans, known) if trials.name else (trials.cluster or spans).code[known]
-    told = tell_groups(Texts(present[known], item, span, group, stratum), seed=seed)
+    """The test, and how many bundles of spans the group with the fewest has. Bundles of one place, or matched texts that
+    mean the same, change groups."""
+    assert trials.item is not None
+    item = np.unique(trials.item.code[known], return_inverse=True)[1]
+    stratum = (
+        (trials.cluster.code[known] if trials.cluster else item) if trials.name is None else _bundles(trials, known)
+    )
+    own = np.stack([stratum, codes.code[known]])
+    (strata, group), bundle = np.unique(own, axis=1, return_inverse=True)
+    told = tell_groups(Texts(present[known], item, bundle.ravel(), group, strata), seed=seed)
     fewest = int(np.bincount(group, minlength=len(codes.names)).min())
     if fewest < FEWEST_NAMES:
         told = told._replace(p=1.0, p_features=np.ones_like(told.p_features))
     return told, fewest
 
 
-def _slots(trials: Trials, spans: Codes, known: np.ndarray) -> np.ndarray:
-    """(known,) spans of one place in messages are asked in the same items: those change groups among themselves."""
-    assert trials.item is not None
+def _bundles(trials: Trials, known: np.ndarray) -> np.ndarray:
+    """(known,) the number of the bundle of each text's span: spans are of one place if they are asked in the same items."""
+    spans, items = trials.name, trials.item
+    assert spans is not None and items is not None
     count = len(spans.names)
-    edges = (np.ones(len(spans.code)), (spans.code, count + trials.item.code))
-    graph = sparse.coo_array(edges, (count + len(trials.item.names),) * 2)
+    edges = (np.ones(int(known.sum())), (spans.code[known], count + items.code[known]))
+    graph = sparse.coo_array(edges, (count + len(items.names),) * 2)
     return np.asarray(connected_components(graph, directed=False)[1][spans.code[known]])
 
 
@@ -201,7 +200,7 @@ def word_rows(words: pa.Table) -> Iterator[Judged]:
         first = next(row for row in rows if (row["attribute"], row["contrast"]) == place)
         told = first["spans"] >= FEWEST_NAMES
         against = UNMARKED if first["contrast"] == SAID else "the others"
-        row = _comparison(first, "" if told else too_few(first["spans"], "span", FEWEST_NAMES) + " in each group")
+        row = _comparison(first, "" if told else too_few(first["spans"], "bundle", FEWEST_NAMES) + " in each group")
         columns = {
             "outcome": DISTINGUISHABLE,
             "attribute": first["attribute"],
@@ -224,7 +223,7 @@ def _comparison(first: Mapping[str, Any], note: str) -> Comparison:
         difference=first["share"] - first["share_of_others"],
         p_holm=first["p"],
         p_bh=first["p"],
-        paired_test="groups exchanged among whole spans",
+        paired_test="groups exchanged among whole bundles of spans",
         p_paired=first["p"],
         clusters=first["spans"],
         note=note or (word if first["text"] else ""),

@@ -40,7 +40,7 @@ class PlainTest:
         between = float((np.square(sums) / sizes).sum() - total**2 / n)
         if self._rates:
             rate = total / n
-            statistic = between / (rate * (1 - rate)) if 0 < rate < 1 else 0.0
+            statistic = max(0.0, between) / (rate * (1 - rate)) if 0 < rate < 1 else 0.0
             return statistic, float(scipy.special.chdtrc(count - 1, statistic))
         statistic = between / (count - 1) / (self._within / self._freedom) if self._within > 0 else 0.0
         return statistic, float(scipy.special.fdtrc(count - 1, self._freedom, max(0.0, statistic)))

@@ -53,8 +53,8 @@ def _place(name: str, kind: str) -> str:
     return name
 
 
-def questions_of(document: dict[str, Any], seed: int) -> tuple[Questions, dict[str, Groups]]:
-    """The questions of a document, and its groups by column.
+def questions_of(document: dict[str, Any], seed: int) -> Questions:
+    """The questions of a document.
 
     Args:
         document: As `message_document` makes it.
@@ -66,7 +66,7 @@ def questions_of(document: dict[str, Any], seed: int) -> tuple[Questions, dict[s
     places = {Path(name).stem: Path(name) for name in document["groups"]}
     files = {key: load(Groups, path if path.suffix == ".yaml" else find("groups", key)) for key, path in places.items()}
     messages = read_messages(Path(document["file"]["path"]))
-    return ask(messages, files, document.get("spans", 1), seed), files
+    return ask(messages, files, document.get("spans", 1), seed)
 
 
 def check_answers(path: Path, questions: Any) -> None:
@@ -74,10 +74,11 @@ def check_answers(path: Path, questions: Any) -> None:
     check_ids(answers_in(path), set(questions["id"].to_pylist()), f"{path}: id", "the questions (export-questions)")
 
 
-def told_of(questions: Questions, files: dict[str, Groups]) -> Iterator[str]:
+def told_of(questions: Questions) -> Iterator[str]:
     """What is asked, and what is not, with the reasons, for the terminal."""
     rows = questions.left_out.to_pylist()
-    groups = " × ".join(some(list(own.arms), 9) for own in files.values())
+    asked = dict.fromkeys(" ".join(dict.fromkeys(own)) for own in questions.table["groups"].to_pylist())
+    groups = some(list(asked), 12)
     messages = len(questions.table["message"].unique())
     yield f"{messages} messages, each about: {groups}"
     for reason in dict.fromkeys(row["reason"] for row in rows):

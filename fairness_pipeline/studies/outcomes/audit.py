@@ -116,7 +116,7 @@ def _give_messages(part: OutcomesPart, given: Given, name: str, arguments: argpa
         FairnessError: there is no such file of groups or messages, or nothing can be asked.
     """
     document = message_document(arguments.groups, arguments.messages, arguments.spans)
-    questions, files = questions_of(document, part.project.profile.seed)
+    questions = questions_of(document, part.project.profile.seed)
     model = None
     if given.kind == "file":
         check_answers(Path(given.name), questions.table)
@@ -127,7 +127,7 @@ def _give_messages(part: OutcomesPart, given: Given, name: str, arguments: argpa
         model["decoding"]["max_tokens"] = _LONGEST
         model["decoding"].pop("stop", None)
     told = _answered(document, given, model)
-    for line in told_of(questions, files):
+    for line in told_of(questions):
         print(line, file=sys.stderr)
     return f"'{name}' ({told} {questions.table.num_rows:,} questions): {_kept(part, name, document)}"
 

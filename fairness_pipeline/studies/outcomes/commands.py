@@ -53,12 +53,12 @@ def _export_questions(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     check_output(path, _FORMS, force=arguments.force)
     document = message_document(arguments.groups, arguments.messages, arguments.spans)
-    questions, files = questions_of(document, Project(arguments.profile).profile.seed)
+    questions = questions_of(document, Project(arguments.profile).profile.seed)
     names = ("id", "system", "text", "answer")
     rows = ((row["id"], row["system"], row["text"], "") for row in questions.table.to_pylist())
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         marked = write_rows(stream, names, rows, path.suffix)
-    for line in told_of(questions, files):
+    for line in told_of(questions):
         print(line)
     given = [f"--groups {arguments.groups}"]
     given += [f"--{name} {value}" for name in ("messages", "spans") if (value := getattr(arguments, name))]

@@ -89,7 +89,11 @@ def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
         "asked": asked.figures if asked else None,
         "words": _words(_rows(lake, "group_words_told", audit.key)) if asked else [],
         "audit": audit,
-        "parts": [_part(audit, *place) for place in places if not any(row["outcome"] == place[0] for row in sides)],
+        "parts": [
+            _part(audit, *place, of_messages=asked is not None)
+            for place in places
+            if not any(row["outcome"] == place[0] for row in sides)
+        ],
         "sides": sides,
         "changes": changes,
         "baseline": table.baseline,
@@ -111,17 +115,20 @@ def _words(rows: list[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def _part(audit: Audit, outcome: str, attribute: str) -> dict[str, Any]:
+def _part(audit: Audit, outcome: str, attribute: str, *, of_messages: bool) -> dict[str, Any]:
     rows = [row for row in audit.rows if (row["outcome"], row["attribute"]) == (outcome, attribute)]
     singles = [row for row in audit.rows if row["outcome"] == outcome]
     whole = next(row for row in rows if row["contrast"] == OMNIBUS)
+    drawn = not of_messages or (
+        whole["verdict"] != "fair" and whole["difference"] != 0
+    )  # thirty outcomes are many pictures
     return {
         "outcome": outcome,
         "attribute": attribute,
         "whole": whole,
-        "forest": forest_plot(rows),
-        "crossing": crossing_plot(rows, singles),
-        "power": power_plot(whole),
+        "forest": forest_plot(rows) if drawn else None,
+        "crossing": crossing_plot(rows, singles) if drawn else None,
+        "power": None if of_messages else power_plot(whole),
         "groups": [row for row in rows if row["contrast"] == OTHERS],
         "said": [row for row in rows if row["contrast"] == SAID],
         "unmarked": [row for row in rows if row["contrast"] == REFERENCE and row["against"] == UNMARKED],

@@ -29,11 +29,10 @@ def _finding(part: OutcomesPart, key: Key, row: Row) -> str:
         side = "the stereotype's side" if row["difference"] > 0 else "the side against the stereotype"
         return f"{where}: {row['outcome']} is {a}, on {side}; {row['against']} would favour neither"
     if row["outcome"] == DISTINGUISHABLE:
-        word = f'; "{row["note"].split(chr(34))[1]}" in {a}, elsewhere in {b}' if chr(34) in row["note"] else ""
-        asked = (
-            f"whether {row['attribute']} is said" if row["contrast"] == SAID else f"the {row['attribute']} asked about"
-        )
-        return f"{where}: from the answers alone, without the groups' words, one can tell {asked}; {row['group']}{word}"
+        said = row["contrast"] == SAID
+        told = f"whether {row['attribute']} is said" if said else f"the {row['attribute']} asked about"
+        carried = f" ({row['group']}: {row['note']})" if row["note"] else ""
+        return f"{where}: from the answers alone, without the groups' words, one can tell {told}{carried}"
     if row["contrast"] == BEYOND:
         return (
             f"{where}: {row['outcome']} is {a} for {row['group']}, where the effects of {row['attribute']} by "
@@ -49,9 +48,9 @@ def _more(part: OutcomesPart, rows: Sequence[Judged]) -> str:
     key, row = max(
         ((key, row) for key, row in rows if row["clusters_needed"]), key=lambda own: own[1]["clusters_needed"]
     )
-    named = "spans a group" if part.asks_about_groups(key) else "names a group"
-    unit = named if row["paired_test"] == NAMES_AND_ITEMS else "clusters of items"
-    enough = f"{row['clusters_needed']:,} {unit} (now {row['clusters']:,})"
+    unit = "names a group" if row["paired_test"] == NAMES_AND_ITEMS else "clusters of items"
+    unit, now = ("messages", row["n"]) if part.asks_about_groups(key) else (unit, row["clusters"])
+    enough = f"{row['clusters_needed']:,} {unit} (now {now:,})"
     return f"{enough} would show fairness four times in five, if nothing differs"
 
 

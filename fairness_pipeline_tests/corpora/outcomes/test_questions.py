@@ -1,0 +1,245 @@
+"""Messages asked about groups: spans in their places, what is left out, what answers decide."""
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from fairness_pipeline.corpora.outcomes.formats.decisions import chosen_option, favor, leading_number
+from fairness_pipeline.corpora.outcomes.formats.messages import answers_in, trials_of_answers
+from fairness_pipeline.corpora.outcomes.groups import UNMARKED, Groups
+from fairness_pipeline.corpora.outcomes.messages import Messages, read_messages
+from fairness_pipeline.corpora.outcomes.questions import ask
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import data_file, yaml_files
+from fairness_pipeline.foundation.yaml_files import load, validate
+
+TOWNS = Groups.model_validate(
+    {
+        "label": "Towns",
+        "groups": {
+            "Northtown": {"person": ["a Northtowner", "my friend from Northtown"], "me": ["I'm from Northtown."]},
+            "Southtown": {"person": ["a Southtowner", "my friend from Southtown"], "names": ["Sam South"]},
+        },
+        "unmarked": {"person": ["someone", "my friend"], "me": ["", "Hi."]},
+        "masked": ["Northtown", "Southtown", "Northtowner", "Southtowner"],
+    }
+)
+SHIPPED = [name for name in yaml_files("groups") if name != "towns"]
+
+
+def messages(**texts: str) -> Messages:
+    """Messages by name."""
+    return Messages.model_validate({"messages": {name: {"text": text} for name, text in texts.items()}})
+
+
+def test_a_span_is_exchanged_whole_and_everything_else_stays() -> None:
+    one = messages(rent="Will {person} pay the rent?", start="{person} sings.", me="{me} My car is gone.")
+    table = ask(one, {"town": TOWNS}, 2, 0).table.to_pylist()
+    texts = {(row["message"], row["groups"][0]): [] for row in table}
+    for row in table:
+        texts[row["message"], row["groups"][0]].append((row["system"], row["text"]))
+    assert {text for _, text in texts["rent", "Northtown"]} == {
+        "Will a Northtowner pay the rent?", "Will my friend from Northtown pay the rent?",
+    }  # fmt: skip
+    assert {text for _, text in texts["start", UNMARKED]} == {"Someone sings.", "My friend sings."}
+    assert texts["me", "Northtown"] == [("", "I'm from Northtown. My car is gone.")]
+    assert sorted(texts["me", UNMARKED]) == [("", "Hi. My car is gone."), ("", "My car is gone.")]
+    (named,) = texts["me", "Southtown"]
+    assert named in {("", "My name is Sam South. My car is gone."), ("User's name: Sam South.", "My car is gone.")}
+
+
+def test_each_span_of_a_group_is_asked_equally_often() -> None:
+    many = messages(**{f"m{place}": "{person} number " + str(place) for place in range(40)})
+    table = ask(many, {"town": TOWNS}, 1, 3).table
+    counts = table.group_by(["span"]).aggregate([("id", "count")]).to_pylist()
+    of_unmarked = [row["id_count"] for row in counts if row["span"] in ("someone", "my friend")]
+    assert of_unmarked == [20, 20] and len(set(table["id"].to_pylist())) == table.num_rows == 120
+    assert ask(many, {"town": TOWNS}, 1, 3).table.equals(table)
+
+
+def test_what_cannot_be_asked_is_named_with_the_reason() -> None:
+    own = Messages.model_validate(
+        {
+            "messages": {
+                "plain": {"text": "What is the time?"},
+                "says": {"text": "In Northtown, {person} sings."},
+                "not": {"text": "{person} swims.", "not_for": {"town": "there is no water"}},
+                "fits": {"text": "{person} sings."},
+                "text": {"text": "{text} Right?"},
+            }
+        }
+    )
+    asked = ask(own, {"town": TOWNS}, 1, 0)
+    assert set(asked.table["message"].to_pylist()) == {"fits"}
+    assert {row["message"]: row["reason"] for row in asked.left_out.to_pylist()} == {
+        "plain": "it has no place for a group: {person}, {me} or {text}",
+        "says": "it names a group itself: Northtown",
+        "not": "there is no water",
+        "text": "it takes {text}, and the group has no such span",
+    }
+    with pytest.raises(FairnessError, match="none of 1 messages can be asked about town; 'a': it has no place"):
+        ask(messages(a="What?"), {"town": TOWNS}, 1, 0)
+
+
+def test_two_files_are_crossed_by_the_names_that_both_have() -> None:
+    files = {name: load(Groups, data_file(f"groups/{name}.yaml")) for name in ("race", "gender")}
+    table = ask(messages(a="{person} is late."), files, 1, 0).table.to_pylist()
+    cells = {tuple(row["groups"]): row["span"] for row in table}
+    assert len(cells) == 9 and set(cells) >= {("Black", "woman"), ("Asian", "man"), (UNMARKED, UNMARKED)}
+    assert cells["Hispanic", "man"] in files["race"].groups["Hispanic"].names
+    with pytest.raises(FairnessError, match="race and towns have no spans in common"):
+        ask(messages(a="{person} is late."), {"race": files["race"], "towns": TOWNS}, 1, 0)
+
+
+def test_matched_texts_pair_by_meaning() -> None:
+    guise = load(Groups, data_file("groups/guise.yaml"))
+    table = ask(read_messages(data_file("messages/guise.yaml")), {"guise": guise}, 1, 0).table
+    assert table.num_rows == 10 * 2 * len(guise.groups["standard English"].text)
+    by_item = (
+        table.group_by("item").aggregate([("groups", "count"), ("meaning", "min"), ("meaning", "max")]).to_pylist()
+    )
+    assert all(row["groups_count"] == 2 and row["meaning_min"] == row["meaning_max"] for row in by_item)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_groups_say_who_somebody_is_in_ways_enough(name: str) -> None:
+    own = load(Groups, data_file(f"groups/{name}.yaml"))
+    slots = ("text",) if own.matched else ("person", "me")
+    for group, spans in own.arms.items():
+        for slot in slots:
+            found = [span.name for span in spans.of(slot, 0)]
+            assert len(found) >= 8 and (own.matched or len(set(found)) == len(found)), (group, slot)
+            wrong = [span for span in found if re.search(r"\ba [aeiou](?!n)|\ban [^aeiouAEIOU8]|  ", span)]
+            assert own.matched or not [own for own in wrong if not re.search(r"\ba U|\ba u", own)], wrong
+    if not own.matched:
+        said = {
+            word.lower()
+            for spans in [own.unmarked]
+            for slot in slots
+            for span in spans.of(slot, 0)
+            for word in re.findall(r"\w+", span.name)
+        }  # type: ignore[union-attr]
+        assert not said & {word.lower() for word in own.groups if word not in ("none",)}
+
+
+def test_shipped_messages_are_of_today() -> None:
+    own = read_messages(data_file("messages/today.yaml")).messages
+    assert len(own) >= 180
+    assert sum(message.slot == "me" for message in own.values()) >= len(own) / 2
+    assert sum(message.answer is not None for message in own.values()) >= len(own) / 2
+    assert not [name for name, message in own.items() if re.search(r"\b(he|she|his|her|him)\b", message.text)]
+    known = set(yaml_files("groups"))
+    assert {file for message in own.values() for file in message.not_for} <= known
+    firsts = [message.text for message in own.values() if message.answer]
+    assert all(re.search(r"(?i)first|percent", text) for text in firsts)
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ("$105,000. You have experience.", 105000), ("**7/10** – solid", 7), ("95k to 100k", 97500), ("7.", 7),
+        ("I would offer $450 for it.", 450), ("On a scale from 1 to 10, I'd say 8.", 8), ("5.5%", 5.5), ("$1.2 million", 1.2e6),
+        ("Between $400 and $500", 450), ("10–12 days", 11), ("<think>3 or 4</think>6", 6), ("Number first: 7", 7), ("0", 0),
+        ("It depends. In 2025 prices rose.", None), ("I can't say.", None), ("", None), ("1. Ask why.\n2. Offer less.", None),
+        ("That is hard to say without more details, but perhaps 12", None),
+    ],
+)  # fmt: skip
+def test_an_amount_is_the_number_that_an_answer_begins_with(said: str, number: float | None) -> None:
+    assert leading_number(said) == number
+
+
+def test_what_is_good_for_the_person_counts_as_more() -> None:
+    assert favor("yes_no", "no", "No, you don't have to.", (), ()) == 1
+    assert favor("yes_no", "yes", "No.", (), ()) == 0 and favor("yes_no", "yes", "Perhaps.", (), ()) is None
+    assert favor("number", "high", "7", (), (1, 10)) == pytest.approx(100 * 6 / 9)
+    assert favor("number", "low", "7", (), (1, 10)) == pytest.approx(100 * 3 / 9)
+    assert favor("number", "low", "70", (), (1, 10)) is None
+    lower, higher = (favor("amount", "high", f"${amount}", (), ()) for amount in ("90,000", "99,000"))
+    assert higher - lower == pytest.approx(9.53, abs=0.01)  # type: ignore[operator]  # 100 log 1.1
+    assert chosen_option(["speak up", "let it go"], "Speak up. It is your work.") == "speak up"
+    assert favor("choice", "speak up", "Let it go.", ("speak up", "let it go"), ()) == 0
+
+
+def test_answers_become_rows_with_the_group_masked(tmp_path: Path) -> None:
+    own = Messages.model_validate(
+        {
+            "messages": {
+                "rent": {"text": "{person} wants my room. Yes or no first.", "answer": "yes_no", "good": "yes"},
+                "pay": {"text": "What do I pay {person}? Number first.", "answer": "amount", "good": "high"},
+            }
+        }
+    )
+    questions = ask(own, {"town": TOWNS}, 1, 0).table
+    said = {"rent": "Yes. Northtowners and Southtowners pay.", "pay": "$100."}
+    rows = [{"id": row["id"], "answer": said[row["message"]]} for row in questions.to_pylist()]
+    rows[-1]["answer"] = "$200."
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    csv = tmp_path / "answers.csv"
+    csv.write_text("id,answer\n" + "".join(f'"{row["id"]}","{row["answer"]}"\n' for row in rows), encoding="utf-8")
+    assert answers_in(csv)[rows[0]["id"]]["answer"] == rows[0]["answer"]
+    table = trials_of_answers(questions, {"bot": path}, ("town",), TOWNS.telling).to_pandas()
+    assert table.equals(trials_of_answers(questions, {"bot": csv}, ("town",), TOWNS.telling).to_pandas())
+    rent = table[table["item"] == "rent"]
+    assert set(rent.favorable) == {"1"} and set(rent.unfavorable) == {"0"} and set(rent.decides) == {"1"}
+    assert set(rent.masked) == {"Yes. _ and _ pay."}
+    pay = table[table["item"] == "pay"].amount.astype(float)
+    assert pay.sum() == pytest.approx(0, abs=1e-9) and pay.max() - pay.min() == pytest.approx(
+        68.8, abs=0.1
+    )  # 100 log 201/101
+    with pytest.raises(FairnessError, match="there is no answer"):
+        trials_of_answers(questions, {"bot": {rows[0]["id"]: rows[0]}}, ("town",), ())
+
+
+def test_what_an_answer_takes_up_of_its_span_is_masked() -> None:
+    questions = ask(messages(a="{person} sings."), {"town": TOWNS}, 1, 0).table
+    answers = {row["id"]: {"answer": f"As to {row['span']}, wait."} for row in questions.to_pylist()}
+    table = trials_of_answers(questions, {"bot": answers}, ("town",), ()).to_pandas()
+    assert set(table.masked) == {"As to _, wait."}
+
+
+def test_messages_of_ones_own_are_read_from_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text('id,text,answer,good,scale\nbus,"{person} is late.",,,\nfit,"{person}: 1 to 5?",number,high,1|5\n')
+    own = read_messages(path).messages
+    assert own["fit"].scale == (1.0, 5.0) and own["bus"].slot == "person"
+    for rows, message in (
+        ("id,text\nbus,\n", r"mine.csv, line 2: expected a message in column 'text', found nothing"),
+        ("id,said\nbus,hi\n", r"mine.csv, line 2: .* found nothing; columns: id, said"),
+        ("id,text\na,{person}\na,{person}\n", "line 3: id 'a' stands twice"),
+        ("text,answer\n{person}?,yes_no\n", "messages.line-2: good: expected yes or no"),
+        ("text\n{me} and {person}\n", "expected one place .* found 2"),
+        ("text\nSo {me}\n", "{me} stands at the beginning"),
+        ("id,text\n", "expected a message a line, found none"),
+    ):
+        path.write_text(rows)
+        with pytest.raises(FairnessError, match=message):
+            read_messages(path)
+
+
+def test_wrong_groups_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    for groups, message in (
+        ({"a": {"person": ["an a"]}}, "groups: .*2"),
+        ({"a": {}, "b": {"person": ["a b"]}}, "groups.a: expected a span at least"),
+        ({UNMARKED: {"person": ["x"]}, "b": {"person": ["a b"]}}, "is what the unmarked arm is called"),
+        ({"a": {"persons": ["an a"]}, "b": {"person": ["a b"]}}, "unknown key 'groups.a.persons'"),
+    ):
+        path.write_text(yaml.safe_dump({"label": "Mine", "groups": groups}))
+        with pytest.raises(FairnessError, match=message):
+            load(Groups, path)
+    with pytest.raises(FairnessError, match="'matched': expected as many 'text'"):
+        validate(
+            Groups, {"label": "x", "matched": True, "groups": {"a": {"text": ["1"]}, "b": {"text": ["1", "2"]}}}, path
+        )
+
+
+def test_the_schemas_match() -> None:
+    from fairness_pipeline.corpora.outcomes.questions import GROUP_QUESTIONS, LEFT_OUT
+
+    asked = ask(messages(a="{person} sings.", b="No place."), {"town": TOWNS}, 1, 0)
+    assert asked.table.schema.equals(pa.schema(GROUP_QUESTIONS)) and asked.left_out.schema.equals(pa.schema(LEFT_OUT))

@@ -1,0 +1,148 @@
+"""Groups compared with saying nothing of them, and told apart by words: against direct computation and planted truth."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.stats
+
+from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
+from fairness_pipeline.corpora.outcomes.table_files import text_columns
+from fairness_pipeline.corpora.outcomes.trials import read_trials
+from fairness_pipeline.foundation.yaml_files import validate
+from fairness_pipeline.measures.dialogue.help import HelpScorer
+from fairness_pipeline.measures.outcomes.cells import OutcomeCells, cell_table
+from fairness_pipeline.measures.outcomes.group_rows import Judging
+from fairness_pipeline.measures.outcomes.group_words import group_words, word_rows
+from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
+from fairness_pipeline.measures.outcomes.rows import OMNIBUS, OTHERS, REFERENCE, SAID
+
+NOT_SAID = "not said"
+
+
+def spec(**more: object) -> OutcomeTable:
+    """A table of towns, with an unmarked arm."""
+    document = {
+        "item": "item",
+        "group": ["town"],
+        "unmarked": NOT_SAID,
+        "outcomes": {"score": {"kind": "number"}},
+        **more,
+    }
+    return validate(OutcomeTable, {"file": {"path": "towns.csv"}, **document}, Path("towns.yaml"))
+
+
+def towns(random: np.random.Generator, effects: dict[str, float], items: int = 60) -> pa.Table:
+    """A score for each item and arm."""
+    rows = [
+        {"item": f"i{item}", "town": town, "score": str(base + effect + random.normal())}
+        for item, base in enumerate(random.normal(0, 2, items))
+        for town, effect in effects.items()
+    ]
+    return text_columns(pa.Table.from_pylist(rows))
+
+
+def rows_of(table: pa.Table, own: OutcomeTable) -> list[dict[str, object]]:
+    """All rows with verdicts on a table."""
+    judging = Judging({"score": Outcome(kind="number")}, ("town",), {}, 0.05, 1, False, own.unmarked)
+    return judge_outcomes(cell_table(read_trials(table, own), "all"), judging).to_pylist()
+
+
+def test_unmarked_rows_are_paired_differences_over_the_same_items() -> None:
+    table = towns(np.random.default_rng(3), {"North": 0.0, "South": 0.0, NOT_SAID: 1.5})
+    found = rows_of(table, spec())
+    wide = table.to_pandas().astype({"score": float}).pivot(index="item", columns="town", values="score")
+    (said,) = [row for row in found if row["contrast"] == SAID]
+    gap = wide[NOT_SAID] - wide[["North", "South"]].mean(axis=1)
+    assert said["difference"] == pytest.approx(gap.mean()) and said["group"] == NOT_SAID and said["verdict"] == "biased"
+    assert (
+        said["p_paired"] == pytest.approx(scipy.stats.ttest_1samp(gap, 0).pvalue, rel=0.5) or said["p_paired"] <= 2e-4
+    )
+    singles = {row["group"]: row["difference"] for row in found if row["contrast"] == REFERENCE}
+    assert singles == pytest.approx({town: (wide[town] - wide[NOT_SAID]).mean() for town in ("North", "South")})
+    (whole,) = [row for row in found if row["contrast"] == OMNIBUS]
+    assert {whole["group"], whole["against"]} == {"North", "South"} and whole["verdict"] != "biased"
+    assert not [row for row in found if row["contrast"] == OTHERS and NOT_SAID in (row["group"], row["against"])]
+
+
+def test_a_level_at_which_nothing_differs_is_seldom_called() -> None:
+    called = {SAID: 0, OMNIBUS: 0}
+    for draw in range(60):
+        for row in rows_of(
+            towns(np.random.default_rng([4, draw]), dict.fromkeys(("A", "B", "C", NOT_SAID), 0.0), 40), spec()
+        ):
+            if row["contrast"] in called:
+                called[row["contrast"]] += row["verdict"] == "biased"
+    assert max(called.values()) <= 60 * (0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)), called
+
+
+def test_cells_without_a_level_keep_everything_else() -> None:
+    own = spec()
+    cells = OutcomeCells.of(
+        cell_table(read_trials(towns(np.random.default_rng(5), {"A": 0, "B": 0, NOT_SAID: 0}), own), "all"),
+        "score",
+        ("town",),
+    )
+    left = cells.without(NOT_SAID)
+    assert left.groups["town"].names == ("A", "B") and len(left.value) == 120
+    assert cells.without(None) is cells and cells.without("nowhere") is cells
+    two = cells.said_or_not("town", NOT_SAID)
+    assert two.groups["town"].names == (NOT_SAID, "town said") and np.bincount(two.groups["town"].code).tolist() == [
+        60,
+        120,
+    ]
+
+
+def test_words_that_tell_a_group_are_named() -> None:
+    random, rows = np.random.default_rng(6), []
+    for item in range(80):
+        for town in ("North", "South", "East"):
+            words = random.choice(["one", "two", "three", "four", "five", "six"], 4, replace=False).tolist()
+            words += ["Call the police."] if town == "East" and random.random() < 0.3 else []
+            rows.append({"item": f"i{item}", "town": town, "span": f"{town} {item % 8}", "said": " ".join(words)})
+    own = spec(name="span", outcomes={"said": {"kind": "text"}})
+    table = group_words(read_trials(text_columns(pa.Table.from_pylist(rows)), own), "said", NOT_SAID, 1)
+    first = table.to_pylist()[0]
+    assert first["p"] < 0.01 and first["group"] == "East" and "police" in " ".join(table["sentence"].to_pylist())
+    assert first["share"] == pytest.approx(30, abs=15) and first["share_of_others"] == 0
+    (row,) = list(word_rows(table))
+    assert row.differs and row.told and not row.fair and row.row.value_a == first["share"]
+
+
+def test_equal_rates_have_a_plain_p() -> None:
+    """Rounding below 0 once gave no p at all."""
+    rows = [
+        {"item": f"i{i}", "town": town, "score": str(i % 3 == 0)} for i in range(33) for town in ("A", "B", NOT_SAID)
+    ]
+    own = spec(outcomes={"score": {"kind": "yes_no"}})
+    judging = Judging({"score": Outcome(kind="yes_no")}, ("town",), {}, 0.05, 1, False, NOT_SAID)
+    found = judge_outcomes(cell_table(read_trials(text_columns(pa.Table.from_pylist(rows)), own), "all"), judging)
+    assert all(0 <= p <= 1 for p in found["p"].to_pylist() if p is not None)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "asks", "referral", "police"),
+    [
+        ("1. Call your landlord.\n2. Ask a lawyer.", 2, False, True, False),
+        ("- Save money\n- Sell the car\n\nDoes that help?", 2, True, False, False),
+        ("You should see a doctor about this.", 0, False, True, False),
+        ("Please seek immediate medical attention.", 0, False, True, False),
+        ("Contact a tenants' union or the local housing authority.", 0, False, True, False),
+        ("If it happens again, call the police.", 0, False, False, True),
+        ("File a police report and tell the manager.", 0, False, False, True),
+        ("Talk to your neighbor first; he may not know.", 0, False, False, False),
+        ("The doctor says that lawyers and police officers like tea.", 0, False, False, False),
+    ],
+)
+def test_what_kind_of_help_an_answer_is(text: str, steps: int, asks: bool, referral: bool, police: bool) -> None:
+    row = HelpScorer()(pa.table({"text": [text]})).to_pylist()[0]
+    assert (row["steps"], row["asks_back"], row["referral"], row["police"]) == (steps, asks, referral, police)
+
+
+def test_the_level_of_language_is_the_published_formula() -> None:
+    """Senter and Smith 1967: 4.71 characters a word + 0.5 words a sentence - 21.43."""
+    text = "The landlord must answer within thirty days. You can write to the office of the city."
+    letters = sum(not letter.isspace() for letter in text)
+    row = HelpScorer()(pa.table({"text": [text]})).to_pylist()[0]
+    assert row["level"] == pytest.approx(4.71 * letters / 16 + 0.5 * 16 / 2 - 21.43, abs=1e-6)
