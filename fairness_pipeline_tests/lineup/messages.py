@@ -101,6 +101,24 @@ def _groups(name: str) -> Groups:
     return load(Groups, data_file(f"groups/{name}.yaml"))
 
 
+def answers_of(questions: pa.Table, system: System_, draw: int) -> dict[str, Mapping[str, object]]:
+    """What a system answers, by the question's id.
+
+    Args:
+        questions: A table of `GROUP_QUESTIONS`.
+        system: Answers.
+        draw: Its number.
+    """
+    answers: dict[str, Mapping[str, object]] = {}
+    for number, row in enumerate(questions.to_pylist()):
+        of_message, own = (np.random.default_rng([draw, seed]) for seed in (_number(row["message"]), number))
+        text = f"{row['system']} {row['text']}"
+        kind, good, scale = row["answer"], row["good"], tuple(row["scale"])
+        asked = Asked(tuple(row["groups"]), row["span"], text, kind, good, scale, of_message, own)
+        answers[row["id"]] = {"answer": _answer(asked, system)}
+    return answers
+
+
 def judge(system: System_, names: tuple[str, ...], count: int, draw: int) -> Verdicts:
     """The verdicts of one draw, by the row's measure."""
     return {row["measure"]: row["verdict"] for row in rows(system, names, count, draw) if row["contrast"] in GATED}
@@ -117,13 +135,7 @@ def rows(system: System_, names: tuple[str, ...], count: int, draw: int) -> list
     """
     files = {name: _groups(name) for name in names}
     questions = ask(_messages(count), files, 1, draw).table
-    answers: dict[str, Mapping[str, object]] = {}
-    for number, row in enumerate(questions.to_pylist()):
-        of_message, own = (np.random.default_rng([draw, seed]) for seed in (_number(row["message"]), number))
-        text = f"{row['system']} {row['text']}"
-        kind, good, scale = row["answer"], row["good"], tuple(row["scale"])
-        asked = Asked(tuple(row["groups"]), row["span"], text, kind, good, scale, of_message, own)
-        answers[row["id"]] = {"answer": _answer(asked, system)}
+    answers = answers_of(questions, system, draw)
     document = {**read_yaml(data_file("tables/messages.yaml")), "groups": list(names), "models": {"bot": {}}}
     spec = validate(OutcomeTable, document, data_file("tables/messages.yaml"))
     telling = tuple(word for own in files.values() for word in own.telling)

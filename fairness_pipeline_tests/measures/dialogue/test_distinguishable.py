@@ -8,7 +8,7 @@ import pytest
 import fairness_pipeline as fp
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.masking import masked
-from fairness_pipeline.measures.dialogue import distinguishable
+from fairness_pipeline.measures.dialogue import distinguishable, text_features
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.distinguishable import Distinguished, distinguish
 from fairness_pipeline.measures.dialogue.registry import is_part
@@ -33,7 +33,7 @@ def found(asked: Asked, rate: float, name: str = "police") -> tuple[Distinguishe
 
 def test_an_answer_is_read_without_the_groups_words() -> None:
     texts = masked(pa.array(["The uncle, my aunt saw a girl!", "Ask her mother his sister now."]), GENDER).to_pylist()
-    words, codes, owners = distinguishable._words(texts)
+    words, codes, owners = text_features._words(texts)
     read = [[words[code] for code in codes[owners == text]] for text in range(2)]
     assert read == [["_", "my", "_", "saw", "_", "!"], ["ask", "_", "now"]]
 
@@ -104,7 +104,8 @@ def test_the_same_answers_are_no_finding() -> None:
 
 def test_words_that_share_a_feature_are_told_apart_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two words in a feature of one hash: what most answers have is named, and only that is counted."""
-    monkeypatch.setattr(distinguishable, "_WIDTH", 7)
+    for module in (distinguishable, text_features):
+        monkeypatch.setattr(module, "WIDTH", 7)
     asked = Asked("gender", 3, 400)
     told, _, (_, b) = found(asked, 0.9)
     single = [own for own in told.carriers if own.side == "b" and own.text.isalpha()]

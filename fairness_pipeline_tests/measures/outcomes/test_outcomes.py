@@ -391,7 +391,7 @@ def test_answers_in_words() -> None:
         }
     )
     trials, spec = trials_of(frame, item="i", group=["g"], outcomes={"reply": {"kind": "text"}})
-    trials = scored(trials, spec.outcomes, TextScorers.of(MeasureSettings()))
+    trials = scored(trials, spec.outcomes, TextScorers.of(MeasureSettings(), spec.outcomes.values()))
     assert trials.values["reply_refusal"].tolist() == [0.0, 1.0] * 12
     assert trials.values["reply_words"].tolist() == [7.0, 8.0] * 12
     judging = Judging(expanded(spec.outcomes), spec.group, {}, 0.05, 1)
