@@ -361,14 +361,14 @@ class _Names:
 
     def first(self, text: str) -> str | None:
         """The first capitalised one in a text; None if there is none. At the beginning of a sentence a word of the
-        dictionary is none."""
+        dictionary is none, unless something is said to be its own."""
         rest = self._NO_PERSON.sub(" ", text)
         for name in self._INSIDE.findall(rest):
             if not self._ordinary(name):
                 return str(name)
         for name, possessive, verb in self._SUBJECT.findall(rest):
-            subject = possessive or verb in self._verbs or verb.endswith("ed")
-            if subject and not self._ordinary(name) and not is_word(name.lower()):
+            subject = (verb in self._verbs or verb.endswith("ed")) and not is_word(name.lower())
+            if (possessive or subject) and not self._ordinary(name):
                 return str(name)
         return None
 
