@@ -19,12 +19,15 @@ import pydantic
 from fairness_pipeline.foundation.guard import read_once
 from fairness_pipeline.foundation.yaml_files import Specification, load
 from fairness_pipeline.lexicons.dictionary import is_word
+from fairness_pipeline.lexicons.matching import trie_pattern
 from fairness_pipeline.lexicons.text import fold as folded
 
 CLASSES = "lexicon/word_classes.yaml"
 WORD, _CAPITALISED, _NAME = "_", "_CAP", "NAME"
 _NEAR = 40
 """Characters in which one token of a pattern is looked for before a word."""
+_MANY = 300
+"""Words from which on an expression branches letter by letter."""
 _PARTS = frozenset(' \t\r\n"“”*~')
 _GAP = r"[\s\"“”*~]+"
 _INSIDE_A_SENTENCE = r"(?-i:(?<=[a-z0-9,;)'’] )[A-Z][a-z][\w’'-]*)"
@@ -197,24 +200,30 @@ class SenseRules:
 
         Args:
             texts: The texts.
-            named: Of each text whether a name in it is a reason, too.
+            named: Of each text whether any name in it is a reason; otherwise one is of which the text says who it is.
             topics: Whether topics are a reason.
         """
-        found: list[str | None] = [None] * len(texts)
-        words = self._companions_and_topics if topics else self._companions
-        for expression, asked in ((words, None), (self._listed_names, named)):
-            if expression:
-                first = pc.struct_field(pc.extract_regex(texts, expression), "word").to_pylist()
-                found = [
-                    own or (word or None if asked is None or asked[place] else None)
-                    for place, (own, word) in enumerate(zip(found, first, strict=True))
-                ]
-        for place, text in enumerate(texts.to_pylist()):
-            if named[place] and not found[place]:
-                found[place] = (self._listed_names and self._names.first(text)) or (
-                    self._names.first_unknown(text) if self.among_ordinary_words else None
-                )
+        words, names = (
+            pc.struct_field(pc.extract_regex(texts, expression), "word").to_pylist()
+            if expression
+            else [None] * len(texts)
+            for expression in (self._companions_and_topics if topics else self._companions, self._listed_names)
+        )
+        found: list[str | None] = []
+        for text, word, name, matters in zip(texts.to_pylist(), words, names, named, strict=True):
+            reason = word or (name if name and (matters or _says_who(name, text)) else None)
+            if matters and not reason and self._listed_names:
+                reason = self._names.first(text)
+            if matters and not reason and self.among_ordinary_words:
+                reason = self._names.first_unknown(text)
+            found.append(reason or None)
         return found
+
+
+def _says_who(name: str, text: str) -> bool:
+    """Whether a text says who the bearer of a name is: `Karen is my wife`, `Karen, my wife`."""
+    said = rf"\b{re.escape(name)}(?:['’]s|,| is| was) (?:an?|the|my|his|her|your|our)\b"
+    return re.search(said, text) is not None
 
 
 class _Pattern(NamedTuple):
@@ -311,9 +320,18 @@ def _token(token: str, classes: Classes, before: str = "", after: str = "") -> s
     if own == "CAP" and after:
         found = f"{_INSIDE_A_SENTENCE}{after}"
     else:
-        words = "|".join(_SPECIAL.get(part) or _words(classes.get(part, (part,))) for part in own.split("|"))
+        words = "|".join(_SPECIAL.get(part) or _quick(classes.get(part, (part,))) for part in own.split("|"))
         found = rf"{before}(?<![\w’'@-])(?:{words})(?![\w-]){after}"
     return f"(?:{found})?" if optional else found
+
+
+def _quick(words: Sequence[str]) -> str:
+    """`_words`, letter by letter if there are many: Python tries the words of an alternation one after another."""
+    plain = [word for word in words if "*" not in word]
+    if len(plain) < _MANY:
+        return _words(words)
+    others = [_words([word for word in words if "*" in word])] if len(plain) < len(words) else []
+    return f"(?:{'|'.join([*others, trie_pattern(map(folded, plain))])})"
 
 
 def _words(words: Iterable[str]) -> str:
