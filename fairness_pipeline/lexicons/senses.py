@@ -19,15 +19,12 @@ import pydantic
 from fairness_pipeline.foundation.guard import read_once
 from fairness_pipeline.foundation.yaml_files import Specification, load
 from fairness_pipeline.lexicons.dictionary import is_word
-from fairness_pipeline.lexicons.matching import trie_pattern
 from fairness_pipeline.lexicons.text import fold as folded
 
 CLASSES = "lexicon/word_classes.yaml"
 WORD, _CAPITALISED, _NAME = "_", "_CAP", "NAME"
 _NEAR = 40
 """Characters in which one token of a pattern is looked for before a word."""
-_MANY = 300
-"""Words from which on an expression branches letter by letter."""
 _PARTS = frozenset(' \t\r\n"“”*~')
 _GAP = r"[\s\"“”*~]+"
 _INSIDE_A_SENTENCE = r"(?-i:(?<=[a-z0-9,;)'’] )[A-Z][a-z][\w’'-]*)"
@@ -212,18 +209,18 @@ class SenseRules:
         found: list[str | None] = []
         for text, word, name, matters in zip(texts.to_pylist(), words, names, named, strict=True):
             reason = word or (name if name and (matters or _says_who(name, text)) else None)
-            if matters and not reason and self._listed_names:
-                reason = self._names.first(text)
-            if matters and not reason and self.among_ordinary_words:
-                reason = self._names.first_unknown(text)
+            if matters and not reason:
+                rest = self._names.without_things(text)
+                reason = self._listed_names and self._names.first(rest)
+                reason = reason or (self.among_ordinary_words and self._names.first_unknown(rest))
             found.append(reason or None)
         return found
 
 
 def _says_who(name: str, text: str) -> bool:
-    """Whether a text says who the bearer of a name is: `Karen is my wife`, `Karen, my wife`."""
-    said = rf"\b{re.escape(name)}(?:['’]s|,| is| was) (?:an?|the|my|his|her|your|our)\b"
-    return re.search(said, text) is not None
+    """Whether a text says who the bearer of a name is: `Karen is my wife`, `Karen, my wife`, `my wife Karen`."""
+    own, whose = re.escape(name), r"(?:an?|the|my|his|her|your|our|their)"
+    return re.search(rf"\b{own}(?:['’]s|,| is| was) {whose}\b|\b{whose} [\w~-]+,? {own}\b", text, re.I) is not None
 
 
 class _Pattern(NamedTuple):
@@ -320,18 +317,9 @@ def _token(token: str, classes: Classes, before: str = "", after: str = "") -> s
     if own == "CAP" and after:
         found = f"{_INSIDE_A_SENTENCE}{after}"
     else:
-        words = "|".join(_SPECIAL.get(part) or _quick(classes.get(part, (part,))) for part in own.split("|"))
+        words = "|".join(_SPECIAL.get(part) or _words(classes.get(part, (part,))) for part in own.split("|"))
         found = rf"{before}(?<![\w’'@-])(?:{words})(?![\w-]){after}"
     return f"(?:{found})?" if optional else found
-
-
-def _quick(words: Sequence[str]) -> str:
-    """`_words`, letter by letter if there are many: Python tries the words of an alternation one after another."""
-    plain = [word for word in words if "*" not in word]
-    if len(plain) < _MANY:
-        return _words(words)
-    others = [_words([word for word in words if "*" in word])] if len(plain) < len(words) else []
-    return f"(?:{'|'.join([*others, trie_pattern(map(folded, plain))])})"
 
 
 def _words(words: Iterable[str]) -> str:
@@ -377,14 +365,17 @@ class _Names:
         self._verbs = frozenset(classes["NOT_NOUN"])
         self._ordinary = lru_cache(1 << 16)(self._is_ordinary)
 
+    def without_things(self, text: str) -> str:
+        """A text without the capitalised words that are places, things or titles."""
+        return self._NO_PERSON.sub(" ", text)
+
     def first(self, text: str) -> str | None:
         """The first capitalised one in a text; None if there is none. At the beginning of a sentence a word of the
         dictionary is none, unless something is said to be its own."""
-        rest = self._NO_PERSON.sub(" ", text)
-        for name in self._INSIDE.findall(rest):
+        for name in self._INSIDE.findall(text):
             if not self._ordinary(name):
                 return str(name)
-        for name, possessive, verb in self._SUBJECT.findall(rest):
+        for name, possessive, verb in self._SUBJECT.findall(text):
             subject = (verb in self._verbs or verb.endswith("ed")) and not is_word(name.lower())
             if (possessive or subject) and not self._ordinary(name):
                 return str(name)
@@ -397,10 +388,10 @@ class _Names:
         Abbreviations, hashtags, and words with a digit are no names of persons.
         """
         cased = self._CASED.search(text) is not None
-        for word in self._WORD.findall(self._NO_PERSON.sub(" ", text)):
-            plain = folded(word)
+        for word in self._WORD.findall(text):
             if cased and (word.islower() or (len(word) < 6 and word.split("'")[0].isupper())):
                 continue
+            plain = folded(word)
             if (
                 not is_word(plain)
                 and not self._ordinary(word[0].upper() + plain[1:])
