@@ -18,7 +18,7 @@ from fairness_pipeline.foundation.side_by_side import in_processes, in_threads
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.lexicons.dimensions import Side, Words
 from fairness_pipeline.lexicons.matching import TermMatcher
-from fairness_pipeline.lexicons.swapping import Meant, PronounRule, Swapper
+from fairness_pipeline.lexicons.swapping import Meant, Places, PronounRule, Swapper
 
 CONTEXTS = schema(
     dialogue_id=(pa.string(), "a hash of corpus, context and response"),
@@ -43,8 +43,8 @@ CONTEXT_PAIRS = schema(
     ),
 )
 RULED = schema(
-    word=(pa.string(), "a listed word that stays, or the word because of which a context is left out"),
-    outcome=(pa.string(), "`stays` or `left out`"),
+    word=(pa.string(), "a listed word that stays, the word because of which a context is left out, or a person"),
+    outcome=(pa.string(), "`stays`, `left out`, or `no counterpart` (of a person who was put into a frame)"),
     contexts=(pa.int64(), "in how many contexts"),
     example=(pa.string(), "the first of them, in part"),
 )
@@ -74,7 +74,8 @@ class PairSettings(Specification):
     """Whether `a` and `an` are adapted to the next word."""
     senses: Literal["rules", "list"] = "rules"
     """`rules` exchanges a word only where it means a person of the group, by the `senses` of the dimension's file.
-    `list` exchanges it wherever it stands, as the papers do."""
+    `list` exchanges it wherever it stands, as the papers do. Contexts made of frames and persons always follow the
+    rules, and only the person's words are exchanged."""
     one_word: bool = True
     """Whether a pair may exchange one word only (as often as it stands there). Pairs of several words belong to several
     clusters."""
@@ -103,7 +104,9 @@ class ContextPairs(NamedTuple):
 
 
 @collector_paused()
-def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | None = None) -> Contexts:
+def find_contexts(
+    dialogues: pa.Table, swapper: Swapper, progress: Progress | None = None, places: Places | None = None
+) -> Contexts:
     """The distinct contexts of the `audit` split that hold at least one listed word.
 
     A context that a model may have seen in training is left out too: it occurs, word for word, in another split. Short
@@ -113,6 +116,7 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
         dialogues: Columns `dialogue_id`, `context` and `split`.
         swapper: Recognises the words.
         progress: Receives the number of contexts examined so far.
+        places: Where a person was put into each context, if they were made of frames: words are exchanged there only.
 
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
@@ -123,14 +127,14 @@ def find_contexts(dialogues: pa.Table, swapper: Swapper, progress: Progress | No
     """
     audit = dialogues.filter(pc.equal(dialogues["split"], "audit")).select(["dialogue_id", "context"])
     others = dialogues.filter(pc.not_equal(dialogues["split"], "audit"))["context"]
-    likely = _matching(audit, swapper.matcher.prefilter())
+    likely = _matching(audit, swapper.matcher.prefilter()) if places is None else audit
     seen = pc.is_in(likely["context"], others.unique())
     distinct = _first_of_each(likely.filter(pc.invert(seen)), ["context"])
     batches = []
     done = 0
     ruled = _Ruled()
     parts = distinct.to_batches(_BATCH)
-    made = in_processes(partial(_find_in, swapper), parts, _LEAST, _alone)
+    made = in_processes(partial(_find_in, swapper, places), parts, _LEAST, _alone)
     for batch, (kept, noted) in zip(parts, made, strict=True):
         batches.append(kept)
         ruled.add(noted)
@@ -172,12 +176,12 @@ def _matching(table: pa.Table, pattern: str) -> pa.Table:
 
 
 @collector_paused()
-def _find_in(swapper: Swapper, batch: pa.RecordBatch) -> "tuple[pa.Table, _Ruled]":
+def _find_in(swapper: Swapper, places: Places | None, batch: pa.RecordBatch) -> "tuple[pa.Table, _Ruled]":
     """The contexts of a batch that hold a listed word, and what the rules of sense did."""
-    ruled, found = _Ruled(), list(swapper.meant(batch["context"]))
+    ruled, found = _Ruled(), list(swapper.meant(batch["context"], places))
     sides = pa.array([None if own.left_out_by else swapper.side_of(own.matches) for own in found], pa.string())
     matches = _lists([own.matches for own in found], CONTEXTS.field("matches").type)
-    ruled.note(batch["context"], found)
+    ruled.note(batch["context"], found, places)
     whole = pa.table([batch["dialogue_id"], batch["context"], sides, matches], CONTEXTS.names)
     return whole.filter(sides.is_valid()).cast(CONTEXTS), ruled
 
@@ -190,12 +194,17 @@ class _Ruled:
         self._counts = Counter[tuple[str, str]]()
         self._examples: dict[tuple[str, str], str] = {}
 
-    def note(self, texts: pa.Array, found: Sequence[Meant]) -> None:
+    def note(self, texts: pa.Array, found: Sequence[Meant], places: Places | None = None) -> None:
         """Counts one batch."""
         for place, own in enumerate(found):
             self.left_out += own.left_out_by is not None
-            self.in_no_use += bool(own.stay) and not own.matches
             told = [("stays", term, start) for start, _, term in own.stay]
+            if places is None:
+                self.in_no_use += bool(own.stay) and not own.matches
+            elif not own.matches and not own.left_out_by:
+                text = texts[place].as_py()
+                self.in_no_use += 1
+                told += [("no counterpart", text[start:end].lower(), start) for start, end in places.get(text, ())]
             if own.left_out_by:
                 told.append(("left out", own.left_out_by.lower(), -1))
             for outcome, word, start in told:

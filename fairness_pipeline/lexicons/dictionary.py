@@ -1,16 +1,12 @@
 """Whether a word is an ordinary English one. What is not may be a name that no list knows."""
 
 import gzip
-import re
 from pathlib import Path
 
 from fairness_pipeline.foundation.guard import read_once, remembered
-from fairness_pipeline.lexicons.text import fold
 
 FILES = ("wordnet/words.txt.gz", "lexicon/common_words.txt")
 """The data files that words are looked up in."""
-
-_WORD = re.compile(r"(?<![\w@])(?!_)[^\W\d]\w*(?:['’-]\w+)*")
 
 _ENDINGS = (
     ("'s", ""), ("s'", "s"), ("ies", "y"), ("ied", "y"), ("ier", "y"), ("iest", "y"), ("ily", "y"), ("es", ""),
@@ -55,13 +51,3 @@ def is_word(word: str) -> bool:
             if stem in words or (stem[-1:] == stem[-2:-1] and stem[:-1] in words):
                 return True
     return "-" in word and all(is_word(part) for part in word.split("-") if part)
-
-
-def first_unknown(text: str) -> str | None:
-    """The first word of a text that is no ordinary English word; None if all are. `@user` and `__url__` count as words.
-
-    Examples:
-        >>> first_unknown("He stopped at keanu's place.")
-        "keanu's"
-    """
-    return next((word for word in _WORD.findall(fold(text)) if not is_word(word)), None)

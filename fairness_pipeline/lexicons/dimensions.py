@@ -266,7 +266,7 @@ class Dimension(_Pairs, Specification):
         names = [
             *(lemmas.FILES if self.pronouns else ()),
             *([CLASSES] if rules else ()),
-            *(dictionary.FILES if searched and rules and rules.ordinary_words_with else ()),
+            *(dictionary.FILES if searched and rules and rules.looks_for_names else ()),
         ]
         files = tuple(map(DataFile.of, names))
         return ExchangedWords(self.pairs, self.pronouns, self.further if further else (), rules, files)

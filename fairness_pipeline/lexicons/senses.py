@@ -6,7 +6,7 @@ without them, and why rules decide and no tagger does.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +18,8 @@ import pydantic
 
 from fairness_pipeline.foundation.guard import read_once
 from fairness_pipeline.foundation.yaml_files import Specification, load
+from fairness_pipeline.lexicons.dictionary import is_word
+from fairness_pipeline.lexicons.text import fold as folded
 
 CLASSES = "lexicon/word_classes.yaml"
 WORD, _CAPITALISED, _NAME = "_", "_CAP", "NAME"
@@ -27,7 +29,7 @@ _PARTS = frozenset(' \t\r\n"“”*~')
 _GAP = r"[\s\"“”*~]+"
 _INSIDE_A_SENTENCE = r"(?-i:(?<=[a-z0-9,;)'’] )[A-Z][a-z][\w’'-]*)"
 _SPECIAL = {
-    "ANY": r"[\w’'-]+",
+    "ANY": r"\w[\w’'-]*",
     "NUM": r"\d[\w.,]*",
     "CAP": r"(?-i:[A-Z][a-z][\w’'-]*)",
     "^": r"(?:^|[.!?:;…>(\[\"“”*\n/~—-][\s\"“”*]*|@user\s+)",
@@ -53,6 +55,8 @@ class Use(Specification):
     """Patterns, one of which must hold. Without any the use is every use."""
     not_where: tuple[str, ...] = ()
     """Patterns, none of which may hold."""
+    only: Literal["a", "b"] | None = None
+    """The side whose words the use is for, where only one of them has several meanings (`her`, but not `him`)."""
 
 
 class Senses(Specification):
@@ -60,8 +64,8 @@ class Senses(Specification):
 
     A pattern is a row of words around `_`, the listed word: `_ PERSON` is the listed word before a word of the class
     PERSON. `a|b` is either, a final `?` means perhaps, `*` any ending, `ANY` any word, `CAP` a capitalised one, `NUM`
-    a number, `^` the beginning and `$` the end of a sentence or clause, and `_CAP` the listed word if it is
-    capitalised.
+    a number, `^` the beginning and `$` the end of a sentence or clause, `'s` the possessive of the listed word, and
+    `_CAP` the listed word if it is capitalised.
     """
 
     classes: dict[str, tuple[str, ...]] = {}
@@ -79,10 +83,12 @@ class Senses(Specification):
     """Words and classes. A context that holds one is left out, because it would have to be exchanged too. `NAME` is a
     person's name: a first name, a known person, or a word that is capitalised and none of CAPITALISED, inside a
     sentence or as its subject."""
-
+    topics: tuple[str, ...] = ()
+    """Words and classes of what is said of one group alone. A context of somebody else that holds one is left out,
+    because nobody would write it of the other group. Contexts made of frames and persons may hold them."""
     ordinary_words_with: tuple[str, ...] = ()
-    """Words that are exchanged only where every other word of the context is in the dictionary: pronouns, which may
-    mean somebody whose name no list knows."""
+    """Words that are exchanged only where no other word of the context can be a name: pronouns, which may mean
+    somebody whose name no list knows. If there are any, `NAME` in `left_out_with` concerns them alone."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -91,10 +97,17 @@ class Senses(Specification):
             if sum(token in (WORD, _CAPITALISED) for token in pattern.split()) != 1:
                 raise ValueError(f"'{pattern}': expected the place of the word once, as {WORD} or {_CAPITALISED}")
         known = {*_SPECIAL, *self.classes, *_shared_classes(), _NAME}
-        named = {word for own in (*patterns, *self.left_out_with) for word in re.findall(r"[^\s|?]+", own)}
+        named = {
+            word for own in (*patterns, *self.left_out_with, *self.topics) for word in re.findall(r"[^\s|?]+", own)
+        }
         if unknown := sorted(word for word in named if re.fullmatch(r"[A-Z][A-Z_]+", word) and word not in known):
             raise ValueError(f"unknown class of words '{unknown[0]}'; known: {', '.join(sorted(known))}")
         return self
+
+    @property
+    def looks_for_names(self) -> bool:
+        """Whether names matter, so that a dictionary is needed."""
+        return bool(self.ordinary_words_with) or _NAME in self.left_out_with
 
     def all_pairs(self) -> tuple[tuple[str, str], ...]:
         """The pairs of every use."""
@@ -114,6 +127,7 @@ class SenseRules:
     Args:
         senses: The rules.
         exchanged: Every word that may be exchanged. None of them is a reason to leave a context out.
+        further: Words that name a group wherever they stand, whatever the rules say.
         fold: Brings a word into the spelling in which lists are compared.
 
     Examples:
@@ -123,19 +137,30 @@ class SenseRules:
         ('black', <Not.STAYS: 'stays'>)
     """
 
-    def __init__(self, senses: Senses, exchanged: Collection[str] = (), fold: Callable[[str], str] = str.lower) -> None:
+    def __init__(
+        self,
+        senses: Senses,
+        exchanged: Collection[str] = (),
+        fold: Callable[[str], str] = str.lower,
+        further: Collection[str] = (),
+    ) -> None:
         classes = {**_shared_classes(), **senses.classes}
+        self._further = frozenset(further)
         self._never = frozenset(map(fold, senses.never))
         self._uses: dict[str, list[tuple[str, _Patterns, _Patterns]]] = {}
         for use in senses.uses:
             where, not_where = _Patterns(use.where, classes), _Patterns(use.not_where, classes)
             for a, b in use.pairs:
-                for own, other in ((a, b), (b, a)):
-                    self._uses.setdefault(fold(own), []).append((other, where, not_where))
+                for side, word, counterpart in (("a", a, b), ("b", b, a)):
+                    if use.only in (None, side):
+                        self._uses.setdefault(fold(word), []).append((counterpart, where, not_where))
         self._not_where = _Patterns(senses.not_where, classes)
         self._otherwise = Not.LEFT_OUT if senses.otherwise == "leave_out" else Not.STAYS
-        self._companions = _companions(senses.left_out_with, {*exchanged} - self._never, classes)
-        self._names = _Names(classes) if _NAME in senses.left_out_with else None
+        other = {*exchanged} - self._never
+        self._companions = _companions(senses.left_out_with, other, classes)
+        self._companions_and_topics = _companions((*senses.left_out_with, *senses.topics), other, classes)
+        self._listed_names = _listed_names(classes) if _NAME in senses.left_out_with else None
+        self._names = _Names(classes)
         options = {term: {counterpart for counterpart, _, _ in uses} for term, uses in self._uses.items()}
         self.counterparts = {term: next(iter(own)) for term, own in options.items() if len(own) == 1}
         """The words that have the same counterpart in all their uses, with it."""
@@ -146,6 +171,8 @@ class SenseRules:
 
     def use(self, text: str, start: int, end: int, term: str) -> str | Not:
         """The counterpart of a listed word in its place (empty if the list decides), or what becomes of it instead."""
+        if term in self._further:
+            return ""
         if term in self._never:
             return Not.STAYS
         place = (text, start, end, _previous_word(text, start))
@@ -159,18 +186,41 @@ class SenseRules:
                 return counterpart
         return self._otherwise
 
-    def companions(self, texts: pa.Array) -> list[str | None]:
-        """Of each text the first word because of which it is left out; None if it holds none."""
-        found: list[str | None] = [None] * len(texts)
-        if self._companions:
-            words = pc.struct_field(pc.extract_regex(texts, self._companions), "word").to_pylist()
-            found = [word or None for word in words]
-        if self._names:
-            likely = pc.match_substring_regex(texts, "(?:[a-z0-9,;)'’.!?:>…] |^)[A-Z][a-z]").to_pylist()
-            for place, (text, may) in enumerate(zip(texts.to_pylist(), likely, strict=True)):
-                if may and not found[place]:
-                    found[place] = self._names.first(text)
+    def may_be_named(self, terms: Iterable[str]) -> bool:
+        """Whether one of the exchanged words may mean somebody who is named elsewhere in the text."""
+        if not self.among_ordinary_words:
+            return self._listed_names is not None
+        return not self.among_ordinary_words.isdisjoint(terms)
+
+    def companions(self, texts: pa.Array, named: Sequence[bool], *, topics: bool = True) -> list[str | None]:
+        """Of each text the first word because of which it is left out; None if it holds none.
+
+        Args:
+            texts: The texts.
+            named: Of each text whether any name in it is a reason; otherwise one is of which the text says who it is.
+            topics: Whether topics are a reason.
+        """
+        words, names = (
+            pc.struct_field(pc.extract_regex(texts, expression), "word").to_pylist()
+            if expression
+            else [None] * len(texts)
+            for expression in (self._companions_and_topics if topics else self._companions, self._listed_names)
+        )
+        found: list[str | None] = []
+        for text, word, name, matters in zip(texts.to_pylist(), words, names, named, strict=True):
+            reason = word or (name if name and (matters or _says_who(name, text)) else None)
+            if matters and not reason:
+                rest = self._names.without_things(text)
+                reason = self._listed_names and self._names.first(rest)
+                reason = reason or (self.among_ordinary_words and self._names.first_unknown(rest))
+            found.append(reason or None)
         return found
+
+
+def _says_who(name: str, text: str) -> bool:
+    """Whether a text says who the bearer of a name is: `Karen is my wife`, `Karen, my wife`, `my wife Karen`."""
+    own, whose = re.escape(name), r"(?:an?|the|my|his|her|your|our|their)"
+    return re.search(rf"\b{own}(?:['’]s|,| is| was) {whose}\b|\b{whose} [\w~-]+,? {own}\b", text, re.I) is not None
 
 
 class _Pattern(NamedTuple):
@@ -259,6 +309,8 @@ def _token(token: str, classes: Classes, before: str = "", after: str = "") -> s
     """The expression of one token of a pattern, with the gap on the side of the listed word."""
     if token in "^$":
         return _SPECIAL[token]
+    if token == "'s":
+        return r"['’]s(?![\w-])"
     if not re.search(r"\w", token):  # punctuation stands close to a word
         return rf"\s*{re.escape(token)}\s*"
     own, optional = token.removesuffix("?"), token.endswith("?")
@@ -266,7 +318,7 @@ def _token(token: str, classes: Classes, before: str = "", after: str = "") -> s
         found = f"{_INSIDE_A_SENTENCE}{after}"
     else:
         words = "|".join(_SPECIAL.get(part) or _words(classes.get(part, (part,))) for part in own.split("|"))
-        found = rf"{before}(?<![\w’'-])(?:{words})(?![\w-]){after}"
+        found = rf"{before}(?<![\w’'@-])(?:{words})(?![\w-]){after}"
     return f"(?:{found})?" if optional else found
 
 
@@ -280,20 +332,31 @@ def _words(words: Iterable[str]) -> str:
 
 
 def _companions(listed: Iterable[str], exchanged: Collection[str], classes: Classes) -> str | None:
-    """An RE2 expression for the listed words, and for first names and known persons if names are listed."""
+    """An RE2 expression for the listed words."""
     words = [word for own in listed if own != _NAME for word in classes.get(own, (own,)) if word not in exchanged]
-    if _NAME in listed:
-        words += [name for own in ("KNOWN_PERSON", "GIVEN_NAME") for name in classes[own]]
-    parts = [f"(?i:{_words(words)})"] if words else []
-    parts += [_words(classes["NAME_OR_WORD"])] if _NAME in listed else []
-    return rf"(?:^|\W)(?P<word>{'|'.join(parts)})(?:['’]?s)?(?:[^\w-]|--|$)" if parts else None
+    return _whole_word(f"(?i:{_words(words)})") if words else None
+
+
+def _listed_names(classes: Classes) -> str:
+    """An RE2 expression for the first names and the known persons."""
+    names = [name for own in ("KNOWN_PERSON", "GIVEN_NAME") for name in classes[own]]
+    return _whole_word(f"(?i:{_words(names)})|{_words(classes['NAME_OR_WORD'])}")
+
+
+def _whole_word(expression: str) -> str:
+    return rf"(?:^|\W)(?P<word>{expression})(?:['’]?s)?(?:[^\w-]|--|$)"
 
 
 class _Names:
-    """Finds capitalised words that are no ordinary ones: inside a sentence, or as its subject."""
+    """Finds words that may be somebody's name: capitalised ones that are no ordinary ones, inside a sentence or as its
+    subject; and words that no dictionary has."""
 
-    _INSIDE = re.compile(r"[a-z0-9,;)'’] ([A-Z][a-z]+)")
+    _INSIDE = re.compile(r"(?<!@user)(?<=[a-z0-9,;)'’]) ([A-Z][a-z]+)")
     _SUBJECT = re.compile(r"(?:^|[.!?:>…] )([A-Z][a-z]+)(?:['’](s)\b|\s+([a-z']+))")
+    _WORD = re.compile(r"(?<![\w@#])(?!_)[^\W\d_]\w*(?:['’-]\w+)*")
+    _NO_PERSON = re.compile(r"\b(?:[Ii]n|[Aa]t|[Aa]n?|[Tt]he) [A-Z][\w-]+(?!['’]|\w)")
+    """A place, a thing or a title: `in Guelph`, `a Bentley`, `The Mask`."""
+    _CASED = re.compile(r"\b[A-Z][a-z]")
 
     def __init__(self, classes: Classes) -> None:
         ordinary = classes["CAPITALISED"]
@@ -302,14 +365,39 @@ class _Names:
         self._verbs = frozenset(classes["NOT_NOUN"])
         self._ordinary = lru_cache(1 << 16)(self._is_ordinary)
 
+    def without_things(self, text: str) -> str:
+        """A text without the capitalised words that are places, things or titles."""
+        return self._NO_PERSON.sub(" ", text)
+
     def first(self, text: str) -> str | None:
-        """The first of them in a text; None if there is none."""
+        """The first capitalised one in a text; None if there is none. At the beginning of a sentence a word of the
+        dictionary is none, unless something is said to be its own."""
         for name in self._INSIDE.findall(text):
             if not self._ordinary(name):
                 return str(name)
         for name, possessive, verb in self._SUBJECT.findall(text):
-            if (possessive or verb in self._verbs or verb.endswith("ed")) and not self._ordinary(name):
+            subject = (verb in self._verbs or verb.endswith("ed")) and not is_word(name.lower())
+            if (possessive or subject) and not self._ordinary(name):
                 return str(name)
+        return None
+
+    def first_unknown(self, text: str) -> str | None:
+        """The first word that no dictionary has and that may be a name; None if there is none.
+
+        Whoever writes capitals writes names with them: there a word in lower case is a term or a typing error.
+        Abbreviations, hashtags, and words with a digit are no names of persons.
+        """
+        cased = self._CASED.search(text) is not None
+        for word in self._WORD.findall(text):
+            if cased and (word.islower() or (len(word) < 6 and word.split("'")[0].isupper())):
+                continue
+            plain = folded(word)
+            if (
+                not is_word(plain)
+                and not self._ordinary(word[0].upper() + plain[1:])
+                and not any(map(str.isdigit, word))
+            ):
+                return plain
         return None
 
     def _is_ordinary(self, word: str) -> bool:

@@ -1,14 +1,13 @@
 """Counterfactual swapping: the same text with the other group's words (Liu et al. 2020, section 2.3)."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
-from fairness_pipeline.lexicons.dictionary import first_unknown
 from fairness_pipeline.lexicons.dimensions import SIDES, Side, Words
 from fairness_pipeline.lexicons.lemmas import is_noun
 from fairness_pipeline.lexicons.matching import Match, TermMatcher
@@ -16,6 +15,10 @@ from fairness_pipeline.lexicons.senses import Not, SenseRules
 from fairness_pipeline.lexicons.text import TOKEN, fold
 
 PronounRule = Literal["published", "extended"]
+Places = Mapping[str, Sequence[tuple[int, int]]]
+"""By text: where a person was put into it, from one character to another."""
+Matches = Sequence[tuple[int, int, str]]
+"""Listed words in a text: start, end, and the word."""
 
 # Words that never start a noun phrase. Before one of them `her` is an object (`told her that`), not a possessive.
 _CLOSED_CLASS = frozenset(
@@ -52,6 +55,8 @@ _ADJECTIVES = frozenset(
     missing ongoing outstanding remaining stunning supporting surprising touching underlying upcoming winning working
     """.split()
 )
+_LAST_LETTER = 0x2FFF
+"""Beyond it are pictures."""
 _CLAUSE_ENDS = frozenset(".,;:!?)]<>-–—…@'’\"”")
 
 
@@ -74,8 +79,8 @@ class Meant(NamedTuple):
     """What the rules of sense say of a text's listed words: those that are exchanged, those that stay, and the word
     because of which the whole text is left out."""
 
-    matches: Sequence[tuple[int, int, str]]
-    stay: Sequence[tuple[int, int, str]]
+    matches: Matches
+    stay: Matches
     left_out_by: str | None
 
 
@@ -126,8 +131,9 @@ class Swapper:
             self._counterparts["a"].setdefault(_normal(a), []).append(b)
             self._counterparts["b"].setdefault(_normal(b), []).append(a)
         self.matcher = TermMatcher([*self._counterparts["a"], *self._counterparts["b"]])
-        self._rules = SenseRules(rules, self.matcher.terms, _normal) if rules else None
         self._spelled = {_normal(word): word for pair in dimension.further if further for word in pair}
+        listed = {_normal(word) for pair in (*dimension.pairs, *(rules.all_pairs() if rules else ())) for word in pair}
+        self._rules = SenseRules(rules, self.matcher.terms, _normal, self._spelled.keys() - listed) if rules else None
         resolved = dimension.pronouns if pronouns == "extended" else None
         self._before_noun_phrase = resolved.before_noun_phrase if resolved else {}
         self._elsewhere = resolved.elsewhere if resolved else {}
@@ -156,8 +162,13 @@ class Swapper:
         for matches in self.matcher.find_all(texts):
             yield matches, self.side_of(matches)
 
-    def meant(self, texts: pa.Array) -> Iterator[Meant]:
+    def meant(self, texts: pa.Array, places: Places | None = None) -> Iterator[Meant]:
         """Which listed words of each text mean the group, by the dimension's rules of sense; all of them without rules.
+
+        Args:
+            texts: The texts.
+            places: Where a person was put into each text. If they are known, words are exchanged there only, and a
+                text is left out whose other words name a group.
 
         Examples:
             >>> from fairness_pipeline.project.project import load_dimension
@@ -166,19 +177,72 @@ class Swapper:
             [0, 1]
         """
         rules = self._rules
-        if rules is None:
-            yield from (Meant(matches, [], None) for matches in self.matcher.find_all(texts))
+        rows = zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True)
+        if places is not None:
+            ruled = [self._placed(text, matches, places.get(text, ())) for text, matches in rows]
+        elif rules is None:
+            yield from (Meant(matches, [], None) for _, matches in rows)
             return
-        ruled = [self._ruled(rules, *row) for row in zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True)]
+        else:
+            ruled = [self._ruled(rules, text, matches) for text, matches in rows]
         open_still = [place for place, own in enumerate(ruled) if own.matches and not own.left_out_by]
-        companions = dict(zip(open_still, rules.companions(texts.take(pa.array(open_still, pa.int64()))), strict=True))
+        reasons = self._companions(texts, [ruled[place].matches for place in open_still], open_still, places)
         for place, own in enumerate(ruled):
-            reason = own.left_out_by or companions.get(place)
-            if not reason and any(match[2] in rules.among_ordinary_words for match in own.matches):
-                reason = first_unknown(texts[place].as_py())
+            reason = reasons.get(place)
             yield own._replace(left_out_by=reason) if reason else own
 
-    def _ruled(self, rules: SenseRules, text: str, matches: Sequence[tuple[int, int, str]]) -> Meant:
+    def _companions(
+        self, texts: pa.Array, matches: Sequence[Matches], rows: Sequence[int], places: Places | None
+    ) -> dict[int, str]:
+        """By row: the word because of which a text is left out. Where a person was put into a text, names matter that
+        stand there, and what is exchanged is no reason."""
+        rules = self._rules
+        if rules is None:
+            return {}
+        read = [texts[row].as_py() for row in rows]
+        named = [rules.may_be_named(term for _, _, term in own) for own in matches]
+        if places is None:
+            looks = [(read, named)]
+        else:
+            rest = [_without(text, own) for text, own in zip(read, matches, strict=True)]
+            inside = [
+                " ".join(blank[start:end] for start, end in places[text])
+                for text, blank in zip(read, rest, strict=True)
+            ]
+            looks = [(rest, [False] * len(rest)), (inside, named)]
+        reasons: dict[int, str] = {}
+        for some, names in looks:
+            found = rules.companions(pa.array(some, pa.string()), names, topics=places is None)
+            reasons = {row: word for row, word in zip(rows, found, strict=True) if word} | reasons
+        return reasons
+
+    def _placed(self, text: str, matches: Matches, spans: Sequence[tuple[int, int]]) -> Meant:
+        """What the rules say of the listed words where a person was put; another word that names a group leaves the
+        text out."""
+        inside = [match for match in matches if any(start <= match[0] and match[1] <= end for start, end in spans)]
+        others = [match for match in matches if match not in inside]
+        rules = self._rules
+        own = self._ruled(rules, text, inside) if rules else Meant(inside, [], None)
+        if rules and inside and not own.matches and all(" " in text[start:end] for start, end in spans):
+            own = self._alone(rules, text, spans)
+        if not own.matches:
+            return own
+        stay = [match for match in others if rules and rules.use(text, *match) is Not.STAYS]
+        names = next((match[2] for match in others if match not in stay), None)
+        return Meant(own.matches, [*own.stay, *stay], own.left_out_by or names)
+
+    def _alone(self, rules: SenseRules, text: str, spans: Sequence[tuple[int, int]]) -> Meant:
+        """What the rules say of persons without their sentence: the words around `a Christian` do not belong to it."""
+        kept, stay, reasons = [], [], []
+        for begin, until in spans:
+            person = text[begin:until]
+            own = self._ruled(rules, person, self.matcher.find(person))
+            kept += [(begin + start, begin + end, term) for start, end, term in own.matches]
+            stay += [(begin + start, begin + end, term) for start, end, term in own.stay]
+            reasons += [own.left_out_by] if own.left_out_by else []
+        return Meant(kept, stay, reasons[0] if reasons else None)
+
+    def _ruled(self, rules: SenseRules, text: str, matches: Matches) -> Meant:
         """What the rules say of each listed word of a text; a word whose use is not clear leaves the text out."""
         kept: list[tuple[int, int, str]] = []
         stay: list[tuple[int, int, str]] = []
@@ -233,8 +297,11 @@ class Swapper:
                 continue
             original = text[start:end]
             if self._rules and term in self._rules.decided and term not in self._before_noun_phrase:
-                found = self._rules.use(text, start, end, term)
-                counterpart = found if found and isinstance(found, str) else counterpart
+                for whole in (text, text[:end]):  # a person who was put into a frame is read alone if need be
+                    found = self._rules.use(whole, start, end, term)
+                    if isinstance(found, str):
+                        counterpart = found or counterpart
+                        break
             if counterpart is None and options:
                 ambiguous += 1
                 counterpart = options[self._draw(key, len(terms), len(options))]
@@ -318,6 +385,13 @@ def replaced(text: str, places: Iterable[tuple[int, int]], word: str) -> str:
     return "".join([*pieces, text[position:]])
 
 
+def _without(text: str, matches: Matches) -> str:
+    """A text with a mark in the place of each letter of the matches."""
+    for start, end, _ in matches:
+        text = f"{text[:start]}{'~' * (end - start)}{text[end:]}"
+    return text
+
+
 def _normal(term: str) -> str:
     return " ".join(fold(term).split())
 
@@ -347,7 +421,7 @@ def _is_clear(text: str, end: int, term: str) -> bool:
     for following in TOKEN.finditer(text, end):
         word = fold(following.group())
         if not word[0].isalnum():
-            return word[0] in _CLAUSE_ENDS
+            return word[0] in _CLAUSE_ENDS or ord(word[0]) > _LAST_LETTER
         if term == "his":
             return word not in _CLOSED_CLASS or word in _AFTER_HIS
         return word in _CLOSED_CLASS or (is_noun(word) and word not in _PARTICIPLES)

@@ -3,15 +3,17 @@
 `pair_labels/<dimension>.csv` names pairs by corpus, dialogue and a hash of the exchanged text, without the text. Readers
 who saw no rules labelled random pairs: `right`, `wrong` (with the kind of error) or `unsure`. The sets `dev` (120) and
 `test` (300) are pairs as the lists make them, of 2026-11-25; `dev` is for who writes rules. The set `after` (300) are
-pairs as the rules make them, drawn when the rules were written, from dialogues whose pairs nobody had looked at. A second
-reader labelled a part of them (`second`).
+pairs as the rules made them on that day, from dialogues whose pairs nobody had looked at. The rules of 2026-11-28 were
+written with all three; their errors are those of the set `held_out` (150, fewer where there are fewer), drawn after them
+from contexts and answers that nobody had looked at (`pair_samples.py`). There `plausible` (yes or no) says whether
+somebody could write the exchanged text of the other group. A second reader labelled a part (`second`).
 
     FAIRNESS_CORPORA=... python -m fairness_pipeline_tests.lexicons.pair_errors
 """
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -25,6 +27,8 @@ from fairness_pipeline.project.project import Project
 
 LABELS = Path(__file__).with_name("pair_labels")
 CORPORA = ("twitter_real", "reddit_real")
+Turn = Literal["context", "response"]
+TURNS: tuple[Turn, ...] = ("context", "response")
 Name = tuple[str, str, str]
 """Corpus, dialogue, and the hash of the exchanged text."""
 
@@ -35,6 +39,7 @@ class Label(NamedTuple):
     label: str
     kind: str
     second: str = ""
+    plausible: str = ""
 
 
 class Errors(NamedTuple):
@@ -48,40 +53,54 @@ class Errors(NamedTuple):
 
 
 def labels(dimension: str, of: str) -> dict[Name, Label]:
-    """The labels of a dimension's set `dev`, `test` or `after`."""
+    """The labels of a dimension's set `dev`, `test`, `after` or `held_out`."""
     with (LABELS / f"{dimension}.csv").open(encoding="utf-8", newline="") as file:
         return {
-            (row["corpus"], row["dialogue_id"], row["exchanged"]): Label(row["label"], row["kind"], row["second"])
+            (row["corpus"], row["dialogue_id"], row["exchanged"]): Label(
+                row["label"], row["kind"], row["second"], row["plausible"]
+            )
             for row in csv.DictReader(file)
             if row["set"] == of
         }
 
 
-def made_pairs(project: Project, dimension: str, senses: Literal["rules", "list"] = "rules") -> set[Name]:
+def made_pairs(
+    project: Project, dimension: str, senses: Literal["rules", "list"] = "rules", turns: Sequence[Turn] = ("context",)
+) -> set[Name]:
     """The names of the pairs that the pipeline makes of all real dialogues, of one word or several.
 
     Args:
         project: Has the corpora.
         dimension: Whose words are exchanged.
         senses: Whether the rules of sense decide, or the list alone.
+        turns: Of which turns: what was said first, or the answers to it, too, which serve as contexts as well.
     """
-    return {name_of(key, row) for key, _, pairs in all_pairs(project, dimension, senses) for row in pairs.to_pylist()}
+    made = all_pairs(project, dimension, senses, turns)
+    return {name_of(key, row) for key, _, pairs in made for row in pairs.to_pylist()}
 
 
 def all_pairs(
-    project: Project, dimension: str, senses: Literal["rules", "list"]
+    project: Project, dimension: str, senses: Literal["rules", "list"], turns: Sequence[Turn] = ("context",)
 ) -> Iterator[tuple[str, pa.Table, pa.Table]]:
-    """The contexts and the pairs of all dialogues of each corpus: its key, and a table of either."""
+    """The contexts and the pairs of all dialogues of each corpus: its key, and a table of either. The key of answers ends
+    in `.response`."""
     part, own = project.parts["dialogue_fairness"], project.dimensions[dimension]
     how = part.settings.pairs.model_copy(update={"senses": senses, "one_word": False, "largest_share": 1})
     settings = {**how.model_dump(exclude={"no_effect"}), "maximum": 10**9}
     for key in CORPORA:
         table = read_dialogues(key, *part.corpora[key], part.settings.splits.model_dump(), 1).table
-        place = table.column_names.index("split")
-        everything = table.set_column(place, "split", pa.repeat("audit", table.num_rows))
         swapper = Swapper(own, pronouns=how.pronouns, senses=senses == "rules")
-        contexts = find_contexts(everything, swapper).table
-        yield key, contexts, make_pairs(contexts, own, seed=1, **settings).table
+        for turn in turns:
+            everything = pa.table(
+                {
+                    "dialogue_id": table["dialogue_id"],
+                    "context": table[turn],
+                    "split": pa.repeat("audit", table.num_rows),
+                }
+            )
+            contexts = find_contexts(everything, swapper).table
+            name = key if turn == "context" else f"{key}.{turn}"
+            yield name, contexts, make_pairs(contexts, own, seed=1, **settings).table
 
 
 def name_of(corpus: str, pair: dict[str, Any]) -> Name:
@@ -115,25 +134,32 @@ def agreement(labelled: dict[Name, Label]) -> tuple[int, int]:
     return sum(own.label == own.second for own in both), len(both)
 
 
+def implausible(labelled: dict[Name, Label], made: set[Name]) -> tuple[int, int]:
+    """Of the right pairs that are made now and judged: how many nobody would write of the other group, and how many
+    there are."""
+    said = [own.plausible for name, own in labelled.items() if name in made and own.label == "right" and own.plausible]
+    return said.count("no"), len(said)
+
+
 def main() -> None:
     """Prints a table, a row for each dimension."""
     project = Project("real")
     print(
-        "| dimension | wrong, by the lists | wrong, by the rules | right ones lost | two readers agree | kinds |\n"
-        "| --- | --- | --- | --- | --- | --- |"
+        "| dimension | wrong, by the lists | wrong, by the rules | right ones lost | implausible | two readers agree | "
+        "kinds |\n| --- | --- | --- | --- | --- | --- | --- |"
     )
     for dimension in project.dimensions:
-        of_lists, of_rules = labels(dimension, "test"), labels(dimension, "after")
+        of_lists, of_rules = labels(dimension, "test"), labels(dimension, "held_out")
         before = errors(of_lists, made_pairs(project, dimension, "list"))
-        made = made_pairs(project, dimension)
+        made = made_pairs(project, dimension, turns=TURNS)
         after, kept = errors(of_rules, made), errors(of_lists, made)
-        agree, both = agreement(of_rules)
+        (odd, judged), (agree, both) = implausible(of_rules, made), agreement(of_rules)
         kinds = Counter(own.kind for name, own in of_rules.items() if own.kind and name in made)
         said = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
         print(
             f"| {dimension} | {before.wrong} of {before.made} ({before.wrong / before.made:.0%}) | "
-            f"{after.wrong} of {after.made} ({after.wrong / after.made:.1%}) | {kept.lost} of {kept.right} | "
-            f"{agree} of {both} | {said} |",
+            f"{after.wrong} of {after.made} ({after.wrong / max(1, after.made):.1%}) | {kept.lost} of {kept.right} | "
+            f"{odd} of {judged} | {agree} of {both} | {said} |",
             flush=True,
         )
 

@@ -2,11 +2,22 @@
 
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from fairness_pipeline.project.project import Project
-from fairness_pipeline_tests.lexicons.pair_errors import Errors, Label, agreement, errors, labels, made_pairs
+from fairness_pipeline_tests.lexicons.pair_errors import (
+    TURNS,
+    Errors,
+    Label,
+    agreement,
+    errors,
+    implausible,
+    labels,
+    made_pairs,
+)
+from fairness_pipeline_tests.lexicons.pair_samples import taken
 
 DIMENSIONS = ("gender", "dialect", "race", "religion1", "religion2", "orientation")
 KINDS = {"sense", "name", "grammar", "half", "other_group", "meaning"}
@@ -15,24 +26,38 @@ MOST_WRONG = {"gender": 0.04, "dialect": 0.04, "race": 0.08, "religion1": 0.08, 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_labels_are_whole(dimension: str) -> None:
-    own = {of: labels(dimension, of) for of in ("dev", "test", "after")}
-    assert Counter({of: len(found) for of, found in own.items()}) in (
+    own = {of: labels(dimension, of) for of in ("dev", "test", "after", "held_out")}
+    assert Counter({of: len(found) for of, found in own.items() if of != "held_out"}) in (
         {"dev": 120, "test": 300, "after": 300},
         {"dev": 120, "test": 299, "after": 300},
     )
     for label in (label for found in own.values() for label in found.values()):
         assert label.label in ("right", "wrong", "unsure") and label.second in ("right", "wrong", "unsure", "")
         assert (label.kind in KINDS) == (label.label == "wrong"), label
+    assert all(label.plausible in ("yes", "no") for label in own["held_out"].values())
     assert sum(label.second != "" for label in own["after"].values()) >= 100
     assert not set(own["dev"]) & set(own["after"])  # who wrote the rules has seen `dev`
+    seen = {name[1] for of in ("dev", "test", "after") for name in own[of]}
+    assert not seen & {name[1] for name in own["held_out"]}  # who wrote the rules of today has seen all of them
+
+
+@pytest.mark.kills  # a minute
+@pytest.mark.skipif("FAIRNESS_CORPORA" not in os.environ, reason="FAIRNESS_CORPORA is not set: there is no real text")
+def test_few_right_pairs_of_gender_are_lost() -> None:
+    made = made_pairs(Project("real"), "gender")
+    for of in ("dev", "test"):
+        found = errors(labels("gender", of), made)
+        assert found.lost / found.right < 0.34
+        assert found.wrong / found.made < 0.04
 
 
 @pytest.mark.kills  # a minute
 @pytest.mark.skipif("FAIRNESS_CORPORA" not in os.environ, reason="FAIRNESS_CORPORA is not set: there is no real text")
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_few_pairs_of_real_text_are_wrong(dimension: str) -> None:
-    found = errors(labels(dimension, "after"), made_pairs(Project("real"), dimension))
-    assert found.made >= 280
+    labelled = labels(dimension, "held_out") or labels(dimension, "after")  # readers have not labelled it yet
+    found = errors(labelled, made_pairs(Project("real"), dimension, turns=TURNS))
+    assert found.made >= 50
     assert found.wrong / found.made <= MOST_WRONG[dimension]
 
 
@@ -43,6 +68,31 @@ def test_what_is_counted() -> None:
     made = {names[0], names[2], names[4]}
     assert errors(labelled, made) == Errors(made=2, wrong=1, lost=1, right=2)
     assert errors(labelled, {*made, ("c", "1", "other words")}).lost == 0
+
+
+def test_implausible_are_counted_among_the_right_ones() -> None:
+    said = [("right", "yes"), ("right", "no"), ("wrong", "no"), ("right", ""), ("right", "no")]
+    labelled = {("c", str(n), "x"): Label(label, "", "", plausible) for n, (label, plausible) in enumerate(said)}
+    assert implausible(labelled, {name for name in labelled if name[1] != "4"}) == (1, 2)
+
+
+def test_readers_labels_are_taken_without_the_texts(tmp_path: Path) -> None:
+    pair = "reddit_real,d{n},h{n},a,he left,she left,he -> she"
+    sample = ["n,corpus,dialogue_id,exchanged,source_side,original,exchanged_text,terms"]
+    (tmp_path / "x.csv").write_text("\n".join([*sample, *(f"{n},{pair.format(n=n)}" for n in (1, 2))]) + "\n")
+    first = tmp_path / "x.reader1.csv"
+    first.write_text("n,label,kind,plausible\n1,right,,yes\n2,wrong,half,no\n")
+    (tmp_path / "x.reader2.csv").write_text("n,label,kind,plausible\n2,right,,yes\n")
+    assert [list(row.values()) for row in taken(tmp_path, "x")] == [
+        ["reddit_real", "d1", "h1", "held_out", "right", "", "", "yes"],
+        ["reddit_real", "d2", "h2", "held_out", "wrong", "half", "right", "no"],
+    ]
+    first.write_text("n,label,kind,plausible\n1,right,,yes\n")
+    with pytest.raises(ValueError, match="x.reader1.csv: no label for 2"):
+        taken(tmp_path, "x")
+    first.write_text("n,label,kind,plausible\n1,right,half,yes\n")
+    with pytest.raises(ValueError, match="x.reader1.csv: 1: labelled twice, or a kind"):
+        taken(tmp_path, "x")
 
 
 def test_agreement_leaves_out_the_unsure() -> None:

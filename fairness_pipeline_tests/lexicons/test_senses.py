@@ -5,7 +5,7 @@ import pytest
 
 from fairness_pipeline.foundation.yaml_files import FairnessError
 from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, make_pairs
-from fairness_pipeline.lexicons.dictionary import first_unknown, is_word
+from fairness_pipeline.lexicons.dictionary import is_word
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.senses import Not, SenseRules, Senses, Use
 from fairness_pipeline.lexicons.swapping import Swapper
@@ -39,6 +39,22 @@ def exchanged(dimension: str, text: str) -> str | None:
         ("orientation", "the gays are here", "the straights are here"),
         ("orientation", "she is a lesbian.", "she is a straight woman."),
         ("orientation", "that's so gay", None),
+        ("orientation", "my gay friend called", "my straight friend called"),
+        ("orientation", "they legalize gay marriage", None),  # nobody says it of the other group
+        ("orientation", "gay people at the parade", None),
+        ("orientation", "an anti-gay club threw out a gay man", None),
+        ("orientation", "a gay man and two transwomen", None),
+        ("orientation", "a gay man sang #gaypride", None),
+        ("race", "a white supremacist left", None),
+        ("race", "a white nationalist left", None),
+        ("race", "he is Caucasian", None),
+        ("race", "a Caucasian man and a white man", None),
+        ("race", "a white man danced #blacklove", None),
+        ("religion1", "a pre-Christian temple and a Christian man", None),
+        ("religion1", "the Jews of the Holocaust", None),
+        ("religion1", "the Jewish neighbours sang", "the Christian neighbours sang"),
+        ("religion2", "some Islamofascist hates Christians", None),
+        ("religion2", "the Christians in a Christian nation", None),
         ("religion1", "he is a Christian.", "he is a Jew."),
         ("religion1", "a Christian man", "a Jewish man"),
         ("religion1", "Christian Bale is great", None),
@@ -56,6 +72,23 @@ def exchanged(dimension: str, text: str) -> str | None:
         ("gender", "Mike said he left", None),
         ("gender", "yesterday he left", "yesterday she left"),
         ("gender", "yesterday keanue said he left", None),
+        ("gender", "Yesterday Keanue said he left", None),
+        ("gender", "In the tmo he left. Best match.", "In the tmo she left. Best match."),  # whoever writes capitals
+        ("gender", "The WHO said he left", "The WHO said she left"),
+        ("gender", "@user He left #keanue", "@user She left #keanue"),
+        ("gender", "Probably not, he left", "Probably not, she left"),
+        ("gender", "he left in Guelph", "she left in Guelph"),
+        ("gender", "my wife met Keanue", "my husband met Keanue"),  # a name matters for pronouns
+        ("gender", "my wife, Keanue, left", None),
+        ("gender", "my wife Karen left", None),
+        ("gender", "Karen is my wife", None),
+        ("gender", "my wife and I left", "my husband and I left"),
+        ("gender", "they kept him busy", "they kept her busy"),
+        ("gender", "they kept her busy", None),
+        ("gender", "I told her that it rains", "I told him that it rains"),
+        ("gender", "this man's plan failed", "this woman's plan failed"),
+        ("gender", "a man came in", "a woman came in"),
+        ("gender", "Tua's brother left", "Tua's sister left"),
         ("gender", "that guy lost his hat", None),
         ("gender", "they set her free", None),
         ("gender", "her hat is red", "his hat is red"),
@@ -86,6 +119,9 @@ def rules(**said: object) -> SenseRules:
         ("_ ,", "white, red", True),
         ("_ NUM", "white 3", True),
         ("is DEGREE? _", "it is really white", True),
+        ("_ 's", "a white's dog", True),
+        ("_ 's", "a white dog", False),
+        ("user _", "@user white", False),  # a user name is no word
     ],
 )
 def test_patterns(pattern: str, text: str, holds: bool) -> None:
@@ -114,7 +150,29 @@ def test_uses_are_tried_in_order_and_decide_the_counterpart() -> None:
 def test_companions_leave_a_text_out_but_not_what_is_exchanged_itself() -> None:
     own = SenseRules(Senses(left_out_with=("church*", "NAME")), exchanged=("church",))
     texts = pa.array(["in the churches", "a nice day", "and then Zorbo left", "Zorbo's here", "Who is it", "at tony's"])
-    assert own.companions(texts) == ["churches", None, "Zorbo", "Zorbo", None, "tony"]
+    assert own.companions(texts, [True] * 6) == ["churches", None, "Zorbo", "Zorbo", None, "tony"]
+    assert own.companions(texts, [False] * 6) == ["churches", None, None, None, None, None]
+
+
+def test_topics_leave_out_what_others_wrote() -> None:
+    own = rules(left_out_with=["church*"], topics=["parade*"])
+    texts = pa.array(["a church", "two parades"])
+    assert own.companions(texts, [False, False]) == ["church", "parades"]
+    assert own.companions(texts, [False, False], topics=False) == ["church", None]
+
+
+def test_a_use_may_be_for_one_side_only() -> None:
+    own = rules(uses=[Use(pairs=(("him", "her"),), only="b", where=("_ $",))], otherwise="leave_out")
+    assert own.use("met him there", 4, 7, "him") == ""  # the list decides
+    assert own.use("met her.", 4, 7, "her") == "him"
+    assert own.use("met her there", 4, 7, "her") is Not.LEFT_OUT
+
+
+def test_names_matter_for_the_words_that_may_mean_them() -> None:
+    said = {"left_out_with": ["NAME"], "ordinary_words_with": ["he"]}
+    assert rules(**said).may_be_named(["he"]) and not rules(**said).may_be_named(["uncle"])
+    assert rules(left_out_with=["NAME"]).may_be_named(["uncle"])
+    assert not rules().may_be_named(["uncle"])
 
 
 @pytest.mark.parametrize(
@@ -169,11 +227,6 @@ def test_the_papers_profile_keeps_the_papers_lists(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("word", ["stopped", "running", "bigger", "well-known", "lol", "wives", "he'd"])
 def test_ordinary_words(word: str) -> None:
     assert is_word(word)
-
-
-def test_unknown_words() -> None:
-    assert first_unknown("He met Keanu at the zoo @someone __url__") == "keanu"
-    assert first_unknown("He met his friends") is None
 
 
 def test_words_are_evenly_spread() -> None:

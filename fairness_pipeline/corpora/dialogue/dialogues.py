@@ -1,7 +1,7 @@
 """The table of single-turn dialogues: cleaned, without duplicates, split by thread."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -124,7 +124,7 @@ def read_dialogues(
         columns: dict[str, list[str | None]] = {name: [] for name in _READ}
         for origin, turns in chunk:
             rows += 1
-            context, response = (_prepare(turn, corpus.replace) for turn in (turns.context, turns.response))
+            context, response = (prepare(turn, corpus.replace) for turn in (turns.context, turns.response))
             if reason := _unfit(context, response, corpus):
                 left_out[reason] += 1
                 continue
@@ -161,7 +161,8 @@ def read_dialogues(
     return Reading(table, rows, dict(left_out))
 
 
-def _prepare(turn: str, replace: dict[str, str]) -> str:
+def prepare(turn: str, replace: Mapping[str, str]) -> str:
+    """A turn as it is kept: with a corpus's own exchanges, and cleaned."""
     for old, new in replace.items():
         turn = turn.replace(old, new)
     return clean(turn)

@@ -1,6 +1,7 @@
 """Contexts built from frames and persons, for models that have no corpus of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Self
 
 import pydantic
@@ -9,13 +10,16 @@ from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import Specification, load
 
 _PERSON = "{person}"
+_BEGIN, _END = "\ue000", "\ue001"
+"""Marks around a person, while a text is cleaned."""
 
 
 class NamedGroup(Specification):
     """The `persons` of a dimension, who fill the frames."""
 
     persons: tuple[str, ...]
-    """Noun phrases or names of one person, each with one word of the dimension's `pairs` or `further`."""
+    """Noun phrases or names of one person, each with one word of the dimension's `pairs` or `further`. One whose word
+    has no counterpart by the rules of sense gives no pair, and is named with the reason."""
 
 
 class FramedContexts(Specification):
@@ -28,7 +32,8 @@ class FramedContexts(Specification):
     """
 
     frames: tuple[str, ...]
-    """Texts with a `{person}` placeholder."""
+    """Texts with a `{person}` placeholder. Their own words are never exchanged; a frame that tells a group itself gives
+    no pair, and is named with the reason."""
     dimensions: dict[str, NamedGroup]
     """The persons, by dimension."""
 
@@ -50,5 +55,40 @@ class FramedContexts(Specification):
         for dimension, group in self.dimensions.items():
             for frame in self.frames:
                 for person in group.persons:
-                    text = frame.replace(_PERSON, person)
-                    yield dimension, text[0].upper() + text[1:]
+                    yield dimension, _capitalised(frame.replace(_PERSON, person))
+
+    def places(self, dimension: str, prepare: Callable[[str], str] = str) -> dict[str, list[tuple[int, int]]]:
+        """Where the persons of a dimension stand in its texts: from one character to another, by text.
+
+        Args:
+            dimension: One that has persons; another has no texts.
+            prepare: What becomes of a text when it is read.
+
+        Examples:
+            >>> made = FramedContexts(frames=["{person} sings."], dimensions={"gender": {"persons": ["my aunt"]}})
+            >>> made.places("gender")
+            {'My aunt sings.': [(0, 7)]}
+        """
+        found: dict[str, list[tuple[int, int]]] = {}
+        persons = self.dimensions[dimension].persons if dimension in self.dimensions else ()
+        for frame in self.frames:
+            for person in persons:
+                first = _capitalised(person) if frame.startswith(_PERSON) else person
+                text = frame.replace(_PERSON, f"{_BEGIN}{first}{_END}", 1).replace(_PERSON, f"{_BEGIN}{person}{_END}")
+                pieces = prepare(_capitalised(text)).split(_BEGIN)
+                before, spans = pieces[0], []
+                for piece in pieces[1:]:
+                    inside, _, after = piece.partition(_END)
+                    spans.append((len(before), len(before) + len(inside)))
+                    before += inside + after
+                found.setdefault(before, spans)
+        return found
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def read_frames(path: Path) -> FramedContexts:
+    """Reads a file of frames and persons."""
+    return load(FramedContexts, path)

@@ -266,10 +266,10 @@ class DialoguePart(Part[DialogueFairness]):
             temporary.write_text(f"{pairs}\n", encoding="utf-8")
 
     def pairing(self, corpus: str) -> dict[str, Any]:
-        """How the contexts of a corpus are exchanged. Those written for the audit mean what they say, and name the
-        groups in further ways."""
+        """How the contexts of a corpus are exchanged. Those made of frames and persons always follow the rules of
+        sense, and name the groups in further ways."""
         written = self.corpora[corpus].specification.contexts is not None
-        own = {"senses": "list"} if written else {}
+        own = {"senses": "rules"} if written else {}
         return {**self.settings.pairs.model_dump(exclude={"no_effect"}), **own, "further": written}
 
     def dialogues_of(self, corpus: str) -> str:

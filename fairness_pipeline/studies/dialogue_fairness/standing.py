@@ -56,8 +56,9 @@ def degenerate(part: DialoguePart, key: Key, lake: Lake) -> str | None:
 
 
 def warnings(part: DialoguePart, lake: Lake) -> list[str]:
-    """Where a bias was planted, and which models did not learn it; what got no answer, and who answered."""
-    found = _about_replies(part, lake)
+    """Where a bias was planted, and which models did not learn it; what got no answer, and who answered; which
+    persons and frames give no pair."""
+    found = [*_about_replies(part, lake), *_about_frames(part, lake)]
     for corpus, bias in part.settings.planted.items():
         card = lake.card(part.dialogues_of(corpus), {"corpus": corpus})
         counts = card and card.figures.get("planted")
@@ -105,6 +106,25 @@ def _about_replies(part: DialoguePart, lake: Lake) -> list[str]:
         if len(names) > 1
     ]
     return found
+
+
+def _about_frames(part: DialoguePart, lake: Lake) -> list[str]:
+    """Persons and frames of a corpus that give no pair, with the reason."""
+    found = []
+    for corpus in part.corpora:
+        for dimension in part.dimensions:
+            card = lake.card("contexts", {"corpus": corpus, "dimension": dimension})
+            if dropped := card.figures.get("dropped") if card else None:
+                more = f"; and {len(dropped) - _TOLD} more" if len(dropped) > _TOLD else ""
+                found.append(
+                    f"{corpus} {dimension}: no pair is made where {'; '.join(dropped[:_TOLD])}{more}. The report lists "
+                    "them under 'Quality of the pairs' (docs/pairs.md)."
+                )
+    return found
+
+
+_TOLD = 3
+"""Persons and frames that a warning names."""
 
 
 def _shows_bias(part: DialoguePart, key: Key, lake: Lake) -> bool | None:

@@ -1,17 +1,24 @@
 """Pairs: contexts that name one group, and the same with the other group's words (Liu et al. 2020, section 2.3)."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairness_pipeline.corpora.dialogue.dialogues import prepare
+from fairness_pipeline.corpora.dialogue.framed_contexts import read_frames
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.guard import read_once
+from fairness_pipeline.foundation.inputs import DataFile, optional
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import ExchangedWords, InterchangeableWords
 from fairness_pipeline.lexicons.no_effect import NO_EFFECT_CONTEXTS, make_no_effect
-from fairness_pipeline.lexicons.swapping import PronounRule, Swapper
+from fairness_pipeline.lexicons.swapping import Places, PronounRule, Swapper
 from fairness_pipeline.lineage.assets import Assets, Result, one_of
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES, about, topic_of
@@ -23,7 +30,8 @@ asset = Assets(DialoguePart, stage="pairs", axes=("corpus", "dimension"))
 
 @dataclass(frozen=True)
 class Search:
-    """The words that contexts are searched for, and the topic of the dialogues that are searched."""
+    """The words that contexts are searched for, the topic of the dialogues that are searched, and the frames and
+    persons that they are made of."""
 
     dimension: str
     words: ExchangedWords
@@ -31,33 +39,69 @@ class Search:
     senses: bool
     further: bool
     topic: str | None
+    frames: DataFile | None = optional()
+    replace: Mapping[str, str] | None = optional()
+
+    def places(self) -> Places | None:
+        """Where a person was put into each context; None for contexts without frames."""
+        cleaned = partial(prepare, replace=self.replace or {})
+        if self.frames is None:
+            return None
+        return read_once(self.frames.name, read_frames).places(self.dimension, cleaned)
 
 
 def _search(part: DialoguePart, key: Key) -> Search:
     how, name = part.pairing(key["corpus"]), key["dimension"]
     senses, further = how["senses"] == "rules", how["further"]
     words = part.dimensions[name].exchanged(senses=senses, further=further, searched=True)
-    return Search(name, words, how["pronouns"], senses, further, topic_of(part, key["corpus"], name))
+    corpus = part.corpora[key["corpus"]].specification
+    frames = DataFile.of(corpus.contexts.file) if corpus.contexts else None
+    topic = topic_of(part, key["corpus"], name)
+    return Search(name, words, how["pronouns"], senses, further, topic, frames, corpus.replace if frames else None)
 
 
 @asset(
     inputs=_search,
     reads={"dialogues": one_of(*DIALOGUES)},
-    code_version="2",
+    code_version="3",
     schema=CONTEXTS,
 )
 def contexts(search: Search, dialogues: pa.Table, run: Run) -> Result:
     """Contexts of the audit split in which a word of the dimension means the group, and that no model trained on."""
     swapper = Swapper(search.words, pronouns=search.pronouns, senses=search.senses, further=search.further)
-    matches = find_contexts(about(dialogues, search.topic), swapper, run.progress)
+    matches = find_contexts(about(dialogues, search.topic), swapper, run.progress, search.places())
     if not matches.table.num_rows:
+        count = f"of {matches.figures['audit_dialogues']:,} dialogues kept for the audit none"
+        if search.frames and matches.ruled.num_rows:
+            raise FairnessError(
+                f"{search.frames.name}: {count} has a person of '{search.dimension}' whose word is exchanged: "
+                f"{'; '.join(told_dropped(matches.ruled.to_pylist()))} (docs/pairs.md)"
+            )
         raise FairnessError(
-            f"of {matches.figures['audit_dialogues']:,} dialogues kept for the audit none has a context with a word of "
-            f"'{search.dimension}' that no model trained on; give it a larger corpus or commoner words, or leave the "
-            "dimension out"
+            f"{count} has a context with a word of '{search.dimension}' that no model trained on; give it a larger "
+            "corpus or commoner words, or leave the dimension out"
         )
-    figures = {**matches.figures, "rules_of_sense": matches.ruled.slice(0, 8).to_pylist()}
-    return Result(matches.table, figures, tables={"rules of sense": matches.ruled.slice(0, 20)})
+    ruled = matches.ruled
+    dropped = told_dropped(ruled.to_pylist()) if search.frames else []
+    if dropped:  # what gives no pair first
+        ruled = ruled.take(pc.sort_indices(pc.equal(ruled["outcome"], "stays")))
+    figures = {**matches.figures, "rules_of_sense": ruled.slice(0, 8 + len(dropped)).to_pylist()}
+    told = {"dropped": dropped} if dropped else {}
+    return Result(matches.table, {**figures, **told}, tables={"rules of sense": ruled.slice(0, 20 + len(dropped))})
+
+
+def told_dropped(ruled: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Which persons and frames give no pair, by what the rules did (rows of `RULED`), with the reason."""
+    reasons = {
+        "no counterpart": "the person {} has no counterpart by the rules of sense",
+        "left out": "{} beside the person may tell the group",
+    }
+    return [
+        f"{reasons[row['outcome']].format(repr(row['word']))} ({number_of(row['contexts'], 'text')}, for example "
+        f"{row['example']!r})"
+        for row in ruled
+        if row["outcome"] in reasons
+    ]
 
 
 @dataclass(frozen=True)
