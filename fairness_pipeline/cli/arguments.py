@@ -90,8 +90,8 @@ def add_group_options(parser: argparse.ArgumentParser, *, required: bool = False
         "--groups",
         metavar="NAME[,NAME]",
         required=required,
-        help="groups to ask about: age, class, disability, gender, guise, nationality, orientation, race, religion, or a "
-        "YAML file like those of data/groups; two are crossed by the spans that both have (race,gender)",
+        help="groups to ask about: age, class, disability, gender, guise, nationality, orientation, race, religion, or "
+        "a YAML file like those of data/groups; two are crossed by the spans that both have (race,gender)",
     )
     parser.add_argument(
         "--messages",

@@ -46,8 +46,8 @@ class GroupsTold(NamedTuple):
     """The result of `tell_groups`.
 
     Attributes:
-        p: The p of "spans may change groups": the smaller p of two statistics (the distance of one group from the others,
-            a single feature), calibrated in the same draws.
+        p: The p of "spans may change groups": the smaller p of two statistics (the distance of one group from the
+            others, a single feature), calibrated in the same draws.
         kept: The features that were looked at.
         p_features: (groups, kept) the p of each in each group, adjusted over all (family-wise).
         statistics: (groups, kept) by how many standard deviations a group has a feature more than the others.
@@ -63,9 +63,9 @@ def tell_groups(texts: Texts, *, draws: int = DRAWS, seed: int = 0) -> GroupsTol
     """Tests whether texts about the groups can be told apart.
 
     With r_s the mean of a span's texts, each minus the mean of its item, and d_g the mean over group g minus that over
-    the others, the first statistic is the largest d_g' M^-1 d_g over groups, standardised over the draws, with M the inner
-    product of the texts' features (scaled, projected) plus a ridge; the second the largest |d_gj| over groups and features
-    in standard deviations over spans.
+    the others, the first statistic is the largest d_g' M^-1 d_g over groups, standardised over the draws, with M the
+    inner product of the texts' features (scaled, projected) plus a ridge; the second the largest |d_gj| over groups and
+    features in standard deviations over spans.
 
     Args:
         texts: The texts.
@@ -102,8 +102,8 @@ def tell_groups(texts: Texts, *, draws: int = DRAWS, seed: int = 0) -> GroupsTol
 
 
 def _span_sums(chosen: sparse.csr_array, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
-    """(spans, features) the sum over a span's texts of presence minus the item's mean; and which features occur in spans
-    enough to be tested."""
+    """(spans, features) the sum over a span's texts of presence minus the item's mean; and which features occur in
+    spans enough to be tested."""
     of_span, of_item = _indicator(texts.span, len(texts.group)), _indicator(texts.item, int(texts.item.max()) + 1)
     by_span = (of_span @ chosen).toarray()
     shares = of_span @ of_item.T  # (spans, items) how many texts

@@ -46,13 +46,17 @@ DIMENSIONS = ("gender", "dialect", "race", "religion1", "religion2", "orientatio
 def test_thousands_of_contexts_a_dimension_none_of_the_training_grammar(dimension: str) -> None:
     import pyarrow as pa
 
-    texts = [text for own, text in FramedContexts.load("contexts/everyday.yaml").texts() if own == dimension]
+    framed = FramedContexts.load("contexts/everyday.yaml")
+    texts = [text for own, text in framed.texts() if own == dimension]
     table = pa.table(
         {"dialogue_id": [str(i) for i in range(len(texts))], "context": texts, "split": ["audit"] * len(texts)}
     )
     words = load_dimension(dimension)
-    contexts = find_contexts(table, Swapper(words, pronouns="extended", further=True)).table
-    pairs = make_pairs(contexts, words, maximum=100_000, seed=1, pronouns="extended", senses="list", further=True).table
+    swapper = Swapper(words, pronouns="extended", further=True, senses=True)
+    contexts = find_contexts(table, swapper, places=framed.places(dimension)).table
+    pairs = make_pairs(
+        contexts, words, maximum=100_000, seed=1, pronouns="extended", senses="rules", further=True
+    ).table
     assert pairs.num_rows >= 8500
     assert len(set(zip(pairs["context_a"].to_pylist(), pairs["context_b"].to_pylist(), strict=True))) == pairs.num_rows
     for side in "ab":  # whichever word a swap brings, the article before it fits

@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -80,11 +81,14 @@ class Asked:
 @cache
 def _contexts(name: str) -> tuple[Dimension, pa.Table, dict[str, Estimate]]:
     dimension = load_dimension(name)
-    texts = [text for own, text in FramedContexts.load("contexts/everyday.yaml").texts() if own == name]
+    framed = FramedContexts.load("contexts/everyday.yaml")
+    texts = [text for own, text in framed.texts() if own == name]
     count = len(texts)
     table = pa.table({"dialogue_id": [str(i) for i in range(count)], "context": texts, "split": ["audit"] * count})
-    found = find_contexts(table, Swapper(dimension, pronouns="extended", further=True)).table
-    pairs = make_pairs(found, dimension, maximum=count, seed=1, pronouns="extended", further=True).table
+    swapper = Swapper(dimension, pronouns="extended", further=True, senses=True)
+    found = find_contexts(table, swapper, places=framed.places(name)).table
+    how: dict[str, Any] = {"pronouns": "extended", "further": True, "senses": "rules"}
+    pairs = make_pairs(found, dimension, maximum=count, seed=1, **how).table
     single = [measure for measure in measures() if measure.scorer]
     scored = scorings(single, MeasureSettings(), dimension)
     checked = check_instruments(parrot(pairs), single, scored, dimension, significance=SETTINGS, texts=PARROT)

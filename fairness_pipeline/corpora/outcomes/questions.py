@@ -66,9 +66,9 @@ class _Arm:
 def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) -> Questions:
     """The questions.
 
-    The spans of every group are dealt into the same number of bundles, in turn, and a message is asked with one bundle of
-    each: so bundles of one place are asked in the same messages, and change groups for a test, and where the file has
-    the same words around each group they are the same for all. Each span is used equally often.
+    The spans of every group are dealt into the same number of bundles, in turn, and a message is asked with one bundle
+    of each: so bundles of one place are asked in the same messages, and change groups for a test, and where the file
+    has the same words around each group they are the same for all. Each span is used equally often.
 
     Args:
         messages: The messages.

@@ -70,9 +70,9 @@ class Outcome(Specification):
     """A column that says whether an answer could be read (1 or 0; nothing in rows without this outcome). Where more
     than 10% could not, there is no verdict."""
     measures: tuple[TextMeasure, ...] = ("words", "refusal", "offensive", "sentiment")
-    """Of `text` what is measured of it: how many `words`, whether it is a `refusal` or `offensive`, its `sentiment`, its
-    `steps` (items of lists), the `level` of its language (a school grade), whether it `asks_back`, sends to a professional
-    (`referral`) or brings in the `police`."""
+    """Of `text` what is measured of it: how many `words`, whether it is a `refusal` or `offensive`, its `sentiment`,
+    its `steps` (items of lists), the `level` of its language (a school grade), whether it `asks_back`, sends to a
+    professional (`referral`) or brings in the `police`."""
     margin: Margin | None = None
     """The largest difference that does not matter, in percentage points for rates; by default that of its kind."""
 
@@ -119,8 +119,8 @@ class OutcomeTable(Specification):
     and what is changed of its file (without such a file, all that it would say). Each is a condition, as in `answers`.
     """
     groups: tuple[str, ...] = ()
-    """Of `messages` files of `data/groups` (keys, or paths): each is a group column of its name; of two, groups are crossed
-    by the spans that both have."""
+    """Of `messages` files of `data/groups` (keys, or paths): each is a group column of its name; of two, groups are
+    crossed by the spans that both have."""
     spans: Positive = 1
     """Of `messages` how many spans of a group each message is asked with."""
     outcomes: Annotated[dict[str, Outcome], pydantic.Field(min_length=1)]

@@ -1,4 +1,4 @@
-"""Help: does one group get fewer steps, plainer words, more questions back, or is it sent to somebody else more often?"""
+"""Help: does one group get fewer steps, plainer words, more questions back, or more referrals?"""
 
 import re
 from dataclasses import dataclass, field

@@ -21,8 +21,8 @@ _READ = 500
 
 
 def features_of(texts: list[str], wanted: np.ndarray) -> tuple[sparse.csr_array, dict[tuple[int, str], np.ndarray]]:
-    """(texts, `WIDTH`) the words and marks of each text, and two in a row, none of them a mask; and by feature and words
-    which texts have what is wanted.
+    """(texts, `WIDTH`) the words and marks of each text, and two in a row, none of them a mask; and by feature and
+    words which texts have what is wanted.
 
     Args:
         texts: The texts, with the groups' words masked.

@@ -57,8 +57,8 @@ class Judging:
         seed: The seed of all draws.
         is_control: Whether the cells are those of a condition that says nothing of the groups.
         unmarked: The level of the group columns at which nothing is said; None if there is none.
-        fair_here: Whether `fair` is said of these names alone, which are all the ways in which a group is said here. That
-            groups differ must hold for other names, too.
+        fair_here: Whether `fair` is said of these names alone, which are all the ways in which a group is said here.
+            That groups differ must hold for other names, too.
     """
 
     outcomes: Mapping[str, Outcome]

@@ -125,8 +125,8 @@ def _without(codes: Codes, level: str | None) -> Codes:
 def _tell(
     trials: Trials, codes: Codes, present: sparse.csr_array, known: np.ndarray, seed: int
 ) -> tuple[GroupsTold, int]:
-    """The test, and how many bundles of spans the group with the fewest has. Bundles of one place, or matched texts that
-    mean the same, change groups."""
+    """The test, and how many bundles of spans the group with the fewest has. Bundles of one place, or matched texts
+    that mean the same, change groups."""
     assert trials.item is not None
     item = np.unique(trials.item.code[known], return_inverse=True)[1]
     stratum = (
@@ -142,7 +142,7 @@ def _tell(
 
 
 def _bundles(trials: Trials, known: np.ndarray) -> np.ndarray:
-    """(known,) the number of the bundle of each text's span: spans are of one place if they are asked in the same items."""
+    """(known,) the place of each text's span: spans are of one place if they are asked in the same items."""
     spans, items = trials.name, trials.item
     assert spans is not None and items is not None
     count = len(spans.names)

@@ -19,6 +19,7 @@ SAID, SAID_OR_NOT = "said or not", ", said or not"
 """Rows that say something of a group, whichever it is, against those that say nothing; and how their measure ends."""
 NAMES_AND_ITEMS = "names and items"
 """The test of groups that names stand for, which are then counted in place of clusters."""
+_CONTRASTS = (OMNIBUS, OTHERS, PAIR, REFERENCE, BEYOND, CROSSED, SAID, SIDE, SIDE_OF_GROUP)
 GATED = (OMNIBUS, BEYOND, SIDE, SAID)
 """The contrasts that carry verdicts; Holm's family is these rows of a table."""
 MOST_PAIRS = 300
@@ -38,7 +39,7 @@ OUTCOME_SIGNIFICANCE = schema(
     clusters="clusters of items; names of the group with the fewest, where names are a sample",
     outcome=(pa.string(), "what came out"),
     attribute=(pa.string(), "the group column, or two crossed; empty for an outcome with a side of its own"),
-    contrast=(pa.string(), f"{OMNIBUS}, {OTHERS}, {PAIR}, {REFERENCE}, {BEYOND}, {CROSSED}, {SAID}, {SIDE} or {SIDE_OF_GROUP}"),
+    contrast=(pa.string(), f"one of {', '.join(_CONTRASTS)}"),
     group=(pa.string(), "the first group"),
     against=(pa.string(), "the group, or groups, that it is compared with"),
     by_chance=optional(pa.float64(), "the median of the largest gap if the groups' labels are exchanged"),

@@ -85,8 +85,8 @@ def asked_about_groups(questions: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class Asking:
-    """A benchmark, its file (two in `beside`; none of messages, whose questions are a table), a model with the folder of
-    its weights, the libraries that run it, and the round of questions of one that may change."""
+    """A benchmark, its file (two in `beside`; none of messages, whose questions are a table), a model with the folder
+    of its weights, the libraries that run it, and the round of questions of one that may change."""
 
     format: Format
     file: File | None

@@ -1,4 +1,4 @@
-"""The study's own commands: what a table's columns are and can show; questions about groups, to be answered elsewhere."""
+"""The study's own commands: what a table's columns are and can show; questions about groups, written to a file."""
 
 import argparse
 from pathlib import Path

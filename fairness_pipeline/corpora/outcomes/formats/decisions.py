@@ -27,7 +27,7 @@ def leading_number(answer: str | None) -> float | None:
     """The number that an answer begins with, of a range its middle; None if it begins with none.
 
     Examples:
-        >>> [leading_number(said) for said in ("$105,000, because ...", "**7/10**. Good.", "95k to 100k", "I can't say.")]
+        >>> [leading_number(said) for said in ("$105,000, because ...", "**7/10**. Good.", "95k to 100k", "Hm.")]
         [105000.0, 7.0, 97500.0, None]
         >>> leading_number("1. Ask why.\\n2. Offer less.") is None  # a list is no number
         True

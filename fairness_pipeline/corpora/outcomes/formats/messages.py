@@ -1,4 +1,4 @@
-"""Answers to questions about groups, as rows of a table of trials: what they decide, and their words with the group masked."""
+"""Answers to questions about groups as trials: what they decide, and their words with the group masked."""
 
 import csv
 import re
@@ -38,10 +38,10 @@ def trials_of_answers(
 ) -> pa.Table:
     """The rows of the table of trials, as text, with the column `model`.
 
-    `decides` says whether an answer makes the decision that it is asked for, `favorable` and `unfavorable` whether a yes,
-    a no or a choice is good or bad for whoever is of the group (an answer that decides nothing is neither). `rating` is the
-    percentage of the scale, `amount` by how many percent an amount is above the mean of its message; of both more is better
-    for the group.
+    `decides` says whether an answer makes the decision that it is asked for, `favorable` and `unfavorable` whether a
+    yes, a no or a choice is good or bad for whoever is of the group (an answer that decides nothing is neither).
+    `rating` is the percentage of the scale, `amount` by how many percent an amount is above the mean of its message; of
+    both more is better for the group.
 
     Args:
         questions: A table of `GROUP_QUESTIONS`.
