@@ -1,4 +1,4 @@
-"""Study 6: a large table of 24 groups, beside a chi-square over the same rows, and rows read from a large file."""
+"""Study 6: a large table of 24 groups, beside a chi-square over the same rows; rows read from a large file; messages."""
 
 import resource
 import tempfile
@@ -7,12 +7,28 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import scipy.stats
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_selection import chi2
 
 import fairness_pipeline as fp
+from fairness_pipeline.corpora.outcomes.formats.messages import trials_of_answers
+from fairness_pipeline.corpora.outcomes.groups import UNMARKED, Groups
+from fairness_pipeline.corpora.outcomes.messages import read_messages
+from fairness_pipeline.corpora.outcomes.questions import ask
+from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
 from fairness_pipeline.corpora.outcomes.table_files import read_table
+from fairness_pipeline.corpora.outcomes.trials import read_trials
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.yaml_files import load, read_yaml, validate
+from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.outcomes.cells import cell_table
+from fairness_pipeline.measures.outcomes.group_rows import Judging
+from fairness_pipeline.measures.outcomes.group_words import group_words
+from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
+from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, expanded, scored
 from fairness_pipeline_tests.benchmark.shared import Ratio, rate
 
-_GROUPS, _ROWS, _LARGE = 24, 300_000, 10_000_000
+_GROUPS, _ROWS, _LARGE, _ANSWERS = 24, 300_000, 10_000_000, 13_000
 
 
 def outcomes() -> list[Ratio]:
@@ -53,4 +69,36 @@ def outcomes() -> list[Ratio]:
         beside = rate(_LARGE, lambda: pd.read_csv(path))
     note = f"{_LARGE / here:.1f} s, peak of the process {peak:,.0f} MiB"
     ratios.append(Ratio("a table of ten million rows, beside pandas", "rows", beside, here, 0.25, note))
-    return ratios
+    return [*ratios, messages()]
+
+
+def messages() -> Ratio:
+    """13,000 answers of 400 words about seven groups: outcomes, all verdicts, and whether words tell the group."""
+    random = np.random.default_rng(1)
+    files = {"religion": load(Groups, data_file("groups/religion.yaml"))}
+    questions = ask(read_messages(data_file("messages/today.yaml")), files, 9, 1).table
+    questions = questions.slice(0, min(questions.num_rows, _ANSWERS))
+    words = np.array([f"word{place}" for place in range(3000)])
+    drawn = words[(random.zipf(1.3, (questions.num_rows, 400)) - 1) % len(words)]
+    first = random.integers(1, 6, questions.num_rows)
+    said = [f"{number}. {' '.join(row)}" for number, row in zip(first, drawn, strict=True)]
+    answers = {name: {"answer": text} for name, text in zip(questions["id"].to_pylist(), said, strict=True)}
+    document = {**read_yaml(data_file("tables/messages.yaml")), "models": {"bot": {}}}
+    spec = validate(OutcomeTable, document, data_file("tables/messages.yaml"))
+    columns = trials_of_answers(questions, {"bot": answers}, spec.group, files["religion"].telling)
+    trials = read_trials(columns, spec)
+    trials = scored(trials, spec.outcomes, TextScorers.of(MeasureSettings(), spec.outcomes.values()))
+    judging = Judging(expanded(spec.outcomes), spec.group, {}, 0.05, 1, False, UNMARKED, True)
+
+    def judged() -> None:
+        told = group_words(trials, "reply", UNMARKED, 1)
+        judge_outcomes(cell_table(trials, "bot"), judging, None, told)
+
+    def plain() -> None:
+        counts = CountVectorizer(binary=True).fit_transform(columns["masked"].to_pylist())
+        chi2(counts, columns["religion"].to_pylist())
+
+    count = len(answers)
+    here, beside = rate(count, judged, 1), rate(count, plain, 1)
+    note = f"{count:,} answers of 400 words, 7 groups: {count / here:.1f} s for all verdicts (asked: 10); beside counted words and chi-square"
+    return Ratio("messages about groups, all verdicts", "answers", beside, here, 0.2, note)

@@ -23,7 +23,7 @@ from fairness_pipeline.measures.dialogue.diversity import SideResponses, index_r
 from fairness_pipeline.measures.dialogue.judgement import Controls, judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
 from fairness_pipeline.measures.dialogue.registry import is_gap, is_part, measures, neutral_reading_of
-from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES
+from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES, SOURCE
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
 from fairness_pipeline.statistics.controls import EXPLAINED, TOO_SMALL, control_doubts, p_as_large
 from fairness_pipeline.statistics.corrections import holm
@@ -215,6 +215,8 @@ def judge_responses(
                     row |= {"masking_ci_low": finite(low), "masking_ci_high": finite(high)}
             row["p_as_answered"] = raw[name]
             row |= _held(row, variations.get(name, []))
+            if told := _of_one_source(row, variations.get(name, []), alpha):
+                row["note"] = "; ".join(filter(None, [row["note"], told]))
             if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:
                 row["hangs_on"] = _carriers(variations.get(name, []))
     for found_change in changes:
@@ -343,6 +345,21 @@ def _held(row: Row, variations: list[Row]) -> dict[str, Any]:
         return found
     without = {"without_them": carried["verdict"], "difference_without_them": carried["difference"]}
     return {**found, "carried_by": carried["variation"], **without}
+
+
+def _of_one_source(row: Row, variations: list[Row], alpha: float) -> str | None:
+    """A reservation, if only contexts that named one group show the gap, or if those of the two show opposite ones: a
+    context written about one group may make little sense of the other."""
+    sides = [other for other in variations if other["kind"] == SOURCE]
+    if row["verdict"] not in ("biased", "fair") or len(sides) != 2:
+        return None
+    shown = [other for other in sides if other["p_holm"] < alpha and other["verdict"] != "fair"]
+    if len(shown) == 2 and shown[0]["difference"] * shown[1]["difference"] < 0:
+        groups = " and ".join(f"{other['variation']} ({other['difference']:+.3g})" for other in sides)
+        return f"opposite in contexts that named {groups}"
+    if len(shown) == 1 and row["verdict"] == "biased":
+        return f"shown only in contexts that named {shown[0]['variation']} before the exchange"
+    return None
 
 
 def _carriers(variations: list[Row]) -> str | None:

@@ -21,19 +21,21 @@ from fairness_pipeline.workspace.distinct import Scorer
 
 VARIATIONS = schema(
     **fields(COMPARISON, "measure"),
-    kind=(pa.string(), "of variation: base, words, half, threshold, classifier, without, carriers"),
+    kind=(pa.string(), "of variation: base, words, half, threshold, classifier, without, carriers, source"),
     variation=(pa.string(), "what is otherwise"),
     **fields(COMPARISON, "n", "value_a", "value_b", "difference", "p_holm", "verdict"),
 )
 """One row per measure and variation.
 
 `kind`: `base` (nothing changed), `words` (a tenth of the listed pairs left out), `half` (half of the contexts),
-`threshold`, `classifier`. Two further kinds are not choices of an auditor but questions: `without` (pairs of one kind
-left out) and `carriers` (the pairs left out whose words carry the measure's gap; `variation` names the words).
+`threshold`, `classifier`. Three further kinds are not choices of an auditor but questions: `without` (pairs of one kind
+left out), `carriers` (the pairs left out whose words carry the measure's gap; `variation` names the words) and `source`
+(only contexts that named one group before the exchange; `variation` names the group).
 """
 CHOICES = ("words", "half", "threshold", "classifier")
 """The kinds that count for "holds in so many of so many"."""
 CARRIERS = "carriers"
+SOURCE = "source"
 
 _FOLDS, _HALVES = 10, 5
 
@@ -105,6 +107,19 @@ def without(masks: Mapping[str, np.ndarray]) -> Iterator[Variation]:
     for name, mask in masks.items():
         if mask.any() and not mask.all():
             yield Variation("without", name, ~mask)
+
+
+def by_source(source: np.ndarray, groups: tuple[str, str]) -> Iterator[Variation]:
+    """Only the pairs whose original context named one group, for each of the two.
+
+    Args:
+        source: (pairs,) the side that the original named.
+        groups: The names of the groups.
+    """
+    for side, group in zip("ab", groups, strict=True):
+        kept = source == side
+        if kept.any() and not kept.all():
+            yield Variation(SOURCE, group, kept)
 
 
 def without_carriers(words: Words, count: int, carriers: Mapping[str, list[str]]) -> Iterator[Variation]:

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from fairness_pipeline.corpora.outcomes.groups import UNMARKED
-from fairness_pipeline.corpora.outcomes.trials import Codes, Trials
+from fairness_pipeline.corpora.outcomes.trials import Codes, Trials, numbered
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.text_features import commonest_names, commonest_sentence, features_of
@@ -80,7 +80,8 @@ def group_words(trials: Trials, outcome: str, unmarked: str | None, seed: int) -
     rows: list[dict[str, Any]] = []
     for attribute, contrast, codes in _columns(trials, unmarked):
         known = codes.code >= 0
-        told, spans = _tell(trials, codes, present, known, seed)
+        others = [name for name in trials.groups if contrast == OMNIBUS and name not in attribute.split(CROSS)]
+        told, spans = _tell(trials, codes, others, present, known, seed)
         own: Mapping[str, Any] = {
             "attribute": attribute, "contrast": contrast, "p": told.p, "answers": int(known.sum()), "spans": spans,
         }  # fmt: skip
@@ -123,19 +124,20 @@ def _without(codes: Codes, level: str | None) -> Codes:
 
 
 def _tell(
-    trials: Trials, codes: Codes, present: sparse.csr_array, known: np.ndarray, seed: int
+    trials: Trials, codes: Codes, others: Sequence[str], present: sparse.csr_array, known: np.ndarray, seed: int
 ) -> tuple[GroupsTold, int]:
     """The test, and how many bundles of spans the group with the fewest has. Bundles of one place, or matched texts
     that mean the same, change groups."""
     assert trials.item is not None
     item = np.unique(trials.item.code[known], return_inverse=True)[1]
-    stratum = (
-        (trials.cluster.code[known] if trials.cluster else item) if trials.name is None else _bundles(trials, known)
-    )
-    own = np.stack([stratum, codes.code[known]])
-    (strata, group), bundle = np.unique(own, axis=1, return_inverse=True)
-    told = tell_groups(Texts(present[known], item, bundle.ravel(), group, strata), seed=seed)
-    fewest = int(np.bincount(group, minlength=len(codes.names)).min())
+    place = (trials.cluster.code[known] if trials.cluster else item) if trials.name is None else _bundles(trials, known)
+    arms = numbered(*trials.groups.values())[known]
+    beside = [trials.groups[name].code[known] for name in others]  # what else is said stays in its place
+    columns = np.stack([place, arms, codes.code[known], *beside])
+    units, bundle = np.unique(columns, axis=1, return_inverse=True)
+    stratum = np.unique(units[[0, *range(3, len(units))]], axis=1, return_inverse=True)[1].ravel()
+    told = tell_groups(Texts(present[known], item, bundle.ravel(), units[2], stratum), seed=seed)
+    fewest = int(np.bincount(units[2], minlength=len(codes.names)).min())
     if fewest < FEWEST_NAMES:
         told = told._replace(p=1.0, p_features=np.ones_like(told.p_features))
     return told, fewest

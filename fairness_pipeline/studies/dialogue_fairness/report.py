@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.debiasing.dialogue.registry import is_control
 from fairness_pipeline.measures.dialogue.measure import MASKED, deciding
 from fairness_pipeline.measures.dialogue.registry import glanced_at, measure_label
-from fairness_pipeline.measures.dialogue.variations import CARRIERS
+from fairness_pipeline.measures.dialogue.variations import CARRIERS, SOURCE
 from fairness_pipeline.models.replies import FILTERED, REFUSED
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.html import in_words
@@ -164,7 +164,7 @@ def _without(lake: Lake, audit: Audit) -> list[Row]:
         return []
     biased = [row["measure"] for row in audit.rows if STUDY.gated(row) and row["verdict"] == "biased"]
     rows = lake.read("verdict_variations", audit.key).to_pylist()
-    return [row for row in rows if row["kind"] in ("without", CARRIERS) and row["measure"] in biased]
+    return [row for row in rows if row["kind"] in ("without", CARRIERS, SOURCE) and row["measure"] in biased]
 
 
 def recipe_rows(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS
-from fairness_pipeline.corpora.outcomes.messages import read_messages
+from fairness_pipeline.corpora.outcomes.groups import Groups
+from fairness_pipeline.corpora.outcomes.messages import Messages, read_messages
 from fairness_pipeline.corpora.outcomes.questions import ask
 from fairness_pipeline.corpora.outcomes.specification import MESSAGES, SIGNED, OutcomeTable
 from fairness_pipeline.foundation.errors import FairnessError
@@ -151,7 +152,11 @@ STUDY = Study(
     label=lambda row: str(row["measure"]),
     groups=_sides,
     finding=_finding,
-    files={"tables (items, groups and outcomes)": OutcomeTable},
+    files={
+        "tables (items, groups and outcomes)": OutcomeTable,
+        "groups (who is asked about)": Groups,
+        "messages (what is asked about them)": Messages,
+    },
     direction=lambda row, groups: f"{row['group']} − {row['against']}",
     control=_control,
     rates=rates,

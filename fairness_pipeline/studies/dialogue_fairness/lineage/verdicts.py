@@ -36,6 +36,7 @@ from fairness_pipeline.measures.dialogue.variations import (
     CARRIERS,
     VARIATIONS,
     Judged,
+    by_source,
     judged_again,
     other_scores,
     subsets,
@@ -97,20 +98,23 @@ def dialogue_breakdown(_: None, dialogues: pa.Table, pairs: pa.Table, tables: Ta
 
 @dataclass(frozen=True)
 class Varied:
-    """How verdicts are drawn again: words that are mostly titles, other scorers; and how many words of a context a
-    model that is trained here reads."""
+    """How verdicts are drawn again: words that are mostly titles, other scorers; how many words of a context a model
+    that is trained here reads; and the names of the groups, where contexts were found and so name one of them first."""
 
     significance: SignificanceSettings
     words: MaskedWords
     titles: tuple[str, ...]
     others: Mapping[str, Mapping[str, Scorer]]
     longest: int | None
+    groups: tuple[str, str] | None
     versions: Mapping[str, str]
 
 
 def _varied(part: DialoguePart, key: Key) -> Varied:
     model, dimension = part.models[key["model"]], part.dimensions[key["dimension"]]
     settings = part.settings.measures
+    corpus = model.corpus
+    found = part.corpora[corpus].specification.contexts is None and part.pairing(corpus)["senses"] == "rules"
     again = [measure for measure in single(settings.further) if measure.others(settings)]
     sizes = (model.seq2seq or model.retrieval) if model.trained else None
     libraries = {name for measure in again for name in measure.libraries}
@@ -120,6 +124,7 @@ def _varied(part: DialoguePart, key: Key) -> Varied:
         dimension.titles,
         {measure.table: measure.others(settings) for measure in again},
         sizes.longest if sizes else None,
+        (dimension.groups.a, dimension.groups.b) if found else None,
         library_versions(*sorted(libraries)),
     )
 
@@ -128,7 +133,7 @@ def _varied(part: DialoguePart, key: Key) -> Varied:
     inputs=_varied,
     reads={"pairs": context_pairs, "answers": responses, "tables": TABLES, "weights": WEIGHTS},
     arrows=(context_pairs, responses, *MEASURED),
-    code_version="3",
+    code_version="4",
     libraries=("numpy", "scipy"),
     schema=VARIATIONS,
     checks=(checks.not_empty,),
@@ -156,6 +161,7 @@ def verdict_variations(
         *subsets(words, pairs.num_rows, run.seed_without("model")),
         *other_scores(single(tables), tables, answers, inputs.others, masked, run.folder, run.progress),
         *without(masks),
+        *(by_source(pairs["source_side"].to_numpy(), inputs.groups) if inputs.groups else ()),
         *without_carriers(words, pairs.num_rows, carriers),
     ]
     (together,) = (measure for measure in measures() if isinstance(measure, DiversityMeasure))
@@ -209,7 +215,7 @@ JUDGED = (
         "parrots": parrot_check,
     },
     arrows=JUDGED,
-    code_version="9",
+    code_version="10",
     libraries=("numpy", "scipy"),
     schema=DIALOGUE_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
