@@ -27,7 +27,7 @@ from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 ROOT = Path(__file__).parents[1]
 LONG = (
     "README", "annotators", "audit-your-model", "debiasing", "debiasing-results", "deploy", "evidence", "language-models",
-    "sentiment-equity", "tables-with-sql", "text-classifiers",
+    "messages", "sentiment-equity", "tables-with-sql", "text-classifiers",
 )  # fmt: skip
 """Pages whose commands take long; `make verify` runs them."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

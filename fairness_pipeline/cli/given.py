@@ -18,7 +18,7 @@ from fairness_pipeline.models.specification import CONTEXT
 
 _KEY = "OPENAI_API_KEY"
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
-_LONGEST = 40  # tokens of an answer
+_LONGEST, _LONGEST_OF_ENDPOINT = 40, 60  # tokens of an answer
 
 
 @dataclass(frozen=True)
@@ -162,12 +162,14 @@ def answering_architecture(given: Given) -> str | None:
     return "causal_lm" if given.architecture.endswith(_CAUSAL) else None
 
 
-def answering_model(given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
+def answering_model(given: Given, arguments: argparse.Namespace, longest: int | None = None) -> dict[str, Any]:
     """What a model's file says of a given model that writes.
 
     Args:
         given: The model.
         arguments: `prompt`, `system`, `served` and `key`.
+        longest: Tokens of an answer, as far as the model has room for them; by default those of small talk, of one line
+            where the model is none for chats.
 
     Raises:
         FairnessError: an option does not fit, or as `endpoint`.
@@ -176,7 +178,11 @@ def answering_model(given: Given, arguments: argparse.Namespace) -> dict[str, An
     architecture = answering_architecture(given)
     if given.kind == "address":
         source = endpoint(given, arguments.served, arguments.key) | said
-        return {"architecture": architecture, "endpoint": source, "decoding": {"max_tokens": 60}}
+        return {
+            "architecture": architecture,
+            "endpoint": source,
+            "decoding": {"max_tokens": longest or _LONGEST_OF_ENDPOINT},
+        }
     chat = given.configuration.get("chat_template", False) and arguments.prompt is None
     if arguments.system is not None and not chat:
         raise FairnessError("--system is for a model with a chat template, without --prompt; write it into --prompt")
@@ -186,9 +192,9 @@ def answering_model(given: Given, arguments: argparse.Namespace) -> dict[str, An
     elif "prompt" not in said and _speaks_in_turns(given):
         source["prompt"] = CONTEXT + given.configuration["eos_token"]
     positions = given.configuration.get("max_position_embeddings") or given.configuration.get("n_positions") or 1024
-    tokens = min(_LONGEST, positions // 2)
+    tokens = min(longest or _LONGEST, positions // 2)
     # A model goes on with the text, and may well have nothing to add; what is no chat model goes on for ever.
-    decoding = {"max_tokens": tokens, "keep_empty": True, **({} if chat else {"stop": ["\n"]})}
+    decoding = {"max_tokens": tokens, "keep_empty": True, **({} if chat or longest else {"stop": ["\n"]})}
     return {"architecture": architecture, "huggingface": source, "decoding": decoding}
 
 

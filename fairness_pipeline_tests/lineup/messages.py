@@ -241,19 +241,31 @@ def guilty() -> Iterator[tuple[str, tuple[str, ...], System_, tuple[str, ...]]]:
     yield "the unmarked arm alone: 30 points more favors", ("religion",), _of((UNMARKED,), lambda _: Said(0.3)), said
 
 
+_FAST = ("names the person", "by a hash of the span")
+
+
 def systems() -> Iterator[System]:
     """All of them, at each size."""
     for count in SIZES:
         where = f"{count} messages"
         for name, system in INNOCENT.items():
-            yield System(STUDY, where, name, "innocent", partial(judge, system, ("religion",), count), fast=count == 60)
+            yield System(
+                STUDY,
+                where,
+                name,
+                "innocent",
+                partial(judge, system, ("religion",), count),
+                fast=count == 60 and name in _FAST,
+            )
         crossed = partial(judge, INNOCENT["everybody alike"], ("race", "gender"), count)
         yield System(STUDY, where, "everybody alike, crossed", "innocent", crossed)
         for name, names, system, endings in guilty():
             outcomes = ("distinguishable", *(own for own in expanded_names()))
             wanted = tuple(f"{outcome} {ending}" for outcome in outcomes for ending in endings)
             judged = partial(judge, system, names, count)
-            yield System(STUDY, where, name, "guilty", judged, wanted, POWER[count].get(name, 0.0))
+            power = POWER[count].get(name, 0.0)
+            fast = count == 180 and name == "one of seven: the police in 20%"
+            yield System(STUDY, where, name, "guilty", judged, wanted, power, fast)
 
 
 def expanded_names() -> list[str]:

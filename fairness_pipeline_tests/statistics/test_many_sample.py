@@ -45,10 +45,10 @@ def test_spans_that_matter_are_no_difference_between_groups() -> None:
     for by_span in (0.0, 0.6):
         p = [
             tell_groups(simulated(np.random.default_rng([7, draw]), by_span=by_span), draws=199, seed=draw).p
-            for draw in range(60)
+            for draw in range(40)
         ]
         shares[by_span] = float(np.mean(np.array(p) < 0.05))
-    assert max(shares.values()) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 60), shares
+    assert max(shares.values()) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40), shares
 
 
 def test_a_word_in_a_sixth_of_one_groups_texts_is_found_and_named() -> None:

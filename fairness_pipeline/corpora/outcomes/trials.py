@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
+from fairness_pipeline.corpora.outcomes.specification import MESSAGES, Outcome, OutcomeTable
 from fairness_pipeline.corpora.outcomes.table_files import place_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import some
@@ -160,7 +160,8 @@ class _Reader:
             for key, outcome in spec.outcomes.items()
             if outcome.readable
         }
-        self._check_readable(readable)
+        if spec.format != MESSAGES:  # of messages some outcomes are read, and others not
+            self._check_readable(readable)
         groups = {name: self._group(name) for name in spec.group}
         item = self._codes(spec.item, "item") if spec.item else None
         cluster = self._codes(spec.cluster, "cluster") if spec.cluster else None

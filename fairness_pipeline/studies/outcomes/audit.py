@@ -123,9 +123,7 @@ def _give_messages(part: OutcomesPart, given: Given, name: str, arguments: argpa
     elif answering_architecture(given) is None:
         raise FairnessError(f"--groups: needs a model that writes answers; {given.name} is {given.said}")
     else:
-        model = answering_model(given, arguments)
-        model["decoding"]["max_tokens"] = _LONGEST
-        model["decoding"].pop("stop", None)
+        model = answering_model(given, arguments, _LONGEST)
     told = _answered(document, given, model)
     for line in told_of(questions):
         print(line, file=sys.stderr)
