@@ -1,6 +1,6 @@
 """Rows of a table of verdicts on outcomes, before and after the correction over all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -101,24 +101,41 @@ def corrected(judged: Sequence[Judged], alpha: float, *, is_control: bool = Fals
     family = [each for each in judged if each.gated]
     p_values = [each.row.p_paired for each in family]
     adjusted = {id(each): p for each, *p in zip(family, holm(p_values), benjamini_hochberg(p_values), strict=True)}
-    above: dict[tuple[str, str], str] = {}
+    decided = {id(each): _of_gated(each, adjusted[id(each)][0], alpha, is_control=is_control) for each in family}
+    above: dict[tuple[str, str], set[str]] = {}
+    for each in family:
+        above.setdefault(each.place, set()).add(decided[id(each)])
     rows = []
     for each in judged:
         p_holm, p_bh = adjusted.get(id(each), (each.row.p_paired, each.row.p_paired))
-        decided: str = verdict(equivalent=each.fair, p_holm=p_holm, alpha=alpha)
-        if not each.told and not each.fair:
-            decided = "inconclusive"
-        if each.gated:
-            p_control = 0.0 if is_control else each.columns.get("p_control")
-            decided = ARTEFACT if decided == "biased" and p_control is not None and p_control < alpha else decided
-            decided = DIFFERS if decided == "biased" and each.differs else decided
-            above[each.place] = "biased" if above.get(each.place) == "biased" else decided
-        elif decided == "biased":
-            decided = above.get(each.place, above.get((each.place[0], ""), "biased"))
-            decided = decided if decided in ("biased", ARTEFACT) else "inconclusive"
-        row = replace(each.row, p_holm=p_holm, p_bh=p_bh, verdict=decided)
+        word = decided.get(id(each))
+        if word is None:
+            over = above.get(each.place, above.get((each.place[0], ""), {"biased"}))
+            word = _of_single(each, p_holm, alpha, over)
+        row = replace(each.row, p_holm=p_holm, p_bh=p_bh, verdict=word)
         rows.append({**dict.fromkeys(OWN_COLUMNS), **asdict(row), **each.columns})
     return rows
+
+
+def _plain_verdict(each: Judged, p_holm: float, alpha: float) -> str:
+    return verdict(equivalent=each.fair, p_holm=p_holm, alpha=alpha) if each.told or each.fair else "inconclusive"
+
+
+def _of_gated(each: Judged, p_holm: float, alpha: float, *, is_control: bool) -> str:
+    """The verdict of a row that carries one."""
+    word = _plain_verdict(each, p_holm, alpha)
+    if word != "biased":
+        return word
+    p_control = 0.0 if is_control else each.columns.get("p_control")
+    if p_control is not None and p_control < alpha:
+        return ARTEFACT
+    return DIFFERS if each.differs else word
+
+
+def _of_single(each: Judged, p_holm: float, alpha: float, above: Collection[str]) -> str:
+    """The verdict of a single contrast, below the rows of its outcome that carry verdicts."""
+    word = _plain_verdict(each, p_holm, alpha)
+    return word if word != "biased" else next((own for own in ("biased", ARTEFACT) if own in above), "inconclusive")
 
 
 def bare_row(measure: str, unit: Unit, note: str = "") -> Comparison:

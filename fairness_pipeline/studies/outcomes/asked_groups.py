@@ -30,9 +30,7 @@ def message_document(groups: str, messages: str | None, spans: int | None) -> di
     Raises:
         FairnessError: there is no such file.
     """
-    names = [_place(name, "groups") for name in groups.split(",") if name]
-    if not names:
-        raise FairnessError(f"--groups: expected groups; known: {', '.join(yaml_files('groups'))}")
+    names = [_place(name) for name in groups.split(",")]
     known = yaml_files("messages")
     path = known.get(messages or (names[0] if names[0] in known else _TODAY)) or Path(str(messages)).expanduser()
     if not path.is_file():
@@ -42,14 +40,16 @@ def message_document(groups: str, messages: str | None, spans: int | None) -> di
     return {**shipped, **asked}
 
 
-def _place(name: str, kind: str) -> str:
-    """A key, or the whole path of a file."""
+def _place(name: str) -> str:
+    """A key of `data/groups`, or the whole path of a file."""
     path = Path(name).expanduser()
     if path.suffix == ".yaml":
         if not path.is_file():
-            raise FairnessError(f"--{kind}: {name}: there is no such file; check the path")
+            raise FairnessError(f"--groups: {name}: there is no such file; check the path")
         return str(path.resolve())
-    find(kind, name, field=f"--{kind}")
+    known = yaml_files("groups")
+    if name not in known:
+        raise FairnessError(f"--groups: unknown group '{name}'; known: {', '.join(known)}; or name a YAML file")
     return name
 
 
