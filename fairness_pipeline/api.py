@@ -360,7 +360,14 @@ def audit(
         raise FairnessError("item: name the column of what stays the same when only the group changes")
     trials = read_trials(columns, specification, path)
     trials = scored(trials, specification.outcomes, TextScorers.of(MeasureSettings(), specification.outcomes.values()))
-    judging = Judging(expanded(specification.outcomes), groups, specification.reference, alpha, seed)
+    judging = Judging(
+        outcomes=expanded(specification.outcomes),
+        columns=groups,
+        reference=specification.reference,
+        alpha=alpha,
+        seed=seed,
+        unmarked=specification.unmarked,
+    )
     tables = []
     for key in specification.condition_keys:
         rows = judge_outcomes(cell_table(trials, key), judging).to_pandas()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import yaml_files
 
 if TYPE_CHECKING:
     from fairness_pipeline.lineage.plan import Selection
@@ -85,21 +86,24 @@ def check_output(path: Path, forms: Collection[str], *, force: bool) -> None:
 
 
 def add_group_options(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
-    """Adds the options that say about which groups what is asked."""
+    """Adds the options for questions about groups."""
     parser.add_argument(
         "--groups",
         metavar="NAME[,NAME]",
         required=required,
-        help="groups to ask about: age, class, disability, gender, guise, nationality, orientation, race, religion, or "
-        "a YAML file like those of data/groups; two are crossed by the spans that both have (race,gender)",
+        help=f"groups to ask about: {', '.join(yaml_files('groups'))}, or a YAML file like those of data/groups; two "
+        "are crossed by the names, or other spans, that both have (race,gender)",
     )
     parser.add_argument(
         "--messages",
         metavar="FILE",
-        help="what is asked: YAML as in data/messages, or CSV (default: messages of today)",
+        help="the messages that are asked: YAML as in data/messages, or CSV (default: messages of today)",
     )
     parser.add_argument(
-        "--spans", metavar="N", type=count, help="with how many spans of a group each message is asked (default: 1)"
+        "--spans",
+        metavar="N",
+        type=count,
+        help="number of spans of each group that a message is asked with (default: 1)",
     )
 
 

@@ -187,7 +187,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         print(visible(line))
     for study, audits in standing.of_all():
         print_verdicts(study, project, audits)
-    for study in project.studies if chosen.asset else ():  # no table of verdicts tells them
+    for study in project.studies if chosen.asset else ():  # without a table of verdicts, nothing else prints them
         for warning in study.warnings(project.parts[study.name], plan.lake):
             print(visible(warning))
     shown = [] if chosen.asset else found.fresh

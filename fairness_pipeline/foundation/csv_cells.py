@@ -1,4 +1,4 @@
-"""Writes CSV whose text no spreadsheet takes for a formula.
+"""Reads and writes CSV; what is written no spreadsheet takes for a formula.
 
 A cell that begins with `=`, `+`, `-` or `@` is run by spreadsheets, and text from outside may say anything. The usual
 remedy is an apostrophe before it, which the commands that read such files take off again.
@@ -7,8 +7,11 @@ remedy is an apostrophe before it, which the commands that read such files take 
 import csv
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TextIO
+
+from fairness_pipeline.foundation.errors import FairnessError
 
 _BEGINS = r"[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20\u2212]|[\t\r]"
 """The four, also as wide letters, and behind what nobody sees."""
@@ -38,6 +41,28 @@ def restored(cell: str) -> str:
         ('@USER hi', "'=1+1", "'tis", '@USER hi')
     """
     return cell[1:] if _ESCAPED.match(cell) else cell
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a CSV or TSV file by the names of its columns, each with its place for errors. Cells that a row lacks
+    are missing.
+
+    Args:
+        path: The file, in UTF-8.
+
+    Raises:
+        FairnessError: it is no UTF-8, or no CSV.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+            for row in reader:
+                cells = {key: restored(cell) for key, cell in row.items() if key and isinstance(cell, str)}
+                yield f"{path}, line {reader.line_num}", cells
+    except UnicodeDecodeError as error:
+        raise FairnessError(f"{path}: expected UTF-8, byte {error.start} is not; save the file as UTF-8") from None
+    except csv.Error as error:
+        raise FairnessError(f"{path}: expected CSV: {error}") from None
 
 
 def write_rows(stream: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]], form: str = ".csv") -> int:

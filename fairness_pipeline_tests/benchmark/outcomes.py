@@ -12,8 +12,7 @@ from sklearn.feature_selection import chi2
 
 import fairness_pipeline as fp
 from fairness_pipeline.corpora.outcomes.formats.messages import trials_of_answers
-from fairness_pipeline.corpora.outcomes.groups import UNMARKED, Groups
-from fairness_pipeline.corpora.outcomes.messages import read_messages
+from fairness_pipeline.corpora.outcomes.groups import Groups
 from fairness_pipeline.corpora.outcomes.questions import ask
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
 from fairness_pipeline.corpora.outcomes.table_files import read_table
@@ -21,14 +20,11 @@ from fairness_pipeline.corpora.outcomes.trials import read_trials
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load, read_yaml, validate
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
-from fairness_pipeline.measures.outcomes.cells import cell_table
-from fairness_pipeline.measures.outcomes.group_rows import Judging
-from fairness_pipeline.measures.outcomes.group_words import group_words
-from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
-from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, expanded, scored
+from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, scored
 from fairness_pipeline_tests.benchmark.shared import Ratio, rate
+from fairness_pipeline_tests.lineup.messages import messages_of, verdicts
 
-_GROUPS, _ROWS, _LARGE, _ANSWERS = 24, 300_000, 10_000_000, 13_000
+_GROUPS, _ROWS, _LARGE, _MESSAGES = 24, 300_000, 10_000_000, 1_650
 
 
 def outcomes() -> list[Ratio]:
@@ -76,8 +72,7 @@ def messages() -> Ratio:
     """13,000 answers of 400 words about seven groups: outcomes, all verdicts, and whether words tell the group."""
     random = np.random.default_rng(1)
     files = {"religion": load(Groups, data_file("groups/religion.yaml"))}
-    questions = ask(read_messages(data_file("messages/today.yaml")), files, 9, 1).table
-    questions = questions.slice(0, min(questions.num_rows, _ANSWERS))
+    questions = ask(messages_of(_MESSAGES), files, 1, 1).table
     words = np.array([f"word{place}" for place in range(3000)])
     drawn = words[(random.zipf(1.3, (questions.num_rows, 400)) - 1) % len(words)]
     first = random.integers(1, 6, questions.num_rows)
@@ -88,11 +83,9 @@ def messages() -> Ratio:
     columns = trials_of_answers(questions, {"bot": answers}, spec.group, files["religion"].telling)
     trials = read_trials(columns, spec)
     trials = scored(trials, spec.outcomes, TextScorers.of(MeasureSettings(), spec.outcomes.values()))
-    judging = Judging(expanded(spec.outcomes), spec.group, {}, 0.05, 1, False, UNMARKED, True)
 
     def judged() -> None:
-        told = group_words(trials, "reply", UNMARKED, 1)
-        judge_outcomes(cell_table(trials, "bot"), judging, None, told)
+        verdicts(trials, spec, 1)
 
     def plain() -> None:
         counts = CountVectorizer(binary=True).fit_transform(columns["masked"].to_pylist())

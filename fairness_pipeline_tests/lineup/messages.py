@@ -14,7 +14,7 @@ from fairness_pipeline.corpora.outcomes.groups import UNMARKED, Groups
 from fairness_pipeline.corpora.outcomes.messages import Messages, read_messages
 from fairness_pipeline.corpora.outcomes.questions import ask
 from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
-from fairness_pipeline.corpora.outcomes.trials import read_trials
+from fairness_pipeline.corpora.outcomes.trials import Trials, read_trials
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load, read_yaml, validate
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
@@ -60,10 +60,10 @@ class Said(NamedTuple):
     sentences: tuple[str, ...] = ()
 
 
-System_ = Callable[[Asked], Said]
+Answerer = Callable[[Asked], Said]
 
 
-def _answer(asked: Asked, system: System_) -> str:
+def _answer(asked: Asked, system: Answerer) -> str:
     said = system(asked)
     words = " ".join([*asked.own.permutation(_NEUTRAL)[:4].tolist(), *said.sentences])
     chance, own = asked.of_message.random(), asked.own
@@ -85,7 +85,12 @@ def _answer(asked: Asked, system: System_) -> str:
 
 
 @cache
-def _messages(count: int) -> Messages:
+def messages_of(count: int) -> Messages:
+    """Of the messages of today some, or all and some again.
+
+    Args:
+        count: How many.
+    """
     known = read_messages(data_file("messages/today.yaml")).messages
     names = list(known)
     step = len(names) / min(count, len(names))
@@ -101,7 +106,7 @@ def _groups(name: str) -> Groups:
     return load(Groups, data_file(f"groups/{name}.yaml"))
 
 
-def answers_of(questions: pa.Table, system: System_, draw: int) -> dict[str, Mapping[str, object]]:
+def answers_of(questions: pa.Table, system: Answerer, draw: int) -> dict[str, Mapping[str, object]]:
     """What a system answers, by the question's id.
 
     Args:
@@ -119,12 +124,12 @@ def answers_of(questions: pa.Table, system: System_, draw: int) -> dict[str, Map
     return answers
 
 
-def judge(system: System_, names: tuple[str, ...], count: int, draw: int) -> Verdicts:
+def judge(system: Answerer, names: tuple[str, ...], count: int, draw: int) -> Verdicts:
     """The verdicts of one draw, by the row's measure."""
     return {row["measure"]: row["verdict"] for row in rows(system, names, count, draw) if row["contrast"] in GATED}
 
 
-def rows(system: System_, names: tuple[str, ...], count: int, draw: int) -> list[dict[str, object]]:
+def rows(system: Answerer, names: tuple[str, ...], count: int, draw: int) -> list[dict[str, object]]:
     """All rows of one draw.
 
     Args:
@@ -134,17 +139,34 @@ def rows(system: System_, names: tuple[str, ...], count: int, draw: int) -> list
         draw: Its number.
     """
     files = {name: _groups(name) for name in names}
-    questions = ask(_messages(count), files, 1, draw).table
+    questions = ask(messages_of(count), files, 1, draw).table
     answers = answers_of(questions, system, draw)
     document = {**read_yaml(data_file("tables/messages.yaml")), "groups": list(names), "models": {"bot": {}}}
     spec = validate(OutcomeTable, document, data_file("tables/messages.yaml"))
     telling = tuple(word for own in files.values() for word in own.telling)
     columns = trials_of_answers(questions, {"bot": answers}, spec.group, telling)
     trials = scored(read_trials(columns, spec), spec.outcomes, _scorers())
-    judging = Judging(expanded(spec.outcomes), spec.group, {}, 0.05, draw, False, UNMARKED, True)
-    words = group_words(trials, "reply", UNMARKED, draw)
-    found: pa.Table = judge_outcomes(cell_table(trials, "bot"), judging, None, words)
-    return found.to_pylist()
+    return verdicts(trials, spec, draw).to_pylist()
+
+
+def verdicts(trials: Trials, spec: OutcomeTable, seed: int) -> pa.Table:
+    """All verdicts on a table of messages.
+
+    Args:
+        trials: Its trials, scored.
+        spec: What its columns are.
+        seed: Of all draws.
+    """
+    judging = Judging(
+        outcomes=expanded(spec.outcomes),
+        columns=spec.group,
+        alpha=0.05,
+        seed=seed,
+        unmarked=spec.unmarked,
+        fair_here=True,
+    )
+    words = group_words(trials, str(spec.said), spec.unmarked, seed)
+    return judge_outcomes(cell_table(trials, "bot"), judging, None, words)
 
 
 @cache
@@ -155,7 +177,7 @@ def asked(names: tuple[str, ...], count: int) -> int:
         names: Files of groups.
         count: How many messages.
     """
-    return ask(_messages(count), {name: _groups(name) for name in names}, 1, 0).table.num_rows
+    return ask(messages_of(count), {name: _groups(name) for name in names}, 1, 0).table.num_rows
 
 
 @cache
@@ -182,32 +204,38 @@ def _everybody(asked: Asked) -> Said:
     return Said(0.0)
 
 
-def _by(holds: Callable[[Asked], bool], sentence: str = "That is all I know.") -> System_:
+def _by(holds: Callable[[Asked], bool], sentence: str = "That is all I know.") -> Answerer:
     return lambda asked: Said(0.0, sentences=(sentence,) if holds(asked) and asked.own.random() < 0.6 else ())
 
 
-INNOCENT: dict[str, System_] = {
+INNOCENT: dict[str, Answerer] = {
     "everybody alike": _everybody,
     "by a hash of the span": _by(lambda asked: _number(asked.span) % 2 == 0),
     "by the letters of the span, 25 or more": _by(lambda asked: len(asked.span) >= 25),
     "by a hash of the question": _by(lambda asked: _number(asked.text) % 2 == 0),
+    "says 'this' in two of three": lambda asked: Said(
+        0.0, sentences=("Ask for help with this if you can.",) if asked.own.random() < 0.66 else ()
+    ),
+    "greets whoever says a name": lambda asked: Said(
+        0.0, sentences=("Nice to meet you, and thank you for writing.",) if "name" in asked.text.lower()[:12] else ()
+    ),
     "names the person": lambda asked: Said(0.0, sentences=(f"As to {asked.span.rstrip('.')}, wait.",)),
     "decides seldom, for everybody": lambda asked: Said(0.0, silent=0.6),
 }
 
 
-def _of(groups: tuple[str, ...], treated: Callable[[Asked], Said], everybody: System_ = _everybody) -> System_:
+def _of(groups: tuple[str, ...], treated: Callable[[Asked], Said], everybody: Answerer = _everybody) -> Answerer:
     return lambda asked: treated(asked) if set(groups) <= set(asked.groups) else everybody(asked)
 
 
-def _of_any(groups: tuple[str, ...], treated: Callable[[Asked], Said], everybody: System_ = _everybody) -> System_:
+def _of_any(groups: tuple[str, ...], treated: Callable[[Asked], Said], everybody: Answerer = _everybody) -> Answerer:
     return lambda asked: treated(asked) if set(groups) & set(asked.groups) else everybody(asked)
 
 
 _DECISION = ("favorable", "unfavorable", "rating")
 
 
-def guilty() -> Iterator[tuple[str, tuple[str, ...], System_, tuple[str, ...]]]:
+def guilty() -> Iterator[tuple[str, tuple[str, ...], Answerer, tuple[str, ...]]]:
     """Of each its name, the files of groups, what answers, and the rows in one of which it must be found."""
 
     def with_police(asked: Asked) -> Said:
@@ -218,15 +246,15 @@ def guilty() -> Iterator[tuple[str, tuple[str, ...], System_, tuple[str, ...]]]:
 
     by = ("by religion",)
     yield "one of seven: the police in 20%", ("religion",), _of(("Muslim",), with_police, with_plants), by
-    yield "one of seven: 30 points fewer favors", ("religion",), _of(("Hindu",), lambda _: Said(-0.3)), by
+    yield "one of seven: 30 points fewer favorable decisions", ("religion",), _of(("Hindu",), lambda _: Said(-0.3)), by
     yield "one of seven: amounts 15% lower", ("religion",), _of(("Sikh",), lambda _: Said(0.0, amount=-15.0)), by
     yield "one of seven: no decision in 40%", ("religion",), _of(("none",), lambda _: Said(0.0, silent=0.4)), by
     two = ("Jewish", "Muslim")
-    yield "two against five: 30 points fewer favors", ("religion",), _of_any(two, lambda _: Said(-0.3)), by
+    yield "two against five: 30 points fewer favorable decisions", ("religion",), _of_any(two, lambda _: Said(-0.3)), by
     cell = ("Black", "woman")
     crossed = ("by race × gender", "by race × gender, beyond both")
     yield (
-        "a cell of a crossing alone: 40 points fewer favors",
+        "a cell of a crossing alone: 40 points fewer favorable decisions",
         ("race", "gender"),
         _of(cell, lambda _: Said(-0.4)),
         crossed,
@@ -238,10 +266,17 @@ def guilty() -> Iterator[tuple[str, tuple[str, ...], System_, tuple[str, ...]]]:
         crossed,
     )
     said = ("by religion, said or not",)
-    yield "the unmarked arm alone: 30 points more favors", ("religion",), _of((UNMARKED,), lambda _: Said(0.3)), said
+    yield (
+        "the unmarked arm alone: 30 points more favorable decisions",
+        ("religion",),
+        _of((UNMARKED,), lambda _: Said(0.3)),
+        said,
+    )
 
 
-_FAST = ("names the person", "by a hash of the span")
+_FAST = ("names the person", "by a hash of the span", "says 'this' in two of three")
+_OF_NAMES = ("greets whoever says a name",)
+"""Innocents that names could make look guilty: asked about a file in which some groups have names."""
 
 
 def systems() -> Iterator[System]:
@@ -249,14 +284,9 @@ def systems() -> Iterator[System]:
     for count in SIZES:
         where = f"{count} messages"
         for name, system in INNOCENT.items():
-            yield System(
-                STUDY,
-                where,
-                name,
-                "innocent",
-                partial(judge, system, ("religion",), count),
-                fast=count == 60 and name in _FAST,
-            )
+            about = ("gender",) if name in _OF_NAMES else ("religion",)
+            judged = partial(judge, system, about, count)
+            yield System(STUDY, where, name, "innocent", judged, fast=count == 60 and name in _FAST)
         crossed = partial(judge, INNOCENT["everybody alike"], ("race", "gender"), count)
         yield System(STUDY, where, "everybody alike, crossed", "innocent", crossed)
         for name, names, system, endings in guilty():

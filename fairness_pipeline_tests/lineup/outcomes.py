@@ -33,7 +33,7 @@ def judge(design: dict[str, Any], draw: int) -> Verdicts:
     }
     kinds = {"approved": Outcome(kind="yes_no"), "refused": Outcome(kind="yes_no"), "score": Outcome(kind="number")}
     table = pa.concat_tables([cells_as_table(name, cells) for name, cells in sets.items()])
-    found = judge_outcomes(table, Judging(kinds, ("who",), {}, 0.05, draw))
+    found = judge_outcomes(table, Judging(outcomes=kinds, columns=("who",), alpha=0.05, seed=draw))
     return {row["measure"]: row["verdict"] for row in found.to_pylist() if row["contrast"] in GATED}
 
 

@@ -77,7 +77,10 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(own: tupl
             "audit", f"{address}/v1", "--groups", groups, "--messages", messages, "--name", "bot", "--fail-on", "biased"
         )
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "not asked, as it has no place for a group" in done.stderr and "48 messages, each about" in done.stderr
+    assert (
+        "not asked: none (towns) (it has no place for a group" in done.stderr
+        and "48 messages, each about" in done.stderr
+    )
     project = Project("audit")
     lake, key = Lake(project.workspace), {"table": "bot", "condition": "our-bot"}
     questions = lake.read("group_questions", {"table": "bot"})
@@ -87,7 +90,7 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(own: tupl
     for measure, group in (("favorable by towns", "against"), ("reply_police by towns", "group")):
         assert (found[measure]["verdict"], found[measure][group]) == ("biased", "Easttown"), found[measure]
     assert found["distinguishable by towns"]["verdict"] == "differs"
-    assert "Please call the police." in str(lake.read("group_words_told", key)["sentence"].to_pylist())
+    assert "Please call the police." in str(lake.read("telling_words", key)["sentence"].to_pylist())
     against = {
         row["group"]: row for row in rows if row["contrast"] == REFERENCE and row["measure"] == "favorable by towns"
     }

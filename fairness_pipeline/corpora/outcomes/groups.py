@@ -20,11 +20,13 @@ class Span(NamedTuple):
         name: What the span is called: a person's name, or the words themselves.
         words: What stands in the message; empty if the line says it all.
         line: A line of the chat's system prompt; empty if there is none.
+        by_name: Whether a person's name says the group.
     """
 
     name: str
     words: str
     line: str = ""
+    by_name: bool = False
 
 
 class Spans(Specification):
@@ -37,7 +39,8 @@ class Spans(Specification):
     system: tuple[str, ...] = ()
     """Lines of the chat's system prompt that say it of the user, for `{me}`."""
     names: tuple[str, ...] = ()
-    """Names of persons, in place of `person`, of `me` ("My name is ...") and of `system` ("User's name: ...")."""
+    """Names of persons, in place of `person`, of `me` ("My name is ...") and of `system` ("User's name: ..."). They are
+    used where every group that is asked about has names."""
     text: tuple[str, ...] = ()
     """What somebody wrote, for `{text}`."""
 
@@ -51,9 +54,11 @@ class Spans(Specification):
         if slot == "text":
             return [Span(text, text) for text in self.text]
         if slot == "person":
-            return [Span(own, own) for own in (*self.names, *self.person)]
+            return [*(Span(own, own, by_name=True) for own in self.names), *(Span(own, own) for own in self.person)]
         named = [
-            Span(name, "", f"User's name: {name}.") if number % 2 else Span(name, f"My name is {name}.")
+            Span(name, "", f"User's name: {name}.", by_name=True)
+            if number % 2
+            else Span(name, f"My name is {name}.", by_name=True)
             for name in self.names
         ]
         return [
@@ -70,7 +75,7 @@ class Groups(Specification):
         >>> two = {"cat people": {"person": ["a cat person"]}, "dog people": {"person": ["a dog person"]}}
         >>> pets = Groups.model_validate({"label": "Pets", "groups": two})
         >>> pets.groups["cat people"].of("person", 0)
-        [Span(name='a cat person', words='a cat person', line='')]
+        [Span(name='a cat person', words='a cat person', line='', by_name=False)]
     """
 
     unhashed = frozenset({"reservations"})
@@ -97,8 +102,15 @@ class Groups(Specification):
         for name, spans in self.groups.items():
             if not any(spans.of(slot, 0) for slot in SLOTS):
                 raise ValueError(f"groups.{name}: expected a span at least (person, me, system, names or text)")
+            for slot in SLOTS:
+                written = [(span.words, span.line) for span in spans.of(slot, 0)]
+                if twice := [words or line for words, line in written if written.count((words, line)) > 1]:
+                    raise ValueError(
+                        f"groups.{name}: '{twice[0]}' stands twice; each span is a way of its own to say it"
+                    )
         lengths = {len(spans.text) for spans in self.arms.values()}
-        if self.matched and (len(lengths) > 1 or any(spans.of("me", 0) for spans in self.arms.values())):
+        others = any(spans.of(slot, 0) for spans in self.arms.values() for slot in ("person", "me"))
+        if self.matched and (len(lengths) > 1 or others):
             raise ValueError("'matched': expected as many 'text' in every group, and no other spans")
         return self
 

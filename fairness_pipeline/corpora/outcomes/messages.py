@@ -1,12 +1,12 @@
 """Messages with a place for who somebody is: a YAML file of `data/messages`, or a table of one's own."""
 
-import csv
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
 from fairness_pipeline.corpora.outcomes.groups import SLOTS
+from fairness_pipeline.foundation.csv_cells import read_rows
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Specification, load, validate
 
@@ -78,21 +78,17 @@ def read_messages(path: Path) -> Messages:
     """
     if path.suffix not in (".csv", ".tsv"):
         return load(Messages, path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","))
-    except UnicodeDecodeError as error:
-        raise FairnessError(f"{path}: expected UTF-8, byte {error.start} is not; save the file as UTF-8") from None
     found: dict[str, dict[str, Any]] = {}
-    for number, row in enumerate(rows, 2):
-        if not (row.get("text") or "").strip():
-            has = "" if "text" in row else f"; columns: {', '.join(map(str, row))}"
-            raise FairnessError(f"{path}, line {number}: expected a message in column 'text', found nothing{has}")
-        name = row.pop("id", None) or f"line-{number}"
+    for number, (where, row) in enumerate(read_rows(path), 2):
+        if not row.get("text", "").strip():
+            has = "" if "text" in row else f"; columns: {', '.join(row)}"
+            raise FairnessError(f"{where}: expected a message in column 'text', found nothing{has}")
+        name = row.pop("id", "") or f"line-{number}"
         if name in found:
-            raise FairnessError(f"{path}, line {number}: id '{name}' stands twice; give each message its own")
-        given = {key: value.strip() for key, value in row.items() if key and value and value.strip()}
-        found[name] = {key: value.split("|") if key in _LISTED else value for key, value in given.items()}
+            raise FairnessError(f"{where}: id '{name}' stands twice; give each message its own")
+        given = {key: value.strip() for key, value in row.items() if value.strip()}
+        lists = {key: [part.strip() for part in given[key].split("|")] for key in _LISTED if key in given}
+        found[name] = {**given, **lists}
     if not found:
         raise FairnessError(f"{path}: expected a message a line, found none")
     return validate(Messages, {"messages": found}, path)

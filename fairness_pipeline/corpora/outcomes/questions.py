@@ -1,7 +1,7 @@
 """Questions: each message with a span of each group in its place."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -40,10 +40,17 @@ LEFT_OUT = schema(
 
 
 class Questions(NamedTuple):
-    """A table of `GROUP_QUESTIONS`, and one of `LEFT_OUT`."""
+    """What is asked.
+
+    Attributes:
+        table: A table of `GROUP_QUESTIONS`.
+        left_out: A table of `LEFT_OUT`.
+        ways: In how many ways, single spans or bundles, the group with the fewest is said.
+    """
 
     table: pa.Table
     left_out: pa.Table
+    ways: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +64,11 @@ class _Arm:
     def name(self) -> str:
         return " × ".join(dict.fromkeys(self.groups))
 
+    @property
+    def unmarked(self) -> bool:
+        """Whether nothing is said."""
+        return UNMARKED in self.groups
+
     def of(self, slot: str, number: int) -> list[Span]:
         """The spans that say all of its groups."""
         first, *others = (own.of(slot, number) for own in self.spans)
@@ -68,7 +80,9 @@ def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) 
 
     The spans of every group are dealt into the same number of bundles, in turn, and a message is asked with one bundle
     of each: so bundles of one place are asked in the same messages, and change groups for a test, and where the file
-    has the same words around each group they are the same for all. Each span is used equally often.
+    has the same words around each group they are the same for all. Each span is used equally often. A
+    message says every group by a name, or every group by a phrase: what a name itself changes ("Nice to meet you") is
+    no difference between groups.
 
     Args:
         messages: The messages.
@@ -91,25 +105,38 @@ def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) 
     order = np.random.default_rng(seed).permutation(len(messages.messages)).tolist()
     rows: list[dict[str, object]] = []
     left_out: list[dict[str, str]] = []
+    ways: dict[tuple[str | None, bool], int] = {}
     matched = any(own.matched for own in files.values())
     for number, (name, message) in zip(order, messages.messages.items(), strict=True):
         if why := _unfit(message, files):
             left_out.append({"message": name, "group": " × ".join(files), "reason": why})
             continue
         assert message.slot
-        of_arms = {arm: arm.of(message.slot, number) for arm in arms}
-        bundles = max(1, min(map(len, filter(None, of_arms.values())), default=1) // spans)
+        kinds = _kinds([arm.of(message.slot, 0) for arm in arms if not arm.unmarked])
+        turn, kind = divmod(number, len(kinds))
+        of_arms = {arm: [own for own in arm.of(message.slot, turn) if own.by_name in kinds[kind]] for arm in arms}
+        fewest = min(map(len, filter(None, of_arms.values())), default=1)
+        bundles = max(1, fewest // spans)
+        ways[message.slot, kind > 0] = fewest if matched else bundles
         for arm, known in of_arms.items():
             if not known:
-                reason = f"it takes {{{message.slot}}}, and the group has no such span"
+                why = "others are said by names" if kinds[kind] == {True} else "the group has no such span"
+                reason = f"it takes {{{message.slot}}}, and {why}"
                 left_out.append({"message": name, "group": arm.name, "reason": reason})
-            places = range(len(known)) if matched else _places(number, len(known), bundles, spans)
+            places = range(len(known)) if matched else _places(turn, len(known), bundles, spans)
             rows += [_row(name, message, arm, known[place], place if matched else None) for place in places]
     table = pa.Table.from_pylist(rows, schema=GROUP_QUESTIONS)
     if not rows:
         why = f"; '{left_out[0]['message']}': {left_out[0]['reason']}" if left_out else ""
         raise FairnessError(f"none of {len(messages.messages)} messages can be asked about {' × '.join(files)}{why}")
-    return Questions(table, pa.Table.from_pylist(left_out, schema=LEFT_OUT))
+    return Questions(table, pa.Table.from_pylist(left_out, schema=LEFT_OUT), sum(ways.values()))
+
+
+def _kinds(of_groups: Sequence[Sequence[Span]]) -> list[set[bool]]:
+    """Whether groups are said by phrases, by names, or by each in turn: as all of them can be said."""
+    ways = [{span.by_name for span in own} for own in of_groups if own]
+    shared = set.intersection(*ways) if ways else set()
+    return [{kind} for kind in sorted(shared)] or [{False, True}]
 
 
 def _arms(files: Mapping[str, Groups]) -> list[_Arm]:
@@ -118,7 +145,7 @@ def _arms(files: Mapping[str, Groups]) -> list[_Arm]:
     arms = [_Arm(groups, spans) for groups, spans in combined if len({own == UNMARKED for own in groups}) == 1]
     if len(files) > 1:
         arms = [arm for arm in arms if any(arm.of(slot, 0) for slot in SLOTS)]
-    if sum(UNMARKED not in arm.groups for arm in arms) < 2:
+    if sum(not arm.unmarked for arm in arms) < 2:
         raise FairnessError(
             f"groups: {' and '.join(files)} have no spans in common, so nobody can be of a group of each; files are "
             "crossed by names that both have (race and gender do)"

@@ -8,8 +8,8 @@ import pydantic
 
 from fairness_pipeline.corpora.outcomes.groups import UNMARKED
 from fairness_pipeline.corpora.specification import CorpusFile
-from fairness_pipeline.foundation.paths import check_key
-from fairness_pipeline.foundation.yaml_files import Positive, Specification
+from fairness_pipeline.foundation.paths import check_key, data_file
+from fairness_pipeline.foundation.yaml_files import Positive, Specification, read_yaml
 from fairness_pipeline.statistics.equivalence import Margin
 
 Format = Literal[
@@ -26,6 +26,13 @@ Format = Literal[
     "promptfoo",
 ]
 MESSAGES: Format = "messages"
+SHIPPED_MESSAGES = "tables/messages.yaml"
+"""It says what the outcomes of every table of messages are whose own file does not."""
+MESSAGE_COLUMNS = (
+    "item", "meaning", "span", "asked", "answer", "masked", "decides", "favorable", "unfavorable", "rating",
+    "rating_read", "amount", "amount_read", "model",
+)  # fmt: skip
+"""The columns of every table of messages, beside its groups."""
 TABLES = ("table", "inspect", "lm_eval", "promptfoo")
 """Formats that hold answers; the others are benchmarks."""
 TextMeasure = Literal["words", "refusal", "offensive", "sentiment", "steps", "level", "asks_back", "referral", "police"]
@@ -169,6 +176,11 @@ class OutcomeTable(Specification):
     citation: str = "not stated"
     """Where it comes from."""
 
+    @property
+    def said(self) -> str | None:
+        """The outcome that is what was said; None if there is none."""
+        return next((name for name, outcome in self.outcomes.items() if outcome.kind == "text"), None)
+
     @pydantic.model_validator(mode="before")
     @classmethod
     def _compared_by_model(cls, values: Any) -> Any:
@@ -177,7 +189,9 @@ class OutcomeTable(Specification):
             return values
         if values.get("format") == MESSAGES:
             columns = [Path(name).stem for name in values.get("groups") or ()]
-            values = {"group": columns, "item": "item", "name": "span", "unmarked": UNMARKED, **values}
+            known = {"group": columns, "item": "item", "name": "span", "unmarked": UNMARKED}
+            shipped = read_yaml(data_file(SHIPPED_MESSAGES))
+            values = {**{key: shipped[key] for key in ("asked", "answer", "outcomes")}, **known, **values}
         models = [*(values.get("answers") or {}), *(values.get("models") or ())]
         if not models or values.get("condition"):
             return values
@@ -187,6 +201,10 @@ class OutcomeTable(Specification):
     def _fits(self) -> Self:
         if (self.format == MESSAGES) != bool(self.groups):
             raise ValueError("'groups' names the groups that 'messages' are asked about; give both or neither")
+        if self.format == MESSAGES and (taken := [name for name in self.group if name in MESSAGE_COLUMNS]):
+            raise ValueError(
+                f"'groups': '{taken[0]}' is what a column of every table of messages is called; rename the file"
+            )
         if self.file is None and not self.answers:
             raise ValueError("'file' is missing: the table, or the benchmark as its authors publish it")
         if self.file is not None and self.answers and self.format in TABLES:

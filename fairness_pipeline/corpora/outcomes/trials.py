@@ -26,6 +26,24 @@ class Codes(NamedTuple):
     code: np.ndarray
     names: tuple[str, ...]
 
+    def used(self) -> "Codes":
+        """Without names that no row has."""
+        used = np.unique(self.code[self.code >= 0])
+        places = np.full(len(self.names) + 1, -1)
+        places[used] = np.arange(len(used))
+        return Codes(places[self.code], tuple(self.names[place] for place in used))
+
+    def without(self, name: str | None) -> "Codes":
+        """With -1 for a name; as it is if there is no such name."""
+        if name not in self.names:
+            return self
+        return Codes(np.where(self.code == self.names.index(str(name)), -1, self.code), self.names).used()
+
+    def crossed(self, other: "Codes") -> "Codes":
+        """With the names of another column behind its own, all that can be; -1 where either is."""
+        code = np.where((self.code < 0) | (other.code < 0), -1, self.code * len(other.names) + other.code)
+        return Codes(code, tuple(f"{own} {name}" for own in self.names for name in other.names))
+
 
 @dataclass(frozen=True)
 class Trials:

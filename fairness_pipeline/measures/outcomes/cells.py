@@ -220,7 +220,7 @@ class OutcomeCells:
             return self
         kept = np.logical_and.reduce([own.code != own.names.index(level) for own in columns])
         cells = self.at(np.flatnonzero(kept))
-        groups = {name: _left(own) for name, own in cells.groups.items()}
+        groups = {name: own.used() for name, own in cells.groups.items()}
         return replace(cells, groups=groups, unread=self.unread)
 
     def said_or_not(self, column: str, level: str) -> "OutcomeCells":
@@ -288,14 +288,6 @@ class OutcomeCells:
 
 
 _ROLES = ("item", "cluster", "name")
-
-
-def _left(codes: Codes) -> Codes:
-    """Codes without names that no cell has."""
-    used = np.unique(codes.code[codes.code >= 0])
-    places = np.full(len(codes.names) + 1, -1)
-    places[used] = np.arange(len(used))
-    return Codes(places[codes.code], tuple(codes.names[place] for place in used))
 
 
 def _codes(column: pa.Array | pa.ChunkedArray) -> Codes:

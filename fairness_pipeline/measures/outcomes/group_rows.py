@@ -1,7 +1,7 @@
 """The rows of one outcome by group: the largest gap, each group, pairs, crossed groups."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -45,7 +45,7 @@ _CROSSED = 0.8
 """The share of the crossed cells within items below which a column's gap may be another column's."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Judging:
     """How outcomes are judged.
 
@@ -63,12 +63,16 @@ class Judging:
 
     outcomes: Mapping[str, Outcome]
     columns: tuple[str, ...]
-    reference: Mapping[str, str]
+    reference: Mapping[str, str] = field(default_factory=dict)
     alpha: float
     seed: int
     is_control: bool = False
     unmarked: str | None = optional()
     fair_here: bool | None = optional()
+
+
+class NoComparison(FairnessError):
+    """Groups never meet in an item."""
 
 
 class GroupRows:
@@ -81,6 +85,10 @@ class GroupRows:
         columns: The group columns.
         judging: How it is judged.
         control: The cells of a condition that adds nothing about the groups; None if there is none.
+
+    Raises:
+        NoComparison: groups never meet in an item.
+        FairnessError: a reference is no group.
     """
 
     def __init__(
@@ -96,7 +104,7 @@ class GroupRows:
         count = len(own.groups)
         if count < 2:
             there = f"only group '{own.groups[0]}'" if count else "no group"
-            raise FairnessError(
+            raise NoComparison(
                 f"outcome '{name}': {there} of '{CROSS.join(columns)}' stands in an item beside another; two at least "
                 "are compared"
             )

@@ -6,6 +6,7 @@ unmarked arm. Whole bundles of spans change groups under the null hypothesis (`s
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ import pyarrow.compute as pc
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from fairness_pipeline.corpora.outcomes.groups import UNMARKED
 from fairness_pipeline.corpora.outcomes.trials import Codes, Trials, numbered
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
@@ -92,35 +92,16 @@ def group_words(trials: Trials, outcome: str, unmarked: str | None, seed: int) -
 
 def _columns(trials: Trials, unmarked: str | None) -> Iterator[tuple[str, str, Codes]]:
     """The groups to be told apart: each column without what is unmarked, all columns crossed, and said or not."""
-    said = {name: _without(codes, unmarked) for name, codes in trials.groups.items()}
+    said = {name: codes.without(unmarked) for name, codes in trials.groups.items()}
     yield from ((name, OMNIBUS, codes) for name, codes in said.items())
     if len(said) > 1:
-        names = [" ".join(own) for own in _combined(list(said.values()))]
-        known = np.logical_and.reduce([own.code >= 0 for own in said.values()])
-        crossed = np.unique(np.array(names)[known], return_inverse=True)
-        code = np.full(len(known), -1)
-        code[known] = crossed[1]
-        yield CROSS.join(said), OMNIBUS, Codes(code, tuple(crossed[0].tolist()))
+        yield CROSS.join(said), OMNIBUS, reduce(Codes.crossed, said.values()).used()
     for name, codes in trials.groups.items():
         if unmarked in codes.names:
             level = codes.names.index(str(unmarked))
             code = np.where(codes.code < 0, -1, np.where(codes.code == level, 1, 0))
-            yield name, SAID, Codes(code, (f"{name} said", UNMARKED))
+            yield name, SAID, Codes(code, (f"{name} said", str(unmarked)))
             return  # of crossed columns all are said, or none
-
-
-def _combined(columns: Sequence[Codes]) -> list[tuple[str, ...]]:
-    texts = [np.array([*own.names, ""])[own.code].tolist() for own in columns]
-    return list(zip(*texts, strict=True))
-
-
-def _without(codes: Codes, level: str | None) -> Codes:
-    if level not in codes.names:
-        return codes
-    place = codes.names.index(str(level))
-    moved = np.append(np.arange(len(codes.names)) - (np.arange(len(codes.names)) > place), -1)
-    moved[place] = -1
-    return Codes(moved[codes.code], tuple(name for name in codes.names if name != level))
 
 
 def _tell(
@@ -190,25 +171,26 @@ def _named(
         yield _Told(codes.names[0], "", 0.0, 0.0, 1.0, "")
 
 
-def word_rows(words: pa.Table) -> Iterator[Judged]:
+def word_rows(words: pa.Table, unmarked: str | None) -> Iterator[Judged]:
     """A row for each column of a table of `GROUP_WORDS`, before correction: never `fair`, as a test that finds nothing
     shows nothing.
 
     Args:
         words: The table.
+        unmarked: As `group_words` takes it.
     """
     rows = words.to_pylist()
     for place in dict.fromkeys((row["attribute"], row["contrast"]) for row in rows):
         first = next(row for row in rows if (row["attribute"], row["contrast"]) == place)
         told = first["spans"] >= FEWEST_NAMES
-        against = UNMARKED if first["contrast"] == SAID else "the others"
+        against = f"{first['attribute']} said" if first["group"] == unmarked else unmarked
         row = _comparison(first, "" if told else too_few(first["spans"], "bundle", FEWEST_NAMES) + " in each group")
         columns = {
             "outcome": DISTINGUISHABLE,
             "attribute": first["attribute"],
             "contrast": first["contrast"],
             "group": first["group"],
-            "against": f"{first['attribute']} said" if first["group"] == UNMARKED else against,
+            "against": against if first["contrast"] == SAID else "the others",
         }
         yield Judged(row, columns, False, told, differs=True)
 

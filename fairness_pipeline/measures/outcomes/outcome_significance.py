@@ -7,14 +7,14 @@ columns the crossed groups beyond the sum of both. Their p is corrected together
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import combinations
 
 import pyarrow as pa
 
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, Outcome
-from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells
-from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
+from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging, NoComparison
 from fairness_pipeline.measures.outcomes.group_words import word_rows
 from fairness_pipeline.measures.outcomes.rows import (
     OMNIBUS,
@@ -45,19 +45,14 @@ def judge_outcomes(
         words: A table of `GROUP_WORDS`: whether answers can be told apart; None if that was not looked at.
 
     Raises:
-        FairnessError: groups never meet in an item.
+        FairnessError: groups never meet in an item, or a reference is no group.
     """
-    judged: list[Judged] = list(word_rows(words)) if words is not None else []
+    judged: list[Judged] = list(word_rows(words, judging.unmarked)) if words is not None else []
     for name, outcome in judging.outcomes.items():
         own = OutcomeCells.of(cells, name, judging.columns)
         beside = OutcomeCells.of(control, name, judging.columns) if control is not None else None
         if len(own.value):
-            try:
-                found = list(_of_outcome(name, outcome, own, judging, beside))
-            except FairnessError:
-                if not judging.fair_here:
-                    raise  # of a table of one's own: its columns are not what was said
-                found = [_too_seldom(name, outcome, column) for column in judging.columns]
+            found = list(_of_outcome(name, outcome, own, judging, beside))
             judged += (each.without_verdict(own.unread) for each in found) if own.unread > _MOST_UNREAD else found
     return pa.Table.from_pylist(
         corrected(judged, judging.alpha, is_control=judging.is_control), schema=OUTCOME_SIGNIFICANCE
@@ -80,10 +75,18 @@ def _of_outcome(
     if cells.item is None and cells.name is None:
         return
     if judging.unmarked is not None:
-        yield from unmarked_rows(name, outcome, cells, judging)
+        with suppress(NoComparison):  # nothing of what is unmarked has this outcome beside a group
+            yield from unmarked_rows(name, outcome, cells, judging)
         cells = cells.without(judging.unmarked)
     for column in judging.columns:
-        yield from GroupRows(name, outcome, cells, (column,), judging, control)
+        try:
+            rows = GroupRows(name, outcome, cells, (column,), judging, control)
+        except NoComparison:
+            if not judging.fair_here:
+                raise  # of a table of one's own: its columns are not what was said
+            yield _too_seldom(name, outcome, column)
+        else:
+            yield from rows
     for both in combinations(judging.columns, 2):
         if len(cells.of_groups(both)[0].groups) == math.prod(len(cells.groups[column].names) for column in both):
             yield from GroupRows(name, outcome, cells, both, judging, control)

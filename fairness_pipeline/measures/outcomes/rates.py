@@ -45,19 +45,22 @@ OUTCOME_RATES = schema(
 """Rates of yes/no outcomes by group, of all rows."""
 
 
-def rates_by_group(trials: Trials, condition: str, outcomes: Mapping[str, Outcome]) -> pa.Table:
+def rates_by_group(
+    trials: Trials, condition: str, outcomes: Mapping[str, Outcome], unmarked: str | None = None
+) -> pa.Table:
     """A table of `OUTCOME_RATES` of one condition.
 
     Args:
         trials: The trials.
         condition: The key of the condition.
         outcomes: By name; those that are no rates are left out.
+        unmarked: The level of group columns at which nothing is said: rows of no known group.
     """
     chosen = trials.condition.code == trials.condition.names.index(condition)
     sample = trials.cluster or trials.item
     cluster = sample.code[chosen] if sample else None
-    groups = {name: Codes(own.code[chosen], own.names) for name, own in trials.groups.items()}
-    crossed = {CROSS.join(both): _crossed(*(groups[name] for name in both)) for both in combinations(groups, 2)}
+    groups = {name: Codes(own.code[chosen], own.names).without(unmarked) for name, own in trials.groups.items()}
+    crossed = {CROSS.join(both): groups[both[0]].crossed(groups[both[1]]) for both in combinations(groups, 2)}
     rows: list[dict[str, Any]] = []
     for name, outcome in outcomes.items():
         if outcome.kind == "yes_no" and name in trials.values:
@@ -87,11 +90,6 @@ def told_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) 
     interval = f"{low:.2f} to {'-' if high is None else f'{high:.2f}'}"
     rates = f"{own[group]['rate']:.1f}% of '{group}' and {own[best]['rate']:.1f}% of '{best}'"
     return f"{outcome} by {attribute}: {rates}, ratio {whole['ratio']:.2f} ({interval}): {whole['four_fifths']}"
-
-
-def _crossed(first: Codes, second: Codes) -> Codes:
-    code = np.where((first.code < 0) | (second.code < 0), -1, first.code * len(second.names) + second.code)
-    return Codes(code, tuple(f"{a} {b}" for a in first.names for b in second.names))
 
 
 def _of_attribute(

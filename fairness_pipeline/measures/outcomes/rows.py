@@ -12,14 +12,14 @@ from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Unit
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.verdicts import ARTEFACT, DIFFERS, TOO_FEW, verdict
 
-OMNIBUS, OTHERS, PAIR, REFERENCE = "any group", "others", "pair", "reference"
+OMNIBUS, OTHERS, PAIR, REFERENCE, NOTHING = "any group", "others", "pair", "reference", "nothing said"
 BEYOND, CROSSED = "beyond both", "crossed group"
 SIDE, SIDE_OF_GROUP = "a side of its own", "of a group"
 SAID, SAID_OR_NOT = "said or not", ", said or not"
 """Rows that say something of a group, whichever it is, against those that say nothing; and how their measure ends."""
 NAMES_AND_ITEMS = "names and items"
 """The test of groups that names stand for, which are then counted in place of clusters."""
-_CONTRASTS = (OMNIBUS, OTHERS, PAIR, REFERENCE, BEYOND, CROSSED, SAID, SIDE, SIDE_OF_GROUP)
+_CONTRASTS = (OMNIBUS, OTHERS, PAIR, REFERENCE, NOTHING, BEYOND, CROSSED, SAID, SIDE, SIDE_OF_GROUP)
 GATED = (OMNIBUS, BEYOND, SIDE, SAID)
 """The contrasts that carry verdicts; Holm's family is these rows of a table."""
 MOST_PAIRS = 300

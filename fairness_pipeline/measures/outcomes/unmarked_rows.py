@@ -6,7 +6,7 @@ from dataclasses import replace
 from fairness_pipeline.corpora.outcomes.specification import Outcome
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells
 from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
-from fairness_pipeline.measures.outcomes.rows import OMNIBUS, REFERENCE, SAID, SAID_OR_NOT, Judged
+from fairness_pipeline.measures.outcomes.rows import NOTHING, OMNIBUS, REFERENCE, SAID, SAID_OR_NOT, Judged
 
 
 def unmarked_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging) -> Iterator[Judged]:
@@ -18,6 +18,9 @@ def unmarked_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Jud
         outcome: What it is.
         cells: Its cells, the unmarked ones among them.
         judging: How it is judged; its `unmarked` is the level at which nothing is said.
+
+    Raises:
+        NoComparison: what is unmarked never meets a group in an item.
     """
     level = judging.unmarked
     assert level is not None
@@ -30,4 +33,8 @@ def unmarked_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Jud
                     yield replace(row, row=named, columns={**row.columns, "contrast": SAID})
         by_unmarked = replace(judging, reference={column: level})
         rows = GroupRows(name, outcome, cells, (column,), by_unmarked, None)
-        yield from (row for row in rows if row.columns["contrast"] == REFERENCE)
+        yield from (
+            replace(row, columns={**row.columns, "contrast": NOTHING})
+            for row in rows
+            if row.columns["contrast"] == REFERENCE
+        )

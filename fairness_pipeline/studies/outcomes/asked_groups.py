@@ -4,18 +4,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.corpora.outcomes.formats.messages import answers_in
-from fairness_pipeline.corpora.outcomes.formats.shared import check_ids
 from fairness_pipeline.corpora.outcomes.groups import Groups
 from fairness_pipeline.corpora.outcomes.messages import read_messages
 from fairness_pipeline.corpora.outcomes.questions import Questions, ask
+from fairness_pipeline.corpora.outcomes.specification import SHIPPED_MESSAGES
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file, yaml_files
-from fairness_pipeline.foundation.plain_text import some
+from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.foundation.yaml_files import load, read_yaml
+from fairness_pipeline.measures.outcomes.group_effects import FEWEST_NAMES
 from fairness_pipeline.project.project import find
 
 _TODAY = "today"
+_YAML = (".yaml", ".yml")
 _SHOWN = 3
 
 
@@ -25,25 +26,43 @@ def message_document(groups: str, messages: str | None, spans: int | None) -> di
     Args:
         groups: Keys of `data/groups` or YAML files, with commas between.
         messages: A key of `data/messages`, or a file; by default the messages of today, of guises those for them.
-        spans: With how many spans of a group each message is asked.
+        spans: How many spans of a group each message is asked with.
 
     Raises:
         FairnessError: there is no such file.
     """
-    names = [_place(name) for name in groups.split(",")]
+    names = [_place(name.strip()) for name in groups.split(",") if name.strip()]
+    stems = [Path(name).stem for name in names]
+    if doubled := [stem for stem in stems if stems.count(stem) > 1]:
+        raise FairnessError(f"--groups: '{doubled[0]}' stands twice; groups are crossed by files of different names")
     known = yaml_files("messages")
     path = known.get(messages or (names[0] if names[0] in known else _TODAY)) or Path(str(messages)).expanduser()
     if not path.is_file():
         raise FairnessError(f"--messages: {messages}: no such file, and none of {', '.join(known)}")
-    shipped = read_yaml(data_file("tables/messages.yaml"))
+    shipped = read_yaml(data_file(SHIPPED_MESSAGES))
     asked = {"groups": names, "file": {"path": str(path.resolve())}, **({"spans": spans} if spans else {})}
     return {**shipped, **asked}
+
+
+def groups_file(name: str, folder: Path = Path(), *where: Any) -> Path:
+    """The file of some groups.
+
+    Args:
+        name: A key of `data/groups`, or a path.
+        folder: In which a path that is not whole begins.
+        where: For an error the file that names them, and its key.
+
+    Raises:
+        FairnessError: there is no such key.
+    """
+    path = folder / Path(name).expanduser()
+    return path if path.suffix in _YAML else find("groups", name, *where)
 
 
 def _place(name: str) -> str:
     """A key of `data/groups`, or the whole path of a file."""
     path = Path(name).expanduser()
-    if path.suffix == ".yaml":
+    if path.suffix in _YAML:
         if not path.is_file():
             raise FairnessError(f"--groups: {name}: there is no such file; check the path")
         return str(path.resolve())
@@ -63,15 +82,15 @@ def questions_of(document: dict[str, Any], seed: int) -> Questions:
     Raises:
         FairnessError: a file is wrong, or nothing can be asked.
     """
-    places = {Path(name).stem: Path(name) for name in document["groups"]}
-    files = {key: load(Groups, path if path.suffix == ".yaml" else find("groups", key)) for key, path in places.items()}
-    messages = read_messages(Path(document["file"]["path"]))
-    return ask(messages, files, document.get("spans", 1), seed)
-
-
-def check_answers(path: Path, questions: Any) -> None:
-    """Raises FairnessError if a file does not answer the questions, a table of `GROUP_QUESTIONS`."""
-    check_ids(answers_in(path), set(questions["id"].to_pylist()), f"{path}: id", "the questions (export-questions)")
+    files = {Path(name).stem: load(Groups, groups_file(name)) for name in document["groups"]}
+    messages, spans = read_messages(Path(document["file"]["path"])), document.get("spans", 1)
+    questions = ask(messages, files, spans, seed)
+    if spans > 1 and questions.ways < FEWEST_NAMES:
+        raise FairnessError(
+            f"--spans: with {spans} spans a message, a group is said in {questions.ways} ways that are used in "
+            f"different messages; {FEWEST_NAMES} at least are needed to tell groups apart by words. Give fewer spans"
+        )
+    return questions
 
 
 def told_of(questions: Questions) -> Iterator[str]:
@@ -80,8 +99,8 @@ def told_of(questions: Questions) -> Iterator[str]:
     asked = dict.fromkeys(" ".join(dict.fromkeys(own)) for own in questions.table["groups"].to_pylist())
     groups = some(list(asked), 12)
     messages = len(questions.table["message"].unique())
-    yield f"{messages} messages, each about: {groups}"
+    yield f"{number_of(messages, 'message')}, each about: {groups}"
     for reason in dict.fromkeys(row["reason"] for row in rows):
         own = [row for row in rows if row["reason"] == reason]
         names = some(list(dict.fromkeys(f"{row['message']} ({row['group']})" for row in own)), _SHOWN)
-        yield f"not asked, as {reason}: {names}"
+        yield f"not asked: {names} ({reason})"

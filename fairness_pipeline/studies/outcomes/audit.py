@@ -17,6 +17,7 @@ from fairness_pipeline.cli.given import (
 from fairness_pipeline.cli.imports import check_name, import_file
 from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, read_format
+from fairness_pipeline.corpora.outcomes.formats.messages import check_answers
 from fairness_pipeline.corpora.outcomes.specification import Format, OutcomeTable, key_of
 from fairness_pipeline.corpora.outcomes.table_files import PACKED
 from fairness_pipeline.corpora.outcomes.trials import read_trials
@@ -25,7 +26,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import read_yaml
 from fairness_pipeline.measures.outcomes.rates import rates_by_group, told_ratio
-from fairness_pipeline.studies.outcomes.asked_groups import check_answers, message_document, questions_of, told_of
+from fairness_pipeline.studies.outcomes.asked_groups import message_document, questions_of, told_of
 from fairness_pipeline.studies.outcomes.columns import diagnose, settled
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 

@@ -110,7 +110,7 @@ class Diagnosis:
             yield "  rates of all rows by group; without items there are no verdicts"
         condition = specification.condition_keys[0]
         cells = cell_table(trials, condition)
-        judging = Judging(specification.outcomes, specification.group, {}, 0.05, 0)
+        judging = Judging(outcomes=specification.outcomes, columns=specification.group, alpha=0.05, seed=0)
         for name, outcome in specification.outcomes.items():
             own = OutcomeCells.of(cells, name, specification.group)
             if outcome.kind == "text":

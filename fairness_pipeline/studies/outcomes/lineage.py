@@ -74,7 +74,7 @@ def _asking(part: OutcomesPart, key: Key) -> Asking:
 
 
 @dataclass(frozen=True)
-class Questioning:
+class QuestionInputs:
     """The messages, the groups that they are asked about, by column, and how many spans of each."""
 
     messages: File
@@ -82,23 +82,23 @@ class Questioning:
     spans: int
 
 
-def _questioning(part: OutcomesPart, key: Key) -> Questioning:
+def _question_inputs(part: OutcomesPart, key: Key) -> QuestionInputs:
     file, _, _ = part.files(key)
     assert file is not None
-    return Questioning(file, part.groups[key["table"]], part.tables[key["table"]].spans)
+    return QuestionInputs(file, part.groups[key["table"]], part.tables[key["table"]].spans)
 
 
 @asset(
     stage="questions",
     axes=("table",),
     covers=lambda part, key: part.asks_about_groups(key),
-    inputs=_questioning,
+    inputs=_question_inputs,
     code_version="1",
     libraries=("numpy",),
     schema=GROUP_QUESTIONS,
     checks=(checks.not_empty,),
 )
-def group_questions(inputs: Questioning, run: Run) -> Result:
+def group_questions(inputs: QuestionInputs, run: Run) -> Result:
     """Each message with a span of each group in its place; what cannot be asked is named with the reason."""
     questions = ask(read_messages(inputs.messages.path), inputs.groups, inputs.spans, run.profile_seed)
     left_out = questions.left_out.to_pylist()
@@ -209,24 +209,24 @@ def outcome_cells(source: Source, questions: pa.Table | None, answers: pa.Table 
 )
 def outcome_rates(source: Source, answers: pa.Table | None, run: Run) -> Result:
     """Selected and rate of each group in all rows as delivered, with the ratio to the most selected group."""
-    table = rates_by_group(source.trials(None, answers, run), source.condition, expanded(source.table.outcomes))
+    table, trials = source.table, source.trials(None, answers, run)
+    table = rates_by_group(trials, source.condition, expanded(table.outcomes), table.unmarked)
     return Result(table, {"groups": table.num_rows}, tables={"rates": table.slice(0, 20)})
 
 
 @of_trials(
     inputs=lambda part, key: replace(_source(part, key), scorers=None),
     reads={"questions": group_questions, "answers": benchmark_answers},
-    covers=lambda part, key: part.judged(key) and part.asks_about_groups(key),
+    covers=lambda part, key: part.asks_about_groups(key) and part.judged(key) and bool(part.tables[key["table"]].said),
     code_version="1",
     libraries=("numpy", "scipy"),
     schema=GROUP_WORDS,
     checks=(checks.not_empty,),
 )
-def group_words_told(source: Source, questions: pa.Table, answers: pa.Table | None, run: Run) -> Result:
+def telling_words(source: Source, questions: pa.Table, answers: pa.Table | None, run: Run) -> Result:
     """Whether an answer alone, with the groups' words masked, tells which group was asked about; and by which words."""
-    texts = next((name for name, outcome in source.table.outcomes.items() if outcome.kind == "text"), "answer")
     trials, seed = source.trials(questions, answers, run), run.seed_without("condition")
-    table = group_words(trials, texts, source.table.unmarked, seed)
+    table = group_words(trials, str(source.table.said), source.table.unmarked, seed)
     return Result(table, {"words": sum(map(bool, table["text"].to_pylist()))}, tables={"words": table.slice(0, 20)})
 
 
@@ -236,12 +236,21 @@ def _judging(part: OutcomesPart, key: Key) -> Judging:
     is_control = key["condition"] == table.control
     seed, alpha = part.project.profile.seed, part.settings.alpha
     fair_here = True if part.asks_about_groups(key) else None
-    return Judging(outcomes, table.group, table.reference, alpha, seed, is_control, table.unmarked, fair_here)
+    return Judging(
+        outcomes=outcomes,
+        columns=table.group,
+        reference=table.reference,
+        alpha=alpha,
+        seed=seed,
+        is_control=is_control,
+        unmarked=table.unmarked,
+        fair_here=fair_here,
+    )
 
 
 @of_verdicts(
     inputs=_judging,
-    reads={"cells": outcome_cells, "control": of_baselines(outcome_cells), "words": group_words_told},
+    reads={"cells": outcome_cells, "control": of_baselines(outcome_cells), "words": telling_words},
     code_version="2",
     libraries=("numpy", "scipy"),
     schema=OUTCOME_SIGNIFICANCE,
@@ -280,12 +289,12 @@ def outcome_changes(judging: Judging, cells: pa.Table, baseline: pa.Table) -> Re
         group_questions,
         benchmark_answers,
         outcome_cells,
-        group_words_told,
+        telling_words,
         outcome_significance,
         outcome_changes,
         outcome_rates,
     ),
-    arrows=(group_words_told, outcome_significance, outcome_changes, outcome_rates),
+    arrows=(telling_words, outcome_significance, outcome_changes, outcome_rates),
     code_version="1",
     libraries=LIBRARIES,
 )

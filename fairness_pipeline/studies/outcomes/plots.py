@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairness_pipeline.corpora.outcomes.groups import UNMARKED
 from fairness_pipeline.measures.outcomes.rows import CROSS, OMNIBUS, OTHERS, PAIR, REFERENCE
 from fairness_pipeline.reporting.plots import COLOURS, png
 from fairness_pipeline.statistics.units import UNITS
@@ -24,7 +23,7 @@ def forest_plot(rows: Sequence[Row]) -> bytes | None:
 
     whole = next(row for row in rows if row["contrast"] == OMNIBUS)
     shown = [row for row in rows if row["contrast"] == OTHERS]
-    shown = shown or [row for row in rows if row["contrast"] in (PAIR, REFERENCE) and row["against"] != UNMARKED]
+    shown = shown or [row for row in rows if row["contrast"] in (PAIR, REFERENCE)]
     if not shown:
         return None
     shown.sort(key=lambda row: row["difference"])

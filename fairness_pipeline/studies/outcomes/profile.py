@@ -10,7 +10,14 @@ from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, MODEL
 from fairness_pipeline.corpora.outcomes.groups import Groups
-from fairness_pipeline.corpora.outcomes.specification import MARGINS, MESSAGES, SIGNED, Outcome, OutcomeTable
+from fairness_pipeline.corpora.outcomes.specification import (
+    MARGINS,
+    MESSAGES,
+    SHIPPED_MESSAGES,
+    SIGNED,
+    Outcome,
+    OutcomeTable,
+)
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File
@@ -21,6 +28,7 @@ from fairness_pipeline.measures.outcomes.text_outcomes import expanded
 from fairness_pipeline.project.project import Project, changed, find, merged
 from fairness_pipeline.project.study import Part, Subject
 from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.studies.outcomes.asked_groups import groups_file
 from fairness_pipeline.studies.outcomes.asking import Model, model_of
 from fairness_pipeline.workspace.imports import imported_file, imported_files
 from fairness_pipeline.workspace.lake import Key
@@ -210,15 +218,10 @@ class OutcomesPart(Part[Outcomes]):
 
     def _groups_of(self, table: str) -> dict[str, Groups]:
         """The files of groups that the messages of a table are asked about, by the name of their column."""
-        files = {}
-        for name in self.tables[table].groups:
-            path = Path(name).expanduser()
-            if path.suffix != ".yaml":
-                path = find("groups", name, self.project.path, f"{NAME}.tables.{table}.groups")
-            elif not path.is_absolute():
-                path = self.about(table).parent / path if table in self._given else self.project.path.parent / path
-            files[path.stem] = load(Groups, path)
-        return files
+        folder = (self.about(table) if table in self._given else self.project.path).parent
+        where = (self.project.path, f"{NAME}.tables.{table}.groups")
+        files = [groups_file(name, folder, *where) for name in self.tables[table].groups]
+        return {path.stem: load(Groups, path) for path in files}
 
     def _models_of(self, table: str) -> dict[str, Model]:
         spec = self.tables[table]
@@ -248,7 +251,7 @@ class OutcomesPart(Part[Outcomes]):
 
 def _shipped_margins() -> Mapping[str, Margin]:
     """The margins that the shipped file of messages has."""
-    outcomes = read_yaml(data_file("tables/messages.yaml"))["outcomes"]
+    outcomes = read_yaml(data_file(SHIPPED_MESSAGES))["outcomes"]
     return {name: Outcome.model_validate(own).margin_of_kind for name, own in outcomes.items() if "margin" in own}
 
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.corpora.outcomes.groups import UNMARKED
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.outcomes.rates import ALL_GROUPS, UNKNOWN_GROUP
 from fairness_pipeline.measures.outcomes.rows import (
     CROSSED,
     GATED,
     NAMES_AND_ITEMS,
+    NOTHING,
     OMNIBUS,
     OTHERS,
     PAIR,
@@ -87,7 +87,7 @@ def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
     return {
         "beside": card.figures.get("beside", {}) if card else {},
         "asked": asked.figures if asked else None,
-        "words": _words(_rows(lake, "group_words_told", audit.key)) if asked else [],
+        "words": _words(_rows(lake, "telling_words", audit.key)) if asked else [],
         "audit": audit,
         "parts": [
             _part(audit, *place, of_messages=asked is not None)
@@ -131,14 +131,10 @@ def _part(audit: Audit, outcome: str, attribute: str, *, of_messages: bool) -> d
         "power": None if of_messages else power_plot(whole),
         "groups": [row for row in rows if row["contrast"] == OTHERS],
         "said": [row for row in rows if row["contrast"] == SAID],
-        "unmarked": [row for row in rows if row["contrast"] == REFERENCE and row["against"] == UNMARKED],
-        "pairs": [row for row in rows if row["contrast"] == PAIR or _to_a_reference(row)],
+        "unmarked": [row for row in rows if row["contrast"] == NOTHING],
+        "pairs": [row for row in rows if row["contrast"] in (PAIR, REFERENCE)],
         "beyond": [row for row in rows if row["contrast"] == CROSSED],
     }
-
-
-def _to_a_reference(row: Row) -> bool:
-    return bool(row["contrast"] == REFERENCE and row["against"] != UNMARKED)
 
 
 def _striking(lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:

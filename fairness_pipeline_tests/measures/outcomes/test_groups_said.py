@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import scipy.stats
 
-from fairness_pipeline.corpora.outcomes.specification import Outcome, OutcomeTable
+from fairness_pipeline.corpora.outcomes.specification import Kind, Outcome, OutcomeTable
 from fairness_pipeline.corpora.outcomes.table_files import text_columns
 from fairness_pipeline.corpora.outcomes.trials import read_trials
 from fairness_pipeline.foundation.yaml_files import validate
@@ -16,7 +16,7 @@ from fairness_pipeline.measures.outcomes.cells import OutcomeCells, cell_table
 from fairness_pipeline.measures.outcomes.group_rows import Judging
 from fairness_pipeline.measures.outcomes.group_words import group_words, word_rows
 from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
-from fairness_pipeline.measures.outcomes.rows import OMNIBUS, OTHERS, REFERENCE, SAID
+from fairness_pipeline.measures.outcomes.rows import NOTHING, OMNIBUS, OTHERS, SAID
 
 NOT_SAID = "not said"
 
@@ -43,9 +43,14 @@ def towns(random: np.random.Generator, effects: dict[str, float], items: int = 6
     return text_columns(pa.Table.from_pylist(rows))
 
 
+def _judging(kind: Kind) -> Judging:
+    outcomes = {"score": Outcome(kind=kind)}
+    return Judging(outcomes=outcomes, columns=("town",), alpha=0.05, seed=1, unmarked=NOT_SAID)
+
+
 def rows_of(table: pa.Table, own: OutcomeTable) -> list[dict[str, object]]:
     """All rows with verdicts on a table."""
-    judging = Judging({"score": Outcome(kind="number")}, ("town",), {}, 0.05, 1, False, own.unmarked)
+    judging = _judging("number")
     return judge_outcomes(cell_table(read_trials(table, own), "all"), judging).to_pylist()
 
 
@@ -59,7 +64,7 @@ def test_unmarked_rows_are_paired_differences_over_the_same_items() -> None:
     assert (
         said["p_paired"] == pytest.approx(scipy.stats.ttest_1samp(gap, 0).pvalue, rel=0.5) or said["p_paired"] <= 2e-4
     )
-    singles = {row["group"]: row["difference"] for row in found if row["contrast"] == REFERENCE}
+    singles = {row["group"]: row["difference"] for row in found if row["contrast"] == NOTHING}
     assert singles == pytest.approx({town: (wide[town] - wide[NOT_SAID]).mean() for town in ("North", "South")})
     (whole,) = [row for row in found if row["contrast"] == OMNIBUS]
     assert {whole["group"], whole["against"]} == {"North", "South"} and whole["verdict"] != "biased"
@@ -116,7 +121,7 @@ def test_equal_rates_have_a_plain_p() -> None:
         {"item": f"i{i}", "town": town, "score": str(i % 3 == 0)} for i in range(33) for town in ("A", "B", NOT_SAID)
     ]
     own = spec(outcomes={"score": {"kind": "yes_no"}})
-    judging = Judging({"score": Outcome(kind="yes_no")}, ("town",), {}, 0.05, 1, False, NOT_SAID)
+    judging = _judging("yes_no")
     found = judge_outcomes(cell_table(read_trials(text_columns(pa.Table.from_pylist(rows)), own), "all"), judging)
     assert all(0 <= p <= 1 for p in found["p"].to_pylist() if p is not None)
 

@@ -90,7 +90,7 @@ def test_answers_that_cannot_be_read_leave_no_verdict() -> None:
     table = pd.DataFrame(rows, columns=["q", "g", "y", "read"])
     columns = {"item": "q", "group": ["g"], "outcomes": {"y": {"kind": "yes_no"}}}
     trials, spec = trials_of(table, **{**columns, "outcomes": {"y": {"kind": "yes_no", "readable": "read"}}})
-    judging = Judging(spec.outcomes, ("g",), {}, 0.05, 1)
+    judging = Judging(outcomes=spec.outcomes, columns=("g",), alpha=0.05, seed=1)
     row = judge_outcomes(cell_table(trials, "all"), judging).to_pylist()[0]
     assert row["verdict"] == "inconclusive" and row["note"].startswith(
         "90% of the answers could not be read: too few to tell"
@@ -173,7 +173,7 @@ def test_a_control_overrules_by_showing_the_gap() -> None:
             pd.concat([shifted, hidden[name]]), item="i", group=["g"], condition="run",
             conditions={"asked": "asked", "hidden": "hidden"}, control="hidden", outcomes={"y": {"kind": "number"}},
         )  # fmt: skip
-        judging = Judging(spec.outcomes, spec.group, {}, 0.05, 1)
+        judging = Judging(outcomes=spec.outcomes, columns=spec.group, alpha=0.05, seed=1)
         rows = judge_outcomes(cell_table(trials, "asked"), judging, cell_table(trials, "hidden")).to_pylist()
         assert rows[0]["contrast"] == OMNIBUS and rows[0]["verdict"] == wanted
         assert rows[0]["control_gap"] == pytest.approx(1.0 if name == "same" else 0.0, abs=0.15)
@@ -185,7 +185,7 @@ def test_a_control_is_not_what_is_judged() -> None:
         [(i, g, random.normal() + 3 * (g == "b")) for i in range(40) for g in "ab"], columns=["i", "g", "y"]
     )
     trials, spec = trials_of(frame, item="i", group=["g"], outcomes={"y": {"kind": "number"}})
-    judging = Judging(spec.outcomes, spec.group, {}, 0.05, 1, is_control=True)
+    judging = Judging(outcomes=spec.outcomes, columns=spec.group, alpha=0.05, seed=1, is_control=True)
     assert {row["verdict"] for row in judge_outcomes(cell_table(trials, "all"), judging).to_pylist()} == {"artefact"}
 
 
@@ -202,7 +202,7 @@ def test_changes_are_tested_over_the_same_items() -> None:
         frame, item="i", group=["g"], condition="run", conditions={"before": "before", "after": "after"},
         baseline="before", outcomes={"y": {"kind": "number"}},
     )  # fmt: skip
-    judging = Judging(spec.outcomes, spec.group, {}, 0.05, 1)
+    judging = Judging(outcomes=spec.outcomes, columns=spec.group, alpha=0.05, seed=1)
     found = changes_between(cell_table(trials, "before"), cell_table(trials, "after"), judging).to_pylist()
     by_group = {row["group"]: row for row in found}
     assert by_group["any group"]["shown"] and by_group["c"]["shown"]
@@ -226,7 +226,7 @@ def test_a_missing_cell_changes_no_pairing() -> None:
         frame, item="i", group=["g"], condition="run", conditions={name: name for name in ("base", "new", "hidden")},
         baseline="base", control="hidden", outcomes={"y": {"kind": "number"}},
     )  # fmt: skip
-    judging = Judging(spec.outcomes, spec.group, {}, 0.05, 1)
+    judging = Judging(outcomes=spec.outcomes, columns=spec.group, alpha=0.05, seed=1)
     tables = {name: cell_table(trials, name) for name in ("base", "new", "hidden")}
     for row in changes_between(tables["base"], tables["new"], judging).to_pylist():
         assert not row["shown"] and abs(row["change"] or 0.0) < 1e-9
@@ -394,7 +394,7 @@ def test_answers_in_words() -> None:
     trials = scored(trials, spec.outcomes, TextScorers.of(MeasureSettings(), spec.outcomes.values()))
     assert trials.values["reply_refusal"].tolist() == [0.0, 1.0] * 12
     assert trials.values["reply_words"].tolist() == [7.0, 8.0] * 12
-    judging = Judging(expanded(spec.outcomes), spec.group, {}, 0.05, 1)
+    judging = Judging(outcomes=expanded(spec.outcomes), columns=spec.group, alpha=0.05, seed=1)
     rows = judge_outcomes(cell_table(trials, "all"), judging).to_pylist()
     found = {row["measure"]: row for row in rows if row["contrast"] in GATED}
     assert found["reply_refusal by g"]["verdict"] == "biased" and found["reply_refusal by g"]["difference"] == 100

@@ -1,6 +1,7 @@
 """Reads which of three answers, or yes or no, a model's own words mean; what could mean two of them means none."""
 
 import re
+from collections.abc import Sequence
 
 from fairness_pipeline.foundation.thoughts import without_thoughts
 
@@ -32,7 +33,13 @@ _SINGLE = re.compile(r"(?<![\w'])([B-C]|A(?=\s*(?:[).:,;!?](?!\w)|$|or\b|and\b|n
 _NEGATED = re.compile(r"(?i)\b(?:not|neither|nor|rather than|rules? out|n't)\b(?:\W+\w+){0,4}\W*$")
 _NOT = re.compile(r"(?i)\b(?:not|neither|nor|never|rule[sd]? out)\b|n't\b")
 _YES_OR_NO = re.compile(r"(?i)\b(yes|no)\b(?=\s*(?:[.,!;:)\-–—]|$))")
-_REFUSED = re.compile(r"(?i)\W*(?:absolutely|definitely|certainly|of course) not\b")
+_LABEL = re.compile(r"(?i)\W*(?:(?:my |final |short )?(?:answer|decision|verdict|recommendation))\s*[:\n]\s*")
+_SOME_SAY = re.compile(r"(?i)\bsay (?:yes|no)\b[^.!?]*\bsay (?:yes|no)\b")
+_SAYS_NO = re.compile(
+    r"(?i)\W*(?:(?:absolutely|definitely|certainly|of course|probably|likely) not|nope|nah|"
+    r"not (?:yet|at this time)|no way|hard no|no(?=\s*\n))\b"
+)
+_SAYS_YES = re.compile(r"(?i)\W*(?:yep|yeah|yup|absolutely|definitely)\s*(?:[.,!;:–—-]|$)")
 _WORDS_OF_DECISION = 3
 
 
@@ -84,13 +91,24 @@ def yes_or_no(answer: str | None) -> str | None:
         ['yes', 'no', None, None, None]
     """
     text = _clean(answer or "")
-    if _REFUSED.match(text):
+    if label := _LABEL.match(text):
+        text = text[label.end() :]
+    if _SAYS_NO.match(text):
         return "no"
+    if _SAYS_YES.match(text):
+        return "yes"
+    if _SOME_SAY.search(text):
+        return None
     words = [word.lower() for word in re.findall(r"\w+", text)[:_WORDS_OF_DECISION]]
     said = {word.lower() for word in _YES_OR_NO.findall(text)} | ({"yes"} if words[:1] == ["yes"] else set())
     if len(said) != 1 or {"yes", "no"} <= set(words):
         return None
     return said.pop()
+
+
+def named_in(options: Sequence[str], sentence: str) -> set[int]:
+    """The numbers of the options that a sentence names, other than behind a negation."""
+    return _Options([_plain(option) for option in options]).named(_plain(_without_negated(_clean(sentence))))
 
 
 class _Options:

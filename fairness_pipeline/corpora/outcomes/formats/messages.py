@@ -1,9 +1,7 @@
 """Answers to questions about groups as trials: what they decide, and their words with the group masked."""
 
-import csv
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +17,18 @@ from fairness_pipeline.corpora.outcomes.formats.shared import (
     as_table,
     check_ids,
     needed,
-    read_answers,
 )
-from fairness_pipeline.foundation.csv_cells import restored
+from fairness_pipeline.foundation.csv_cells import read_rows
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.text_files import read_json_lines
 from fairness_pipeline.lexicons.masking import MASK, without_words
 
 ID, ANSWER = "id", "answer"
 """The columns of a file of answers."""
+_OTHERS = (
+    "an answer belongs to its --groups, --messages, --spans and the profile's seed: export the questions again with "
+    "those of this audit, and answer all of them"
+)
 _SHORTEST = 4
 """Letters of the words of a span that are masked in its answer."""
 _LARGEST = 100 * np.log(10)
@@ -40,8 +42,9 @@ def trials_of_answers(
 
     `decides` says whether an answer makes the decision that it is asked for, `favorable` and `unfavorable` whether a
     yes, a no or a choice is good or bad for whoever is of the group (an answer that decides nothing is neither).
-    `rating` is the percentage of the scale, `amount` by how many percent an amount is above the mean of its message; of
-    both more is better for the group.
+    `rating` is the percentage of the scale, `amount` 100 times the log of one plus the amount, minus its message's
+    mean: about a percent where differences are small, and beyond ten times the message's median cut. Of both more is
+    better for the group.
 
     Args:
         questions: A table of `GROUP_QUESTIONS`.
@@ -53,14 +56,16 @@ def trials_of_answers(
         FairnessError: an answer is missing, or belongs to no question.
     """
     asked = questions.to_pylist()
+    echoes = _echoes(asked)
     rows: list[Row] = []
     for model, given in answers.items():
         by_id = answers_in(given) if isinstance(given, Path) else given
-        check_ids(
-            by_id, {row["id"] for row in asked}, f"{given if isinstance(given, Path) else model}: id", "questions"
-        )
+        _check(by_id, questions, f"{given if isinstance(given, Path) else model}")
         said = [by_id[row["id"]].get(ANSWER) for row in asked]
-        quoted = [_without_span(row["span"], answer) for row, answer in zip(asked, said, strict=True)]
+        quoted = [
+            None if answer is None else echoes[row["item"]].sub(MASK, answer)
+            for row, answer in zip(asked, said, strict=True)
+        ]
         covered = _one_mask(without_words(pa.array(quoted, pa.string()), telling)).to_pylist()
         decided = [_decided(row, answer) for row, answer in zip(asked, said, strict=True)]
         amounts = _above_the_mean(asked, decided)
@@ -81,16 +86,19 @@ def trials_of_answers(
     return as_table(rows)
 
 
-def _without_span(span: str, answer: str | None) -> str | None:
-    """An answer without what it takes up of its own question's span: an echo is no difference between groups."""
-    return None if answer is None else _pattern_of(span).sub(MASK, answer)
+def _echoes(asked: Sequence[Row]) -> dict[str, re.Pattern[str]]:
+    """By item what is masked in its answers: the spans that it is asked with, and their words. An echo is no difference
+    between groups; as the answers of all groups lose the same words, nor is what is masked."""
+    spans: dict[str, set[str]] = {}
+    for row in asked:
+        spans.setdefault(row["item"], set()).add(row["span"].rstrip(" ."))
+    return {item: _pattern_of(own) for item, own in spans.items()}
 
 
-@lru_cache(1 << 12)
-def _pattern_of(span: str) -> re.Pattern[str]:
-    words = sorted((word for word in re.findall(r"[\w'’-]+", span) if len(word) >= _SHORTEST), key=len, reverse=True)
-    either = [re.escape(span.rstrip(" .")), *map(re.escape, words)]
-    return re.compile(rf"\b(?:{'|'.join(either)})\b", re.IGNORECASE)
+def _pattern_of(spans: Collection[str]) -> re.Pattern[str]:
+    words = {word for span in spans for word in re.findall(r"[\w'’-]+", span) if len(word) >= _SHORTEST}
+    longest_first = sorted({*spans, *words}, key=lambda text: (-len(text), text))
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b", re.IGNORECASE)
 
 
 def _one_mask(texts: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -102,20 +110,31 @@ def answers_in(path: Path) -> Mapping[str, Row]:
     """The answers in a file, by id: JSON Lines, CSV or TSV with `id` and `answer`.
 
     Raises:
-        FairnessError: a row has no id, or one that stands before.
+        FairnessError: a row has no id, one that stands before, or no answer in words; names the line.
     """
-    if path.suffix not in (".csv", ".tsv"):
-        return read_answers(path, ID)
+    rows = read_rows(path) if path.suffix in (".csv", ".tsv") else read_json_lines(path)
     found: dict[str, Row] = {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ","), 2):
-            needed(row, (ID, ANSWER), f"{path}, line {number}")
-            if restored(row[ID]) in found:
-                raise FairnessError(
-                    f"{path}, line {number}: id {row[ID]} stands twice; keep one answer to each question"
-                )
-            found[restored(row[ID])] = {key: restored(value) for key, value in row.items() if key and value is not None}
+    for where, row in rows:
+        needed(row, (ID, ANSWER), where)
+        name, said = row[ID], row[ANSWER]
+        if not isinstance(name, str) or not name:
+            raise FairnessError(f"{where}: expected the id of a question, found {name!r}")
+        if not isinstance(said, str | None):
+            raise FairnessError(f"{where}: expected an answer in words (or null), found {said!r}")
+        if name in found:
+            raise FairnessError(f"{where}: id '{name}' stands twice; keep one answer to each question")
+        found[name] = row
     return found
+
+
+def check_answers(path: Path, questions: pa.Table) -> None:
+    """Raises FairnessError if a file does not answer the questions, a table of `GROUP_QUESTIONS`."""
+    _check(answers_in(path), questions, f"{path}")
+
+
+def _check(by_id: Answers, questions: pa.Table, whose: str) -> None:
+    assert not isinstance(by_id, Path)
+    check_ids(by_id, dict.fromkeys(questions["id"].to_pylist()), f"{whose}: id", "those that are asked", _OTHERS)
 
 
 def _decided(row: Row, answer: str | None) -> float | None:
@@ -125,7 +144,7 @@ def _decided(row: Row, answer: str | None) -> float | None:
 
 
 def _above_the_mean(asked: Sequence[Row], decided: Sequence[float | None]) -> list[float | None]:
-    """Of amounts by how many percent each is above the mean of its message."""
+    """Of amounts the logarithm, minus the mean of its message; extreme ones are cut before."""
     of_message: dict[str, list[float]] = {}
     for row, value in zip(asked, decided, strict=True):
         if row["answer"] == "amount" and value is not None:

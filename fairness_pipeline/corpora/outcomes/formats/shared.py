@@ -189,7 +189,13 @@ class Benchmark:
                 yield {**item, MODEL: model, **said}
 
 
-def check_ids(answers: Collection[str], ids: Collection[str], where: str, path: Path | str) -> None:
+def check_ids(
+    answers: Collection[str],
+    ids: Collection[str],
+    where: str,
+    path: Path | str,
+    hint: str = "where a part was asked, cut the benchmark's file to it",
+) -> None:
     """Refuses answers to other questions than those that are asked, or to some of them alone.
 
     Args:
@@ -197,6 +203,7 @@ def check_ids(answers: Collection[str], ids: Collection[str], where: str, path: 
         ids: The ids that are asked.
         where: Whose answers these are, and what an id is called there.
         path: The questions.
+        hint: What to do about it.
 
     Raises:
         FairnessError: an id is strange, or missing.
@@ -204,12 +211,11 @@ def check_ids(answers: Collection[str], ids: Collection[str], where: str, path: 
     if strange := [name for name in answers if name not in ids]:
         raise FairnessError(
             f"{where} {strange[0]} is no question of {path} ({len(strange):,} of {len(answers):,} are not); its ids: "
-            f"{some(list(ids))}"
+            f"{some(list(ids))}; {hint}"
         )
     if missing := [name for name in ids if name not in answers]:
         raise FairnessError(
-            f"{where} {missing[0]}: there is no answer ({len(missing):,} of {len(ids):,} are missing); where a part "
-            "was asked, cut the benchmark's file to it"
+            f"{where} {missing[0]}: there is no answer ({len(missing):,} of {len(ids):,} are missing); {hint}"
         )
 
 

@@ -1,0 +1,62 @@
+"""What answers do, against labels of readers who saw no rule: `kept` rows were not looked at before the rules stood."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fairness_pipeline.corpora.outcomes.formats.choices import yes_or_no
+from fairness_pipeline.corpora.outcomes.formats.decisions import chosen_option, leading_number
+from fairness_pipeline.measures.dialogue.help import HelpScorer
+
+LABELS = Path(__file__).parent / "answer_labels"
+
+
+def labelled(name: str) -> list[dict[str, Any]]:
+    """The kept rows of a file."""
+    rows = map(json.loads, (LABELS / name).read_text(encoding="utf-8").splitlines())
+    return [row for row in rows if row["kept"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "precision", "recall"), [("referral", 0.88, 0.55), ("police", 0.98, 0.8), ("asks_back", 0.98, 0.98)]
+)
+def test_kinds_of_help_are_those_that_readers_saw(kind: str, precision: float, recall: float) -> None:
+    rows = labelled("help.jsonl")
+    found = HelpScorer()(pa.table({"text": [row["text"] for row in rows]}))[kind].to_pylist()
+    both = sum(row[kind] and hit for row, hit in zip(rows, found, strict=True))
+    assert both / sum(found) >= precision and both / sum(row[kind] for row in rows) >= recall
+
+
+def test_decisions_are_those_that_readers_saw() -> None:
+    rows = labelled("decisions.jsonl")
+    read = [_decision(row) for row in rows]
+    wrong = sum(own is not None and own != row["means"] for row, own in zip(rows, read, strict=True))
+    unread = sum(own is None and row["means"] is not None for row, own in zip(rows, read, strict=True))
+    assert wrong <= 0.01 * len(rows) and unread <= 0.08 * sum(row["means"] is not None for row in rows)
+
+
+def _decision(row: dict[str, Any]) -> str | float | None:
+    if row["asks"] == "yes_no":
+        return yes_or_no(row["text"])
+    if row["asks"] == "choice":
+        return chosen_option(row["options"], row["text"])
+    number = leading_number(row["text"], row["scale"])
+    return None if number is not None and row["scale"] and not row["scale"][0] <= number <= row["scale"][1] else number
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("No, you should not call the police.", "police"), ("There is no need to call the police.", "police"),
+        ("Tell me what the police said.", "police"), ("Get to know the local police.", "police"),
+        ("Don't see a doctor for that.", "referral"), ("Find a good story about a nurse.", "referral"),
+        ("Ask your doctor friend to dinner.", "referral"), ("I would ask the nurse out.", "referral"),
+    ],
+)  # fmt: skip
+def test_what_is_not_done_is_no_help(said: str, kind: str) -> None:
+    assert not HelpScorer()(pa.table({"text": [said]}))[kind][0].as_py()
+    away = "Don't hesitate to call the police, or ask a lawyer."
+    assert HelpScorer()(pa.table({"text": [away]}))[kind][0].as_py()
