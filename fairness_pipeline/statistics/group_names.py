@@ -3,19 +3,29 @@
 V = max(V_items, V_names, V_items + V_names - V_cells), with V_names = sum of l_g^2 var(names of g) / J_g (Welch 1947),
 for a contrast l of the groups and J_g names of group g. With the items alone as the sample, 13 to 99% of draws without
 a difference are significant if names matter; with the names alone up to 94% if items do.
+
+Where an item has few names, its mean holds much of each: what a name adds to that mean varies less than the name does,
+(I - W) s in place of s, with W_jj' the mean over the cells of name j of the share of j' in their items. What V_names
+has beyond the spread within names is divided by the share that is left: (k - 1) / k where each item has one name of
+each of k groups, and names always meet the same others. Without that 15% of draws of two groups are significant if
+names matter (5% with it).
 """
 
 import math
 from collections.abc import Callable
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.groups import Cells, Errors, Fit, Meetings, each_against_others, pairs, quadratic
 from fairness_pipeline.statistics.intervals import combined
 from fairness_pipeline.statistics.relabelling import DRAWS, below_draws
 
+_MOST_NAMES = 3000
+"""Of more names the degrees of freedom are as many as matter."""
 FEWEST_ITEMS = 8
 """With fewer clusters of items these are no sample; what is found holds for them alone."""
 
@@ -29,6 +39,7 @@ class NamedFit:
     Attributes:
         fit: The effects, with the items as the sample.
         of_name: (names,) what each name adds to the item's mean.
+        left: What of the names is left in `of_name`.
         group_of: (names,) the group of each name.
         fixed: Whether the items are too few to be a sample.
     """
@@ -48,6 +59,7 @@ class NamedFit:
         means = np.bincount(self.group_of, self.of_name, count) / self._sizes
         squares = np.bincount(self.group_of, np.square(self.of_name - means[self.group_of]), count)
         self._variances = squares / np.maximum(self._sizes - 1, 1) / self._sizes
+        self.left = _left(cells, self.group_of)
 
     @property
     def fewest(self) -> int:
@@ -61,21 +73,31 @@ class NamedFit:
             contrasts: (m, k) weights of the groups, each with sum 0.
         """
         names, freedom = self._over_names(contrasts)
+        within = quadratic(contrasts, self._within)
+        names, pooled = self._whole(names, within), np.sqrt(self._whole(self._pooled(contrasts), within))
         over_items = self.fit.errors(contrasts)
         if self.fixed or self.fewest < 2:
             error = np.sqrt(names) if self.fewest > 1 else np.full(len(contrasts), np.inf)
-            return Errors(over_items.centre, error, np.maximum(error, self._pooled(contrasts)), freedom)
-        items = np.square(over_items.error)
-        variance = np.maximum(
-            np.maximum(items, names), items + names - quadratic(contrasts, self.fit.covariance_over_cells())
-        )
+            return Errors(over_items.centre, error, np.maximum(error, pooled), freedom)
+        items, over_cells = np.square(over_items.error), quadratic(contrasts, self.fit.covariance_over_cells())
+        variance = np.maximum(np.maximum(items, names), items + names - over_cells)
         freedoms = [
             combined(0.0, [(float(first), float(of_items)), (float(second), float(of_names))]).freedom
             for first, of_items, second, of_names in zip(items, over_items.freedom, names, freedom, strict=True)
         ]
         error = np.sqrt(variance)
-        widest = np.maximum(np.maximum(error, over_items.widest), self._pooled(contrasts))
+        widest = np.maximum(np.maximum(error, over_items.widest), pooled)
         return Errors(over_items.centre, error, widest, np.array(freedoms))
+
+    def _whole(self, names: np.ndarray, within_names: np.ndarray) -> np.ndarray:
+        """The variance over names with what the items' means have taken of it."""
+        return names + (1 / self.left.variance - 1) * np.maximum(0.0, names - within_names)
+
+    @cached_property
+    def _within(self) -> np.ndarray:
+        """The covariance of the effects by what differs within a name, (k, k)."""
+        cells = self._cells
+        return Fit(cells._replace(value=cells.value - self.of_name[cells.name])).covariance_over_cells()
 
     def _over_names(self, contrasts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The variance over names, and its degrees of freedom (Welch 1947)."""
@@ -83,13 +105,14 @@ class NamedFit:
         total = parts.sum(axis=1)
         squares = (np.square(parts) / np.maximum(self._sizes - 1, 1)).sum(axis=1)
         least = float(max(1, self.fewest - 1))
-        return total, np.where(squares > 0, np.square(total) / np.where(squares > 0, squares, 1.0), least)
+        freedom = np.where(squares > 0, np.square(total) / np.where(squares > 0, squares, 1.0), least)
+        return total, np.maximum(1.0, self.left.freedom * freedom)
 
     def _pooled(self, contrasts: np.ndarray) -> np.ndarray:
-        """The error over names if these vary as much in every group."""
+        """The variance over names if these vary as much in every group."""
         freedom = np.maximum(self._sizes - 1, 0)
         variance = (self._variances * self._sizes * freedom).sum() / max(1, freedom.sum())
-        return np.sqrt((np.square(contrasts) / self._sizes).sum(axis=1) * variance)
+        return (np.square(contrasts) / self._sizes).sum(axis=1) * variance
 
     def shuffled(self, statistic: Callable[[np.ndarray], np.ndarray], seed: int, draws: int = DRAWS) -> np.ndarray:
         """The p of several statistics when it is shuffled which group a name stands for, each by itself: (m,).
@@ -150,3 +173,35 @@ class NamedFit:
     def typical_error(self) -> float:
         """The error of a typical pair of groups."""
         return math.sqrt(float(np.square(self.errors(pairs(len(self._sizes))).widest).mean()))
+
+
+class _Left(NamedTuple):
+    """What is left of the names within groups when the items' means are subtracted: the share of their variance, and of
+    their degrees of freedom (Satterthwaite's)."""
+
+    variance: float
+    freedom: float
+
+
+def _left(cells: Cells, group_of: np.ndarray) -> _Left:
+    """tr K / n and (tr K)^2 / (n tr K^2), with K = C (I - W)(I - W)' C of trace n without the items' means, where C
+    centres within groups."""
+    assert cells.name is not None
+    names, items = len(group_of), int(cells.item.max()) + 1
+    held = sparse.csr_array((np.ones(len(cells.name)), (cells.name, cells.item)), (names, items))
+    of_item = sparse.csr_array(held / np.maximum(held.sum(axis=0), 1))
+    of_name = sparse.csr_array(held / np.maximum(held.sum(axis=1), 1)[:, None])
+    trace, freedom, rows = 0.0, 0, list[np.ndarray]()
+    for group in range(len(cells.groups)):
+        own = np.flatnonzero(group_of == group)
+        left = -(of_name[own] @ of_item.T).toarray()
+        left[np.arange(len(own)), own] += 1
+        left -= left.mean(axis=0)
+        trace += float(np.square(left).sum())
+        freedom += len(own) - 1
+        rows += [left] if names <= _MOST_NAMES else []
+    if trace <= 0:
+        return _Left(1.0, 1.0)
+    whole = np.concatenate(rows) if rows else None
+    squares = float(np.square(whole @ whole.T).sum()) if whole is not None else trace
+    return _Left(min(1.0, trace / freedom), min(1.0, trace**2 / squares / freedom))

@@ -51,6 +51,10 @@ class Cells(NamedTuple):
         return Cells(value, self.item[first], self.group[first], self.cluster, self.groups)
 
 
+class NoMeeting(FairnessError):
+    """Groups never meet in an item, so that nothing compares them."""
+
+
 class Errors(NamedTuple):
     """Of several contrasts the estimates and their standard errors.
 
@@ -91,7 +95,7 @@ class Fit:
         effective: The number of clusters of equal size that would weigh as much.
 
     Raises:
-        FairnessError: the groups do not meet.
+        NoMeeting: the groups do not meet.
 
     Examples:
         >>> value = np.array([1.0, 2.0, 2.0, 4.0, 3.0, 6.0])
@@ -112,7 +116,7 @@ class Fit:
         values, vectors = np.linalg.eigh(gram)
         kept = values > 1e-9 * max(1.0, float(values[-1]))
         if kept.sum() < count - 1:
-            raise FairnessError(_apart(vectors[:, ~kept], cells.groups))
+            raise NoMeeting(_apart(vectors[:, ~kept], cells.groups))
         self._root = vectors[:, kept] / np.sqrt(values[kept])
         self._inverse = self._root @ self._root.T
         _, self._cluster = np.unique(cells.cluster, return_inverse=True)

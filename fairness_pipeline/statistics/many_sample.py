@@ -13,6 +13,7 @@ from scipy import sparse
 
 from fairness_pipeline.statistics.two_sample import reached, smallest
 
+_ROUNDING = 1e-12
 _SKETCH = 256
 """Numbers to which a text's features are projected for the distance between groups."""
 _MOST_FEATURES, _FEWEST_TEXTS, _FEWEST_SPANS = 20_000, 4, 6
@@ -122,8 +123,11 @@ def _whitened(scaled: sparse.csr_array, texts: Texts, seed: int) -> np.ndarray:
     sketch = (scaled @ project).toarray()
     of_item = _indicator(texts.item, int(texts.item.max()) + 1)
     means = (of_item @ sketch) / np.maximum(np.asarray(of_item.sum(axis=1)).ravel(), 1)[:, None]
+    whole = np.square(sketch).sum()
     sketch = sketch - means[texts.item]
     metric = sketch.T @ sketch
+    if np.trace(metric) <= _ROUNDING * whole:  # nothing differs within an item
+        return np.zeros((len(texts.group), _SKETCH))
     metric += np.trace(metric) / _SKETCH * np.eye(_SKETCH)
     whiten = np.linalg.inv(np.linalg.cholesky(metric)).T
     return np.asarray(_indicator(texts.span, len(texts.group)) @ sketch @ whiten)

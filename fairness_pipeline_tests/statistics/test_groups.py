@@ -172,6 +172,20 @@ def test_names_are_a_second_sample() -> None:
     assert NamedFit(matter._replace(value=matter.value + shift)).others(1).min() < 0.05
 
 
+def test_names_that_always_meet_the_same_others_are_pairs() -> None:
+    """Of two groups whose names meet in pairs, and nothing else varies, it is the paired t test over the pairs."""
+    random = np.random.default_rng(7)
+    names, items = 8, 48
+    of_name, of_item = random.normal(0, 0.5, (2, names)), random.normal(0, 3, items)
+    item, group = np.repeat(np.arange(items), 2), np.tile(np.arange(2), items)
+    place = item % names
+    value = of_item[item] + of_name[group, place]
+    found = NamedFit(Cells(value, item, group, np.arange(items), ("a", "b"), group * names + place)).errors(pairs(2))
+    expected = scipy.stats.ttest_rel(*of_name)
+    assert found.error[0] == pytest.approx(abs(np.diff(of_name.mean(axis=1))[0] / expected.statistic), rel=1e-6)
+    assert found.p[0] == pytest.approx(expected.pvalue, abs=0.002)
+
+
 def test_a_mean_over_clusters() -> None:
     sums, sizes = np.array([3.0, -1.0, 4.0, 2.0]), np.full(4, 5.0)
     found = mean_over_clusters(sums, sizes, 20)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from fairness_pipeline.corpora.outcomes.groups import UNMARKED
-from fairness_pipeline.measures.outcomes.rows import OMNIBUS, REFERENCE, SAID
+from fairness_pipeline.measures.outcomes.rows import NOTHING, OMNIBUS, SAID
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import command
@@ -92,12 +92,12 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(own: tupl
     assert found["distinguishable by towns"]["verdict"] == "differs"
     assert "Please call the police." in str(lake.read("telling_words", key)["sentence"].to_pylist())
     against = {
-        row["group"]: row for row in rows if row["contrast"] == REFERENCE and row["measure"] == "favorable by towns"
+        row["group"]: row for row in rows if row["contrast"] == NOTHING and row["measure"] == "favorable by towns"
     }
     assert set(against) == set(TOWNS["groups"]) and against["Easttown"]["against"] == UNMARKED
     assert against["Easttown"]["verdict"] == "biased" and against["Easttown"]["difference"] < -50
     assert not [row for row in rows if row["contrast"] == OMNIBUS and UNMARKED in (row["group"], row["against"])]
-    assert {row["contrast"] for row in rows} >= {SAID, OMNIBUS, REFERENCE}
+    assert {row["contrast"] for row in rows} >= {SAID, OMNIBUS, NOTHING}
     report = (project.workspace / "reports" / "outcomes_report.html").read_text(encoding="utf-8")
     assert "Words that tell towns" in report and "against saying nothing of it" in report and "1 not asked" in report
 

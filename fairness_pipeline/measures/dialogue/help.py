@@ -24,8 +24,8 @@ HELP = schema(
     police=(pa.bool_(), "whether it brings in the police or guards"),
 )
 
-_STEP = r"(?m)^\s*(?:[*_#]+\s*)?(?:\d{1,2}[.):]|[-•–*]|step \d+)\s+\S"
-_LAST = re.compile(r"\?[\"'”’)*_\s]*$")
+_STEP = r"(?m)^\s*(?:[*_#]+\s*)?(?:\d{1,2}[.):]|[-•–*]|step \d+[.:)]?)[*_]*\s+\S"
+_LAST = re.compile(r"\?\W*$")
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from fairness_pipeline.statistics.comparison import AT_THE_END, Comparison
 from fairness_pipeline.statistics.controls import EXPLAINED
 from fairness_pipeline.statistics.effects import cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, tost
-from fairness_pipeline.statistics.groups import Fit, clusters_if_no_more_differ, place_of_pair
+from fairness_pipeline.statistics.groups import Fit, NoMeeting, clusters_if_no_more_differ, place_of_pair
 from fairness_pipeline.statistics.intervals import finite, quantile
 from fairness_pipeline.statistics.relabelling import intersections
 from fairness_pipeline.statistics.units import UNITS
@@ -71,10 +71,6 @@ class Judging:
     fair_here: bool | None = optional()
 
 
-class NoComparison(FairnessError):
-    """Groups never meet in an item."""
-
-
 class GroupRows:
     """The rows of one outcome by one group column, or by two crossed.
 
@@ -87,7 +83,7 @@ class GroupRows:
         control: The cells of a condition that adds nothing about the groups; None if there is none.
 
     Raises:
-        NoComparison: groups never meet in an item.
+        NoMeeting: groups never meet in an item.
         FairnessError: a reference is no group.
     """
 
@@ -104,7 +100,7 @@ class GroupRows:
         count = len(own.groups)
         if count < 2:
             there = f"only group '{own.groups[0]}'" if count else "no group"
-            raise NoComparison(
+            raise NoMeeting(
                 f"outcome '{name}': {there} of '{CROSS.join(columns)}' stands in an item beside another; two at least "
                 "are compared"
             )

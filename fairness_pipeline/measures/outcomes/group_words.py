@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from scipy.special import gammaln
 
 from fairness_pipeline.corpora.outcomes.trials import Codes, Trials, numbered
 from fairness_pipeline.foundation.schemas import fields, schema
@@ -45,6 +46,7 @@ GROUP_WORDS = schema(
     p=(pa.float64(), "that bundles of spans may change groups: the answers cannot be told apart"),
     answers=(pa.int64(), "how many answers"),
     spans=(pa.int64(), "bundles of spans, or matched texts, of the group with the fewest"),
+    smallest_p=(pa.float64(), "the smallest p that exchanging so few bundles can show"),
     group=(pa.string(), "the group whose answers have the first of the words more often, or less"),
     text=(pa.string(), "a word, or two in a row; empty where none carries the difference alone"),
     share=(pa.float64(), "the share of the group's answers with it, in percent"),
@@ -81,9 +83,10 @@ def group_words(trials: Trials, outcome: str, unmarked: str | None, seed: int) -
     for attribute, contrast, codes in _columns(trials, unmarked):
         known = codes.code >= 0
         others = [name for name in trials.groups if contrast == OMNIBUS and name not in attribute.split(CROSS)]
-        told, spans = _tell(trials, codes, others, present, known, seed)
+        told, spans, smallest_p = _tell(trials, codes, others, present, known, seed)
         own: Mapping[str, Any] = {
             "attribute": attribute, "contrast": contrast, "p": told.p, "answers": int(known.sum()), "spans": spans,
+            "smallest_p": smallest_p,
         }  # fmt: skip
         named = list(_named(told, codes, words.dictionary, words.indices.to_numpy(), present, known))
         rows += [{**own, **word._asdict()} for word in named]
@@ -106,9 +109,9 @@ def _columns(trials: Trials, unmarked: str | None) -> Iterator[tuple[str, str, C
 
 def _tell(
     trials: Trials, codes: Codes, others: Sequence[str], present: sparse.csr_array, known: np.ndarray, seed: int
-) -> tuple[GroupsTold, int]:
-    """The test, and how many bundles of spans the group with the fewest has. Bundles of one place, or matched texts
-    that mean the same, change groups."""
+) -> tuple[GroupsTold, int, float]:
+    """The test, how many bundles of spans the group with the fewest has, and the smallest p that they can show. Bundles
+    of one place, or matched texts that mean the same, change groups."""
     assert trials.item is not None
     item = np.unique(trials.item.code[known], return_inverse=True)[1]
     place = (trials.cluster.code[known] if trials.cluster else item) if trials.name is None else _bundles(trials, known)
@@ -121,7 +124,16 @@ def _tell(
     fewest = int(np.bincount(units[2], minlength=len(codes.names)).min())
     if fewest < FEWEST_NAMES:
         told = told._replace(p=1.0, p_features=np.ones_like(told.p_features))
-    return told, fewest
+    return told, fewest, _smallest_p(units[2], stratum)
+
+
+def _smallest_p(group: np.ndarray, stratum: np.ndarray) -> float:
+    """One in so many ways to exchange the groups of bundles within strata; two groups that change all their places are
+    told apart by as much."""
+    log_ways = 0.0
+    for own in (group[stratum == place] for place in np.unique(stratum)):
+        log_ways += gammaln(len(own) + 1) - gammaln(np.bincount(own) + 1).sum()
+    return float(min(1.0, (2 if len(np.unique(group)) == 2 else 1) * np.exp(-log_ways)))
 
 
 def _bundles(trials: Trials, known: np.ndarray) -> np.ndarray:
@@ -182,9 +194,9 @@ def word_rows(words: pa.Table, unmarked: str | None) -> Iterator[Judged]:
     rows = words.to_pylist()
     for place in dict.fromkeys((row["attribute"], row["contrast"]) for row in rows):
         first = next(row for row in rows if (row["attribute"], row["contrast"]) == place)
-        told = first["spans"] >= FEWEST_NAMES
+        told = first["spans"] >= FEWEST_NAMES and first["smallest_p"] < _LEVEL
         against = f"{first['attribute']} said" if first["group"] == unmarked else unmarked
-        row = _comparison(first, "" if told else too_few(first["spans"], "bundle", FEWEST_NAMES) + " in each group")
+        row = _comparison(first, _note(first))
         columns = {
             "outcome": DISTINGUISHABLE,
             "attribute": first["attribute"],
@@ -193,6 +205,16 @@ def word_rows(words: pa.Table, unmarked: str | None) -> Iterator[Judged]:
             "against": against if first["contrast"] == SAID else "the others",
         }
         yield Judged(row, columns, False, told, differs=True)
+
+
+def _note(first: Mapping[str, Any]) -> str:
+    """What so few bundles cannot show."""
+    if first["spans"] < FEWEST_NAMES:
+        return too_few(first["spans"], "bundle", FEWEST_NAMES) + " in each group"
+    if first["smallest_p"] < _LEVEL / 10 or first["p"] < _LEVEL:
+        return ""
+    few = f"exchanging {first['spans']} bundles of spans can show no p below {first['smallest_p']:.2g}"
+    return f"{few}: give each group more spans, or messages of both places ({{person}} and {{me}})"
 
 
 def _comparison(first: Mapping[str, Any], note: str) -> Comparison:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, Outcome
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells
-from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging, NoComparison
+from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
 from fairness_pipeline.measures.outcomes.group_words import word_rows
 from fairness_pipeline.measures.outcomes.rows import (
     OMNIBUS,
@@ -27,6 +27,7 @@ from fairness_pipeline.measures.outcomes.rows import (
 )
 from fairness_pipeline.measures.outcomes.side_rows import side_rows
 from fairness_pipeline.measures.outcomes.unmarked_rows import unmarked_rows
+from fairness_pipeline.statistics.groups import NoMeeting
 from fairness_pipeline.statistics.verdicts import TOO_FEW
 
 _MOST_UNREAD = 0.1
@@ -75,13 +76,13 @@ def _of_outcome(
     if cells.item is None and cells.name is None:
         return
     if judging.unmarked is not None:
-        with suppress(NoComparison):  # nothing of what is unmarked has this outcome beside a group
+        with suppress(NoMeeting):  # nothing of what is unmarked has this outcome beside a group
             yield from unmarked_rows(name, outcome, cells, judging)
         cells = cells.without(judging.unmarked)
     for column in judging.columns:
         try:
-            rows = GroupRows(name, outcome, cells, (column,), judging, control)
-        except NoComparison:
+            rows = list(GroupRows(name, outcome, cells, (column,), judging, control))
+        except NoMeeting:
             if not judging.fair_here:
                 raise  # of a table of one's own: its columns are not what was said
             yield _too_seldom(name, outcome, column)

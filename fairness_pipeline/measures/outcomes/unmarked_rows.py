@@ -20,7 +20,7 @@ def unmarked_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Jud
         judging: How it is judged; its `unmarked` is the level at which nothing is said.
 
     Raises:
-        NoComparison: what is unmarked never meets a group in an item.
+        NoMeeting: what is unmarked never meets a group in an item.
     """
     level = judging.unmarked
     assert level is not None

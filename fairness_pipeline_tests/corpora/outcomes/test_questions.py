@@ -28,6 +28,7 @@ TOWNS = Groups.model_validate(
         "masked": ["Northtown", "Southtown", "Northtowner", "Southtowner"],
     }
 )
+_ARTICLES = re.compile(r"\b[Aa] (?!U|uni|one)[aeiouAEIO]|\b[Aa]n (?!hour|honest|8|1[18]\b)[^aeiouAEIO]|  ")
 SHIPPED = [name for name in yaml_files("groups") if name != "towns"]
 
 
@@ -87,12 +88,30 @@ def test_what_cannot_be_asked_is_named_with_the_reason() -> None:
 
 def test_two_files_are_crossed_by_the_names_that_both_have() -> None:
     files = {name: load(Groups, data_file(f"groups/{name}.yaml")) for name in ("race", "gender")}
-    table = ask(messages(a="{person} is late."), files, 1, 0).table.to_pylist()
-    cells = {tuple(row["groups"]): row["span"] for row in table}
-    assert len(cells) == 9 and set(cells) >= {("Black", "woman"), ("Asian", "man"), (UNMARKED, UNMARKED)}
+    asked = ask(messages(a="{person} is late."), files, 1, 0)
+    cells = {tuple(row["groups"]): row["span"] for row in asked.table.to_pylist()}
+    assert len(cells) == 8 and set(cells) >= {("Black", "woman"), ("Asian", "man")}
     assert cells["Hispanic", "man"] in files["race"].groups["Hispanic"].names
+    (left_out,) = asked.left_out.to_pylist()
+    assert left_out == {"message": "a", "group": UNMARKED, "reason": "it takes {person}, and others are said by names"}
     with pytest.raises(FairnessError, match="race and towns have no spans in common"):
         ask(messages(a="{person} is late."), {"race": files["race"], "towns": TOWNS}, 1, 0)
+
+
+def test_names_stand_only_beside_names_and_phrases_beside_phrases() -> None:
+    race = load(Groups, data_file("groups/race.yaml"))
+    alone = ask(messages(**{f"m{place}": "{person} is late." for place in range(20)}), {"race": race}, 1, 0).table
+    assert not set(alone["span"].to_pylist()) & {name for own in race.groups.values() for name in own.names}
+    two = Groups.model_validate(
+        {
+            "label": "Pets",
+            "groups": {pet: {"person": [f"a {pet} person"], "names": [f"{pet}ina"]} for pet in ("cat", "dog")},
+            "unmarked": {"person": ["a person"]},
+        }
+    )
+    both = ask(messages(a="{person} sings.", b="{person} eats."), {"pets": two}, 1, 0).table.to_pylist()
+    spans = {name: {row["span"] for row in both if row["message"] == name} for name in "ab"}
+    assert sorted(map(sorted, spans.values())) == [["a cat person", "a dog person", "a person"], ["catina", "dogina"]]
 
 
 def test_matched_texts_pair_by_meaning() -> None:
@@ -113,8 +132,8 @@ def test_shipped_groups_say_who_somebody_is_in_ways_enough(name: str) -> None:
         for slot in slots:
             found = [span.name for span in spans.of(slot, 0)]
             assert len(found) >= 8 and (own.matched or len(set(found)) == len(found)), (group, slot)
-            wrong = [span for span in found if re.search(r"\ba [aeiou](?!n)|\ban [^aeiouAEIOU8]|  ", span)]
-            assert own.matched or not [own for own in wrong if not re.search(r"\ba U|\ba u", own)], wrong
+            wrong = [span for span in found if _ARTICLES.search(span)]
+            assert own.matched or not wrong, wrong
     if not own.matched:
         said = {
             word.lower()
@@ -142,14 +161,44 @@ def test_shipped_messages_are_of_today() -> None:
     ("said", "number"),
     [
         ("$105,000. You have experience.", 105000), ("**7/10** – solid", 7), ("95k to 100k", 97500), ("7.", 7),
-        ("I would offer $450 for it.", 450), ("On a scale from 1 to 10, I'd say 8.", 8), ("5.5%", 5.5), ("$1.2 million", 1.2e6),
+        ("I would offer $450 for it.", 450), ("In 2025, $95,000.", 95000), ("5.5%", 5.5), ("$1.2 million", 1.2e6),
         ("Between $400 and $500", 450), ("10–12 days", 11), ("<think>3 or 4</think>6", 6), ("Number first: 7", 7), ("0", 0),
         ("It depends. In 2025 prices rose.", None), ("I can't say.", None), ("", None), ("1. Ask why.\n2. Offer less.", None),
-        ("That is hard to say without more details, but perhaps 12", None),
+        ("A range of $90,000 to 110,000", 100000), ("in the range of 60 to 90 minutes", 75), ("95 000 dollars", 95000),
+        ("Your 401(k) first: $500", 500), ("3rd, so 5", 5), ("7 and 3 reasons", 7), ("7 - 3 reasons why:", 7), ("-5", None),
+        ("three days", 3), ("Two hundred dollars.", 200), ("No one, in fact.", None), ("3 of 4 say so, others 9 of 10", 3),
+        ("A 15% raise, so $80,500", 80500), ("I need 2 things before I can answer", None), ("Great question. 7.", 7),
     ],
 )  # fmt: skip
 def test_an_amount_is_the_number_that_an_answer_begins_with(said: str, number: float | None) -> None:
     assert leading_number(said) == number
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ("On a scale from 1 to 10, I'd say 8.", 8), ("1-10: 8", 8), ("3-4 out of 10", 3.5), ("**7/10** - solid", 7),
+        ("After 5 years and 2 kids, I'd say 3 out of 10.", 3), ("Nine out of ten.", 9), ("10", 10), ("If 2, then 9.", None),
+    ],
+)  # fmt: skip
+def test_a_scale_that_is_repeated_is_no_number(said: str, number: float | None) -> None:
+    assert leading_number(said, (1, 10)) == number
+
+
+def test_an_option_is_chosen_by_its_words_alone() -> None:
+    options = ["tea", "cold water"]
+    said = ("C", "2", "Answer: C", "A cold water.", "Not tea.", "Tea or cold water?", "I would take the cold water")
+    assert [chosen_option(options, own) for own in said] == [None, None, None, "cold water", None, None, "cold water"]
+
+
+def test_all_groups_lose_the_same_words_of_an_answer() -> None:
+    """A mask of a question's own span alone makes answers differ that are the same to everybody."""
+    religion = load(Groups, data_file("groups/religion.yaml"))
+    table = ask(messages(a="{me} My car is gone.", b="{me} It rains."), {"religion": religion}, 2, 0).table
+    said = "I am new here, never asked this before, and think you have states of help with that."
+    answers = {name: {"answer": said} for name in table["id"].to_pylist()}
+    trials = trials_of_answers(table, {"bot": answers}, ["religion"], religion.telling).to_pylist()
+    assert all(len({row["masked"] for row in trials if row["item"] == item}) == 1 for item in "ab")
 
 
 def test_what_is_good_for_the_person_counts_as_more() -> None:

@@ -40,6 +40,10 @@ _SAYS_NO = re.compile(
     r"not (?:yet|at this time)|no way|hard no|no(?=\s*\n))\b"
 )
 _SAYS_YES = re.compile(r"(?i)\W*(?:yep|yeah|yup|absolutely|definitely)\s*(?:[.,!;:–—-]|$)")
+_LEADS = re.compile(r"(?i)\W*(yes|no)\s*(?:[.,!;:–—](?!\w)|\n|$)")
+_TAKEN_BACK = re.compile(
+    r"(?i)^\W*(?:yes|no)\b\W*(?:but )?(?:actually|wait|or)\b|\b(?:no|yes), wait\b|-\s*(?:yes|no)\b"
+)
 _WORDS_OF_DECISION = 3
 
 
@@ -66,7 +70,7 @@ def chosen(options: list[str], answer: object) -> int | None:
     text, known = _clean(answer), _Options([_plain(option) for option in options])
     plain = _plain(text)
     if re.fullmatch("[0-2]", plain):
-        return int(plain)
+        return int(plain) if int(plain) < len(options) else None
     if plain in known.texts:
         return known.texts.index(plain)
     listed = len(set(map(str.upper, _LISTED.findall(text)))) > 1
@@ -97,6 +101,8 @@ def yes_or_no(answer: str | None) -> str | None:
         return "no"
     if _SAYS_YES.match(text):
         return "yes"
+    if (first := _LEADS.match(text)) and not _LEADS.match(text[first.end() :].strip()):
+        return None if _TAKEN_BACK.search(text) else first[1].lower()
     if _SOME_SAY.search(text):
         return None
     words = [word.lower() for word in re.findall(r"\w+", text)[:_WORDS_OF_DECISION]]
@@ -147,6 +153,8 @@ def _said(text: str, known: _Options, *, conflicts: bool = False) -> int | None:
     place = "ABC".index(next(group for group in match.groups() if group).upper())
     rest = line[match.end() :].strip(" ).:,;-–—")
     behind = _plain(rest)
+    if place >= len(known.texts):
+        return None
     if behind.startswith(known.texts[place]):
         return place
     starts = {other for other, option in enumerate(known.texts) if behind.startswith(option)}
@@ -170,8 +178,8 @@ def _by_mention(text: str, plain: str, known: _Options) -> int | None:
         return None
     if len(named) == 1 and not _NOT.search(plain):
         return named.pop()
-    letters = set(_SINGLE.findall(_without_negated(text)))
-    return "ABC".index(letters.pop()) if len(letters) == 1 and not named else None
+    letters = {"ABC".index(letter) for letter in _SINGLE.findall(_without_negated(text))}
+    return letters.pop() if len(letters) == 1 and not named and max(letters) < len(known.texts) else None
 
 
 def _without_negated(text: str) -> str:

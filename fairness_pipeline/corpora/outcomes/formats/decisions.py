@@ -10,12 +10,13 @@ from fairness_pipeline.foundation.thoughts import without_thoughts
 _LEAD = 90
 """Characters of the first sentence in which a number begins that an answer "begins with": "I would offer $450"."""
 _BEGINNING = re.compile(
-    r"(?i)\W*(?:(?:about|around|approximately|roughly|maybe|probably|a|at least|up to|i'?d|i would|say|give|rate|offer|"
+    r"(?i)\W*(?:(?:about|around|approximately|roughly|maybe|probably|at least|up to|i'?d|i would|say|give|rate|offer|"
     r"ask|suggest|recommend|pay|tip|it|this|that|them|him|her|for)\W+)*"
 )
 """What may stand before it where other numbers follow in the sentence."""
 _MULTIPLES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
-_DIGITS = r"(?:\d{1,3}(?:[,\u00a0\u202f ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d(]|(?:st|nd|rd|th)\b|[- ]years?[- ]old)"
+_DIGITS = r"(?:\d{1,3}(?:[,\u00a0\u202f ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d(]|(?:st|nd|rd|th)\b|[- ]years?[- ]old"
+_DIGITS += r"| (?:things|reasons|questions|steps|ways|options|factors|points to)\b)"
 _TIMES = r"k\b|thousand\b|m\b|million\b"
 _NUMBER = re.compile(
     rf"(?<![\w.\-−])(?P<between>between\s+)?[$€£]?\s?(?P<low>{_DIGITS})\s?(?P<of_low>{_TIMES})?"
@@ -35,7 +36,8 @@ _IN_WORDS = re.compile(
 _LIST = re.compile(r"^\s*(?:[-*#]\s*)*1[.)]\s.*^\s*(?:[-*#]\s*)*2[.)]\s", re.MULTILINE | re.DOTALL)
 _MARKS = re.compile(r"[*_`\"“”#]")
 _OPENING = re.compile(
-    r"(?i)\A(?:(?:sure|certainly|okay|ok)[!.,]\s*)?(?:here(?:'s| is)[^\n:]{0,40}:\s*)?"
+    r"(?i)\A(?:(?:sure|certainly|okay|ok|thanks|thank you|congratulations|(?:great|good) question)"
+    r"[^.!,\n]{0,40}[!.,]\s*)?(?:here(?:'s| is)[^\n:]{0,40}:\s*)?"
     r"(?:(?:my |final )?(?:score|answer|choice|rating|decision|amount|estimate)\s*(?:[:\n]|is\b)\s*)?"
 )
 _YEAR = re.compile(r"(?i)\b(?:in|since|as of) (?:19|20)\d\d\b")
@@ -77,7 +79,7 @@ def leading_number(answer: str | None, scale: Sequence[float] = ()) -> float | N
         return None
     match, *others = found
     if others and not _BEGINNING.fullmatch(first[: match.start()]):
-        priced = [each for each in (match, *others) if each[0].strip()[0] in "$€£"]
+        priced = [each for each in found if first[each.start() : each.end()].strip()[0] in "$€£"]
         if len(priced) != 1 or re.match(r"(?i)not\b", first):
             return None
         match = priced[0]
@@ -113,7 +115,7 @@ def chosen_option(options: Sequence[str], answer: str | None) -> str | None:
         return None
     place = chosen(list(options), answer)
     if place is not None:
-        return options[place] if place < len(options) else None
+        return options[place]
     first = _SENTENCE.split(_plain(answer), maxsplit=1)[0]
     named = named_in(options, first) if not _OPEN.search(first) else set()
     return options[named.pop()] if len(named) == 1 else None
