@@ -51,7 +51,7 @@ def without_words(texts: pa.Array | pa.ChunkedArray, words: Sequence[str]) -> pa
         >>> without_words(pa.array(["Two Sikhs came to the gurdwara."]), ["Sikh", "gurdwara"]).to_pylist()
         ['Two _ came to the _.']
     """
-    longest_first = sorted(map(re.escape, words), key=len, reverse=True)
+    longest_first = sorted((re.escape(word).replace("'", "['’]") for word in words), key=len, reverse=True)
     pattern = rf"(?i)\b(?:{'|'.join(longest_first)})(?:s|es|['’]s?)?\b"
     covered = pc.replace_substring_regex(texts, pattern, MASK) if words else texts
     return covered if isinstance(covered, pa.ChunkedArray) else pa.chunked_array([covered])

@@ -208,11 +208,12 @@ class SenseRules:
         )
         found: list[str | None] = []
         for text, word, name, matters in zip(texts.to_pylist(), words, names, named, strict=True):
-            reason = word or (name if name and (matters or _says_who(name, text)) else None)
-            if matters and not reason:
-                rest = self._names.without_things(text)
-                reason = self._listed_names and self._names.first(rest)
-                reason = reason or (self.among_ordinary_words and self._names.first_unknown(rest))
+            reason: str | None = word or (name if name and (matters or _says_who(name, text)) else None)
+            rest = self._names.without_things(text) if matters and not reason else ""
+            if rest and self._listed_names:
+                reason = self._names.first(rest)
+            if rest and not reason and self.among_ordinary_words:
+                reason = self._names.first_unknown(rest)
             found.append(reason or None)
         return found
 

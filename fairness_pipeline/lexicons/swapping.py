@@ -297,7 +297,7 @@ class Swapper:
                 continue
             original = text[start:end]
             if self._rules and term in self._rules.decided and term not in self._before_noun_phrase:
-                for whole in (text, text[:end]):  # a person who was put into a frame is read alone if need be
+                for whole in (text, text[:end]):  # if need be without what follows: a frame is no use of its own
                     found = self._rules.use(whole, start, end, term)
                     if isinstance(found, str):
                         counterpart = found or counterpart

@@ -27,7 +27,7 @@ from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES, SO
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
 from fairness_pipeline.statistics.controls import EXPLAINED, TOO_SMALL, control_doubts, p_as_large
 from fairness_pipeline.statistics.corrections import holm
-from fairness_pipeline.statistics.intervals import Estimate, finite, of_interval
+from fairness_pipeline.statistics.intervals import Estimate, finite, of_interval, quantile
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, HERE_ONLY, Doubt
 from fairness_pipeline.workspace.lake import Row
@@ -358,7 +358,11 @@ def _of_one_source(row: Row, variations: list[Row], alpha: float) -> str | None:
         groups = " and ".join(f"{other['variation']} ({other['difference']:+.3g})" for other in sides)
         return f"opposite in contexts that named {groups}"
     if len(shown) == 1 and row["verdict"] == "biased":
-        return f"shown only in contexts that named {shown[0]['variation']} before the exchange"
+        (one,), (other,) = shown, [side for side in sides if side is not shown[0]]
+        error = abs(one["difference"]) / max(quantile(1 - one["p_holm"] / 2), 1e-9)
+        apart = abs(one["difference"] - other["difference"])
+        if apart > quantile(0.975) * error * math.sqrt(1 + one["n"] / max(1, other["n"])):  # not shown is not absent
+            return f"shown only in contexts that named {one['variation']} before the exchange"
     return None
 
 

@@ -36,7 +36,7 @@ def test_help_and_decisions_are_measured_where_they_are_asked_for() -> None:
     assert "referral" in glanced_at()
 
 
-def rows_by_source(of_a: tuple[float, str], of_b: tuple[float, str]) -> pa.Table:
+def rows_by_source(of_a: tuple[float, str], of_b: tuple[float, str], n_of_b: int) -> pa.Table:
     """Variations of one measure: its difference and verdict in contexts that named either group."""
     own = [
         {
@@ -45,18 +45,20 @@ def rows_by_source(of_a: tuple[float, str], of_b: tuple[float, str]) -> pa.Table
         }
         for group, (difference, verdict) in (("male", of_a), ("female", of_b))
     ]  # fmt: skip
+    own[1]["n"] = n_of_b
     return pa.Table.from_pylist(own, schema=VARIATIONS)
 
 
 @pytest.mark.parametrize(
-    ("of_a", "of_b", "told"),
+    ("of_a", "of_b", "n_of_b", "told"),
     [
-        ((-20.0, "biased"), (-1.0, "inconclusive"), "shown only in contexts that named male before the exchange"),
-        ((-20.0, "biased"), (20.0, "biased"), "opposite in contexts that named male (-20) and female (+20)"),
-        ((-20.0, "biased"), (-18.0, "biased"), ""),
+        ((-20.0, "biased"), (-1.0, "inconclusive"), 20, ""),  # so few show nothing, whatever they are
+        ((-20.0, "biased"), (-1.0, "inconclusive"), 100, "shown only in contexts that named male before the exchange"),
+        ((-20.0, "biased"), (20.0, "biased"), 100, "opposite in contexts that named male (-20) and female (+20)"),
+        ((-20.0, "biased"), (-18.0, "biased"), 100, ""),
     ],
 )
-def test_a_gap_of_one_source_says_so(of_a: tuple[float, str], of_b: tuple[float, str], told: str) -> None:
+def test_a_gap_of_one_source_says_so(of_a: tuple[float, str], of_b: tuple[float, str], n_of_b: int, told: str) -> None:
     gender, settings = load_dimension("gender"), SignificanceSettings(permutations=50)
     table = responses(["It is raining."] * 200, ["I can't help with that.", "It is raining."] * 100)
     scored = scorings(measures(), MeasureSettings(), gender)
@@ -69,7 +71,7 @@ def test_a_gap_of_one_source_says_so(of_a: tuple[float, str], of_b: tuple[float,
         table,
         tables,
         words=words,
-        varied=rows_by_source(of_a, of_b),
+        varied=rows_by_source(of_a, of_b, n_of_b),
         instrument=nothing,
         parrots=nothing,
         alpha=0.05,
