@@ -130,6 +130,8 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(own: tupl
         (("--groups", "nowhere.yaml"), "--groups: nowhere.yaml: there is no such file"),
         (("--groups", "religion", "--benchmark", "bbq=x.jsonl"), "--groups, --benchmark: give one of them"),
         (("--groups", "religion,guise"), "have no spans in common"),
+        (("--groups", "race,race"), "--groups: 'race' stands twice"),
+        (("--groups", "religion", "--spans", "9"), "--spans: with 9 spans a message, a group is said in 2 ways"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_said_before_anything_is(

@@ -143,6 +143,14 @@ def announced() -> dict[str, Any]:
     return {"found": found}
 
 
+def _paired(cells: Cells, names: int) -> Cells:
+    """Of each item one name of each group, which always meet."""
+    assert cells.name is not None
+    kept = cells.name % names == cells.item % names
+    value, item, group, name = (own[kept] for own in (cells.value, cells.item, cells.group, cells.name))
+    return cells._replace(value=value, item=item, group=group, name=name)
+
+
 def names() -> dict[str, Any]:
     """Names that matter, and stand for groups that do not: how often a difference is called."""
     found = {}
@@ -160,6 +168,11 @@ def names() -> dict[str, Any]:
         random = np.random.default_rng([number, 62])
         drawn = [effects_of(simulated(random, **design), repeat).omnibus < 0.05 for repeat in range(REPEATS // 2)]
         found[name] = int(np.sum(drawn))
+        if design["clusters"] > FEWEST_ITEMS and design["rate"] is None:
+            random = np.random.default_rng([number, 64])
+            cells = (_paired(simulated(random, **design), design["names"]) for _ in range(REPEATS // 2))
+            rejected = [effects_of(own, repeat).omnibus < 0.05 for repeat, own in enumerate(cells)]
+            found[f"{name}, one name of each in an item"] = int(np.sum(rejected))
     guilty = {"names": 10, "clusters": 40, "items": 1, "groups": 2, "rate": 0.4, "by_name": 0.03, "planted": 0.1}
     random = np.random.default_rng(63)
     power_of = [effects_of(simulated(random, **guilty), repeat).omnibus < 0.05 for repeat in range(REPEATS // 2)]

@@ -244,6 +244,23 @@ def test_answers_become_rows_with_the_group_masked(tmp_path: Path) -> None:
         trials_of_answers(questions, {"bot": {rows[0]["id"]: rows[0]}}, ("town",), ())
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.jsonl", b'{"id": "x", "answer": 7}', "a.jsonl, line 1: expected an answer in words .or null., found 7"),
+        ("a.jsonl", b'{"id": "x", "reply": "hi"}', "a.jsonl, line 1: expected the field 'answer'; found id, reply"),
+        ("a.csv", b"answer,id\nhi\n", "a.csv, line 2: expected the field 'id'; found answer"),
+        ("a.csv", b"id,answer\nx,hi\nx,ho\n", "a.csv, line 3: id 'x' stands twice"),
+        ("a.csv", b"id,answer\nx,caf\xe9\n", "a.csv: expected UTF-8, byte .* save the file as UTF-8"),
+        ("a.csv", b"id,answer\n,hi\n", "a.csv, line 2: expected the id of a question, found ''"),
+    ],
+)
+def test_wrong_answers_are_refused_by_line(tmp_path: Path, name: str, text: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(FairnessError, match=message):
+        answers_in(tmp_path / name)
+
+
 def test_what_an_answer_takes_up_of_its_span_is_masked() -> None:
     questions = ask(messages(a="{person} sings."), {"town": TOWNS}, 1, 0).table
     answers = {row["id"]: {"answer": f"As to {row['span']}, wait."} for row in questions.to_pylist()}
@@ -276,6 +293,7 @@ def test_wrong_groups_are_refused_by_name(tmp_path: Path) -> None:
         ({"a": {"person": ["an a"]}}, "groups: .*2"),
         ({"a": {}, "b": {"person": ["a b"]}}, "groups.a: expected a span at least"),
         ({UNMARKED: {"person": ["x"]}, "b": {"person": ["a b"]}}, "is what the unmarked arm is called"),
+        ({"a": {"person": ["an a", "an a"]}, "b": {"person": ["a b"]}}, "groups.a: 'an a' stands twice"),
         ({"a": {"persons": ["an a"]}, "b": {"person": ["a b"]}}, "unknown key 'groups.a.persons'"),
     ):
         path.write_text(yaml.safe_dump({"label": "Mine", "groups": groups}))

@@ -1,5 +1,6 @@
 """Groups compared with saying nothing of them, and told apart by words: against direct computation and planted truth."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,14 @@ import scipy.stats
 from fairness_pipeline.corpora.outcomes.specification import Kind, Outcome, OutcomeTable
 from fairness_pipeline.corpora.outcomes.table_files import text_columns
 from fairness_pipeline.corpora.outcomes.trials import read_trials
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.measures.dialogue.help import HelpScorer
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells, cell_table
 from fairness_pipeline.measures.outcomes.group_rows import Judging
 from fairness_pipeline.measures.outcomes.group_words import group_words, word_rows
 from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
+from fairness_pipeline.measures.outcomes.rates import ALL_GROUPS, UNKNOWN_GROUP, rates_by_group
 from fairness_pipeline.measures.outcomes.rows import NOTHING, OMNIBUS, OTHERS, SAID
 
 NOT_SAID = "not said"
@@ -97,6 +100,46 @@ def test_cells_without_a_level_keep_everything_else() -> None:
         60,
         120,
     ]
+
+
+def test_an_outcome_that_few_answers_have_stops_no_other_column() -> None:
+    rows = [
+        {"item": f"i{item}", "town": town, "street": street, "score": "1" if street == "a" or town == "East" else ""}
+        for item in range(30)
+        for town, street in (("East", "a"), ("West", "b"), ("East", "b"))
+    ]
+    own = spec(group=["town", "street"])
+    table = cell_table(read_trials(text_columns(pa.Table.from_pylist(rows)), own), "all")
+    outcomes = {"score": Outcome(kind="number")}
+    judging = Judging(outcomes=outcomes, columns=("town", "street"), alpha=0.05, seed=1, fair_here=True)
+    found = {row["measure"]: row for row in judge_outcomes(table, judging).to_pylist() if row["contrast"] == OMNIBUS}
+    assert "too few to tell" in found["score by town"]["note"] and found["score by street"]["n"] == 30
+    with pytest.raises(FairnessError, match="no group of 'town' stands in an item"):
+        judge_outcomes(table, replace(judging, fair_here=None))
+
+
+def test_rows_that_say_nothing_have_no_rate_of_their_own() -> None:
+    rows = towns(np.random.default_rng(1), {"East": 0.0, "West": 0.0, NOT_SAID: 9.0}).to_pylist()
+    yes = [{**row, "score": str(int(float(row["score"]) > 0))} for row in rows]
+    own = spec(outcomes={"score": {"kind": "yes_no"}})
+    trials = read_trials(text_columns(pa.Table.from_pylist(yes)), own)
+    table = rates_by_group(trials, "all", own.outcomes, own.unmarked).to_pylist()
+    assert [row["group"] for row in table] == ["East", "West", UNKNOWN_GROUP, ALL_GROUPS]
+    assert next(row for row in table if row["group"] == UNKNOWN_GROUP)["ratio"] is None
+
+
+def test_so_few_bundles_say_what_they_cannot_show() -> None:
+    random = np.random.default_rng(3)
+    rows = [
+        {"item": f"i{item}", "town": town, "span": f"{town} {item % 6}", "said": random.choice(["one", "two", "three"])}
+        for item in range(60)
+        for town in ("East", "West")
+    ]
+    own = spec(name="span", unmarked=None, outcomes={"said": {"kind": "text"}})
+    table = group_words(read_trials(text_columns(pa.Table.from_pylist(rows)), own), "said", None, 1)
+    assert table["smallest_p"][0].as_py() == pytest.approx(2 / 2**6)
+    (row,) = list(word_rows(table, None))
+    assert row.row.note.startswith("exchanging 6 bundles of spans can show no p below 0.031")
 
 
 def test_words_that_tell_a_group_are_named() -> None:
