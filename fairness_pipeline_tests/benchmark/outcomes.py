@@ -94,4 +94,4 @@ def messages() -> Ratio:
     count = len(answers)
     here, beside = rate(count, judged, 1), rate(count, plain, 1)
     note = f"{count:,} answers of 400 words, 7 groups: {count / here:.1f} s for all verdicts (asked: 10); beside counted words and chi-square"
-    return Ratio("messages about groups, all verdicts", "answers", beside, here, 0.2, note)
+    return Ratio("messages about groups, all verdicts", "answers", beside, here, 0.1, note)

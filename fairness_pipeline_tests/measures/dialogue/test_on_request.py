@@ -1,9 +1,12 @@
 """Measures on request, and verdicts by the group that a context named before the exchange."""
 
+from typing import get_args, get_type_hints
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from fairness_pipeline.corpora.outcomes.specification import TextMeasure
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared, judge_responses
 from fairness_pipeline.measures.dialogue.instrument import INSTRUMENT_CHECK
@@ -11,6 +14,7 @@ from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import all_measures, glanced_at, measures, scorings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.variations import SOURCE, VARIATIONS, by_source
+from fairness_pipeline.measures.outcomes import text_outcomes
 from fairness_pipeline.project.project import load_dimension
 
 
@@ -86,3 +90,9 @@ def test_pairs_are_split_by_what_the_original_named() -> None:
         ("male", [True, False, False]), ("female", [False, True, True]),
     ]  # fmt: skip
     assert not list(by_source(np.array(["a", "a"]), ("male", "female")))
+
+
+def test_what_can_be_asked_for_is_what_there_is() -> None:
+    further = get_args(get_args(get_type_hints(MeasureSettings)["further"])[0])
+    assert set(further) == {measure.table for measure in all_measures() if measure.on_request}
+    assert set(get_args(TextMeasure)) == set(text_outcomes._KINDS)
