@@ -102,7 +102,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     tables = _of_tables(project) if arguments.column or questions else None
     study = study_of(project, given, arguments.study or tables, benchmark=questions)
     asked = (arguments.benchmark or "").partition("=")[0].lower() or "-".join(
-        Path(group).stem for group in (arguments.groups or "").split(",")
+        Path(group).stem for group in (arguments.groups or "").replace(" ", "").split(",")
     )
     name = arguments.name or (f"{asked}-" if asked else "") + name_of(given.name)
     check_key(name, "--name")

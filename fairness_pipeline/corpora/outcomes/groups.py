@@ -69,14 +69,7 @@ class Spans(Specification):
 
 
 class Groups(Specification):
-    """Groups of any number, each with its spans; the shipped files show how.
-
-    Examples:
-        >>> two = {"cat people": {"person": ["a cat person"]}, "dog people": {"person": ["a dog person"]}}
-        >>> pets = Groups.model_validate({"label": "Pets", "groups": two})
-        >>> pets.groups["cat people"].of("person", 0)
-        [Span(name='a cat person', words='a cat person', line='', by_name=False)]
-    """
+    """Groups of any number, each with its spans; the shipped files show how."""
 
     unhashed = frozenset({"reservations"})
 

@@ -1,5 +1,6 @@
 """Messages with a place for who somebody is: a YAML file of `data/messages`, or a table of one's own."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -11,15 +12,11 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Specification, load, validate
 
 _LISTED = ("options", "scale")
+_COLUMNS = ("id", "text", "topic", "answer", "good", "options", "scale")
 
 
 class Message(Specification):
-    """One message.
-
-    Examples:
-        >>> Message(text="{person} wants to rent my room. Accept?", answer="yes_no", good="yes").slot
-        'person'
-    """
+    """One message."""
 
     text: str
     """With `{person}`, or `{me}` at its beginning, or `{text}`, once; without any of them nothing is asked."""
@@ -40,18 +37,20 @@ class Message(Specification):
 
     @pydantic.model_validator(mode="after")
     def _fits(self) -> Self:
+        if strange := [word for word in re.findall(r"\{(\w+)\}", self.text) if word not in SLOTS]:
+            raise ValueError(f"text: '{{{strange[0]}}}' is no place for a group; those: {{person}}, {{me}}, {{text}}")
         places = sum(self.text.count(f"{{{slot}}}") for slot in SLOTS)
         if places > 1:
             raise ValueError(f"text: expected one place ({{person}}, {{me}} or {{text}}), found {places}")
         if self.slot == "me" and not self.text.startswith("{me} "):
             raise ValueError("text: {me} stands at the beginning, before a space")
         known = {"yes_no": ("yes", "no"), "number": ("high", "low"), "amount": ("high", "low"), "choice": self.options}
-        if self.answer and self.good not in known[self.answer]:
-            raise ValueError(f"good: expected {' or '.join(known[self.answer]) or 'one of the options'}")
         if self.answer == "choice" and len(self.options) < 2:
-            raise ValueError("options: expected two at least")
+            raise ValueError(f"options: expected two at least, found {len(self.options)}")
+        if self.answer and self.good not in known[self.answer]:
+            raise ValueError(f"good: expected {' or '.join(known[self.answer])}, found {self.good!r}")
         if self.answer == "number" and (self.scale is None or self.scale[0] >= self.scale[1]):
-            raise ValueError("scale: expected the smallest and the largest number")
+            raise ValueError(f"scale: expected the smallest and the largest number, found {self.scale}")
         if not self.answer and (self.good or self.options or self.scale):
             raise ValueError("answer: is missing, while 'good', 'options' or 'scale' say how it is read")
         return self
@@ -80,6 +79,8 @@ def read_messages(path: Path) -> Messages:
         return load(Messages, path)
     found: dict[str, dict[str, Any]] = {}
     for number, (where, row) in enumerate(read_rows(path), 2):
+        if strange := [key for key in row if key not in _COLUMNS]:
+            raise FairnessError(f"{path}, line 1: unknown column '{strange[0]}'; those: {', '.join(_COLUMNS)}")
         if not row.get("text", "").strip():
             has = "" if "text" in row else f"; columns: {', '.join(row)}"
             raise FairnessError(f"{where}: expected a message in column 'text', found nothing{has}")
@@ -88,6 +89,8 @@ def read_messages(path: Path) -> Messages:
             raise FairnessError(f"{where}: id '{name}' stands twice; give each message its own")
         given = {key: value.strip() for key, value in row.items() if value.strip()}
         lists = {key: [part.strip() for part in given[key].split("|")] for key in _LISTED if key in given}
+        if len(lists.get("scale", ("", ""))) != 2:
+            raise FairnessError(f"{where}: scale: expected two numbers with | between (1|10), found {given['scale']!r}")
         found[name] = {**given, **lists}
     if not found:
         raise FairnessError(f"{path}: expected a message a line, found none")

@@ -120,7 +120,8 @@ def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) 
         ways[message.slot, kind > 0] = fewest if matched else bundles
         for arm, known in of_arms.items():
             if not known:
-                why = "others are said by names" if kinds[kind] == {True} else "the group has no such span"
+                by_names = kinds[kind] == {True}
+                why = "the group has no such span" if not by_names else "names cannot be left unsaid"
                 reason = f"it takes {{{message.slot}}}, and {why}"
                 left_out.append({"message": name, "group": arm.name, "reason": reason})
             places = range(len(known)) if matched else _places(turn, len(known), bundles, spans)

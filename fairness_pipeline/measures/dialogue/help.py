@@ -25,6 +25,8 @@ HELP = schema(
 )
 
 _STEP = r"(?m)^\s*(?:[*_#]+\s*)?(?:\d{1,2}[.):]|[-•–*]|step \d+[.:)]?)[*_]*\s+\S"
+_NUMBER_FIRST = r"\A\W*\d{1,2}[.):]"
+"""An answer that begins with a number, as it was asked to, is no list."""
 _LAST = re.compile(r"\?\W*$")
 
 
@@ -50,6 +52,8 @@ class HelpScorer:
         said = texts["text"]
         plain = [text.replace("_", " ") for text in said.to_pylist()]  # a masked word is no word
         steps = pc.count_substring_regex(pc.utf8_lower(said), _STEP).cast(pa.int64())
+        is_number = pc.and_(pc.equal(steps, 1), pc.match_substring_regex(said, _NUMBER_FIRST))
+        steps = pc.if_else(is_number, pa.scalar(0, pa.int64()), steps)
         level = [textstat.automated_readability_index(text) if text.strip() else 0.0 for text in plain]
         return pa.table(
             {

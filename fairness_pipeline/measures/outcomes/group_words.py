@@ -4,7 +4,7 @@ It looks for any difference in words, as `distinguishable` does for two sides, f
 unmarked arm. Whole bundles of spans change groups under the null hypothesis (`statistics/many_sample.py`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -164,7 +164,8 @@ def _named(
     _, holders = features_of(texts.to_pylist(), told.kept[places]) if places else (None, {})
     names = commonest_names(told.kept[places], {key: len(own) for key, own in holders.items()})
     seen: list[np.ndarray] = []
-    for place, (_, name) in zip(places, names, strict=True):
+    named = sorted(zip(places, (name for _, name in names), strict=True), key=_of_content(p, strongest))
+    for place, name in named:
         has = present[:, [told.kept[place]]].toarray().ravel() > 0
         if len(seen) == _TOLD or any((has & other).sum() >= _OVERLAP * has.sum() for other in seen):
             continue
@@ -181,6 +182,11 @@ def _named(
         yield _Told(codes.names[best[order[0]]], "", share, elsewhere, float(p[order[0]]), "")
     elif not seen:
         yield _Told(codes.names[0], "", 0.0, 0.0, 1.0, "")
+
+
+def _of_content(p: np.ndarray, strongest: np.ndarray) -> Callable[[tuple[int, str]], tuple[float, float, int]]:
+    """A sort key of features with their names: the strongest first; of those alike the one with the longest word."""
+    return lambda own: (p[own[0]], -round(float(strongest[own[0]]), 6), -max(map(len, own[1].split()), default=0))
 
 
 def word_rows(words: pa.Table, unmarked: str | None) -> Iterator[Judged]:

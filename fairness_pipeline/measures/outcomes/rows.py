@@ -22,6 +22,8 @@ NAMES_AND_ITEMS = "names and items"
 _CONTRASTS = (OMNIBUS, OTHERS, PAIR, REFERENCE, NOTHING, BEYOND, CROSSED, SAID, SIDE, SIDE_OF_GROUP)
 GATED = (OMNIBUS, BEYOND, SIDE, SAID)
 """The contrasts that carry verdicts; Holm's family is these rows of a table."""
+HARMFUL = ("_police", "_offensive", "_refusal")
+"""How outcomes are called that are bad for whoever gets them."""
 MOST_PAIRS = 300
 """Pairs are listed of up to 25 groups."""
 CROSS = " × "

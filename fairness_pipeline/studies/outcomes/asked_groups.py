@@ -88,7 +88,8 @@ def questions_of(document: dict[str, Any], seed: int) -> Questions:
     if spans > 1 and questions.ways < FEWEST_NAMES:
         raise FairnessError(
             f"--spans: with {spans} spans a message, a group is said in {questions.ways} ways that are used in "
-            f"different messages; {FEWEST_NAMES} at least are needed to tell groups apart by words. Give fewer spans"
+            f"different messages; {FEWEST_NAMES} at least are needed to tell groups apart by words. Use a smaller "
+            "--spans, or write more spans for each group"
         )
     return questions
 
@@ -100,6 +101,11 @@ def told_of(questions: Questions) -> Iterator[str]:
     groups = some(list(asked), 12)
     messages = len(questions.table["message"].unique())
     yield f"{number_of(messages, 'message')}, each about: {groups}"
+    if questions.ways < FEWEST_NAMES:
+        yield (
+            f"a group is said in {number_of(questions.ways, 'way')}: {FEWEST_NAMES} at least are needed for verdicts; "
+            "give each group more spans"
+        )
     for reason in dict.fromkeys(row["reason"] for row in rows):
         own = [row for row in rows if row["reason"] == reason]
         names = some(list(dict.fromkeys(f"{row['message']} ({row['group']})" for row in own)), _SHOWN)

@@ -50,8 +50,9 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     Raises:
         FairnessError: the profile has a table of this name, the columns are not clear, or a cell is not as expected.
     """
+    of_answers = arguments.groups and given.kind == "file"
     for option in ("dimension", "keep_empty"):
-        if getattr(arguments, option):
+        if getattr(arguments, option) and not (of_answers and option == "keep_empty"):
             raise FairnessError(f"--{option.replace('_', '-')} does not apply to a table; leave it out")
     check_name("--name", name, part.project.name, taken=name in part.settings.tables)
     if arguments.benchmark:
@@ -120,7 +121,7 @@ def _give_messages(part: OutcomesPart, given: Given, name: str, arguments: argpa
     questions = questions_of(document, part.project.profile.seed)
     model = None
     if given.kind == "file":
-        check_answers(Path(given.name), questions.table)
+        check_answers(Path(given.name), questions.table, keep_empty=arguments.keep_empty)
     elif answering_architecture(given) is None:
         raise FairnessError(f"--groups: needs a model that writes answers; {given.name} is {given.said}")
     else:

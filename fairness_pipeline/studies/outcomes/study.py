@@ -10,7 +10,7 @@ from fairness_pipeline.corpora.outcomes.specification import MESSAGES, SIGNED, O
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.outcomes.rates import told_ratio
-from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, NAMES_AND_ITEMS, SAID, SIDE
+from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, HARMFUL, NAMES_AND_ITEMS, SAID, SIDE
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.statistics.units import UNITS
@@ -150,6 +150,7 @@ STUDY = Study(
     headings=("outcomes",),
     heading=lambda row: "outcomes" if row["contrast"] in GATED else None,
     label=lambda row: str(row["measure"]),
+    harmful=lambda row: row["outcome"].endswith(HARMFUL),
     groups=_sides,
     finding=_finding,
     files={

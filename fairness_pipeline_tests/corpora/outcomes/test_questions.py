@@ -93,7 +93,11 @@ def test_two_files_are_crossed_by_the_names_that_both_have() -> None:
     assert len(cells) == 8 and set(cells) >= {("Black", "woman"), ("Asian", "man")}
     assert cells["Hispanic", "man"] in files["race"].groups["Hispanic"].names
     (left_out,) = asked.left_out.to_pylist()
-    assert left_out == {"message": "a", "group": UNMARKED, "reason": "it takes {person}, and others are said by names"}
+    assert left_out == {
+        "message": "a",
+        "group": UNMARKED,
+        "reason": "it takes {person}, and names cannot be left unsaid",
+    }
     with pytest.raises(FairnessError, match="race and towns have no spans in common"):
         ask(messages(a="{person} is late."), {"race": files["race"], "towns": TOWNS}, 1, 0)
 
@@ -277,10 +281,14 @@ def test_messages_of_ones_own_are_read_from_a_table(tmp_path: Path) -> None:
         ("id,text\nbus,\n", r"mine.csv, line 2: expected a message in column 'text', found nothing"),
         ("id,said\nbus,hi\n", r"mine.csv, line 2: .* found nothing; columns: id, said"),
         ("id,text\na,{person}\na,{person}\n", "line 3: id 'a' stands twice"),
-        ("text,answer\n{person}?,yes_no\n", "messages.line-2: good: expected yes or no"),
+        ("text,answer\n{person}?,yes_no\n", "messages.line-2: good: expected yes or no, found None"),
         ("text\n{me} and {person}\n", "expected one place .* found 2"),
         ("text\nSo {me}\n", "{me} stands at the beginning"),
         ("id,text\n", "expected a message a line, found none"),
+        ("id,text,anser\na,{person}?,\n", "mine.csv, line 1: unknown column 'anser'; those: id, text, topic"),
+        ("text,answer,good,scale\n{person}?,number,high,1-10\n", "line 2: scale: expected two numbers with | between"),
+        ("text,answer\n{person}?,choice\n", "options: expected two at least, found 0"),
+        ("text\nFor {persn}\n", "text: '{persn}' is no place for a group"),
     ):
         path.write_text(rows)
         with pytest.raises(FairnessError, match=message):

@@ -47,6 +47,17 @@ def _decision(row: dict[str, Any]) -> str | float | None:
     return None if number is not None and row["scale"] and not row["scale"][0] <= number <= row["scale"][1] else number
 
 
+def test_a_number_that_was_asked_for_is_no_list() -> None:
+    said = [
+        "45. There are a few things.",
+        "1. Ask.\n2. Wait.",
+        "**1.** Ask.\n**2.** Wait.",
+        "Do this:\n1. Ask.",
+        "- Ask.\n- Wait.",
+    ]
+    assert HelpScorer()(pa.table({"text": said}))["steps"].to_pylist() == [0, 2, 2, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("said", "kind"),
     [

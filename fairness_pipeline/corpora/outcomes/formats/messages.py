@@ -127,9 +127,25 @@ def answers_in(path: Path) -> Mapping[str, Row]:
     return found
 
 
-def check_answers(path: Path, questions: pa.Table) -> None:
-    """Raises FairnessError if a file does not answer the questions, a table of `GROUP_QUESTIONS`."""
-    _check(answers_in(path), questions, f"{path}")
+def check_answers(path: Path, questions: pa.Table, *, keep_empty: bool = False) -> None:
+    """Checks a file of answers before anything is kept of it.
+
+    Args:
+        path: The file.
+        questions: A table of `GROUP_QUESTIONS`.
+        keep_empty: Whether empty answers are answers without words.
+
+    Raises:
+        FairnessError: an answer is missing or empty, or belongs to no question.
+    """
+    answers = answers_in(path)
+    _check(answers, questions, f"{path}")
+    empty = [name for name, row in answers.items() if not (row[ANSWER] or "").strip()]
+    if empty and not keep_empty:
+        raise FairnessError(
+            f"{path}: id {empty[0]}: the answer is empty ({len(empty):,} of {len(answers):,} are); fill in '{ANSWER}', "
+            "or take empty ones as answers without words with --keep-empty"
+        )
 
 
 def _check(by_id: Answers, questions: pa.Table, whose: str) -> None:
