@@ -279,7 +279,7 @@ def test_messages_of_ones_own_are_read_from_a_table(tmp_path: Path) -> None:
     assert own["fit"].scale == (1.0, 5.0) and own["bus"].slot == "person"
     for rows, message in (
         ("id,text\nbus,\n", r"mine.csv, line 2: expected a message in column 'text', found nothing"),
-        ("id,said\nbus,hi\n", r"mine.csv, line 2: .* found nothing; columns: id, said"),
+        ("id,topic\nbus,hi\n", r"mine.csv, line 2: .* found nothing; columns: id, topic"),
         ("id,text\na,{person}\na,{person}\n", "line 3: id 'a' stands twice"),
         ("text,answer\n{person}?,yes_no\n", "messages.line-2: good: expected yes or no, found None"),
         ("text\n{me} and {person}\n", "expected one place .* found 2"),
