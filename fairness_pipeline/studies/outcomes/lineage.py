@@ -181,7 +181,7 @@ def _source(part: OutcomesPart, key: Key) -> Source:
 @of_trials(
     inputs=_source,
     reads={"questions": group_questions, "answers": benchmark_answers},
-    code_version="2",
+    code_version="3",
     libraries=("numpy",),
     schema=OUTCOME_CELLS,
     checks=(checks.not_empty,),
@@ -202,7 +202,7 @@ def outcome_cells(source: Source, questions: pa.Table | None, answers: pa.Table 
 @of_trials(
     inputs=_source,
     reads={"answers": benchmark_answers},
-    code_version="1",
+    code_version="2",
     libraries=("numpy", "scipy"),
     schema=OUTCOME_RATES,
     covers=lambda part, key: part.rated(key),
@@ -251,7 +251,7 @@ def _judging(part: OutcomesPart, key: Key) -> Judging:
 @of_verdicts(
     inputs=_judging,
     reads={"cells": outcome_cells, "control": of_baselines(outcome_cells), "words": telling_words},
-    code_version="2",
+    code_version="3",
     libraries=("numpy", "scipy"),
     schema=OUTCOME_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -270,7 +270,7 @@ def outcome_significance(
     inputs=_judging,
     reads={"cells": outcome_cells, "baseline": of_base(outcome_cells)},
     covers=lambda part, key: part.compared(key),
-    code_version="1",
+    code_version="2",
     libraries=("numpy", "scipy"),
     schema=OUTCOME_CHANGES,
 )
