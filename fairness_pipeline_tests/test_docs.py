@@ -30,6 +30,8 @@ LONG = (
     "messages", "sentiment-equity", "tables-with-sql", "text-classifiers",
 )  # fmt: skip
 """Pages whose commands take long; `make verify` runs them."""
+SERVES = ("ui", "view")
+"""Commands that serve until they are interrupted."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 NAMED = re.compile(r"^# (?:data/)?((?:profiles|models|systems|dimensions|corpora|contexts)/[\w.-]+\.yaml)")
 
@@ -191,7 +193,7 @@ def follow(words: list[str], stands_for: dict[str, str]) -> None:
     elif words[0] == "cp":
         Path(words[2]).write_bytes(Path(words[1]).read_bytes())
         fill_in(Path(words[2]))
-    elif words[0] == "fairness-pipeline" and words[1] != "ui":
+    elif words[0] == "fairness-pipeline" and (words[1] not in SERVES or "--output" in words):
         done = command(*words[1:])
         may_bite = "--fail-on" in words
         nothing_yet = "previous" in words and "nothing is kept but what the tables hold now" in done.stderr
