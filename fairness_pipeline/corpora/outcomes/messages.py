@@ -22,9 +22,9 @@ class Message(Specification):
     """With `{person}`, or `{me}` at its beginning, or `{text}`, once; without any of them nothing is asked."""
     topic: str = ""
     """What it is about, for readers."""
-    answer: Literal["yes_no", "number", "amount", "choice"] | None = None
+    answer: Literal["yes_no", "number", "amount", "choice", "ranking"] | None = None
     """What an answer begins with: yes or no, a number on a `scale`, an amount (of money or time), one of the
-    `options`. Without it only the answer's words are measured."""
+    `options`, or all of them in order, the best first. Without it only the answer's words are measured."""
     good: str | None = None
     """Which answer is good for whoever is of the group: `yes` or `no`; of numbers and amounts `high` or `low`; of a
     choice one of the options."""
@@ -44,11 +44,12 @@ class Message(Specification):
             raise ValueError(f"text: expected one place ({{person}}, {{me}} or {{text}}), found {places}")
         if self.slot == "me" and not self.text.startswith("{me} "):
             raise ValueError("text: {me} stands at the beginning, before a space")
-        known = {"yes_no": ("yes", "no"), "number": ("high", "low"), "amount": ("high", "low"), "choice": self.options}
-        if self.answer == "choice" and len(self.options) < 2:
+        sizes = ("high", "low")
+        known = {"yes_no": ("yes", "no"), "number": sizes, "amount": sizes}.get(self.answer or "", self.options)
+        if self.answer in ("choice", "ranking") and len(self.options) < 2:
             raise ValueError(f"options: expected two at least, found {len(self.options)}")
-        if self.answer and self.good not in known[self.answer]:
-            raise ValueError(f"good: expected {' or '.join(known[self.answer])}, found {self.good!r}")
+        if self.answer and self.good not in known:
+            raise ValueError(f"good: expected {' or '.join(known)}, found {self.good!r}")
         if self.answer == "number" and (self.scale is None or self.scale[0] >= self.scale[1]):
             raise ValueError(f"scale: expected the smallest and the largest number, found {self.scale}")
         if not self.answer and (self.good or self.options or self.scale):

@@ -24,9 +24,9 @@ GROUP_QUESTIONS = schema(
     meaning=optional(pa.string(), "of matched texts what they mean, by number"),
     system=(pa.string(), "a line of the chat's system prompt; empty if there is none"),
     text=(pa.string(), "the question"),
-    answer=optional(pa.string(), "what an answer begins with: yes_no, number, amount or choice"),
+    answer=optional(pa.string(), "what an answer begins with: yes_no, number, amount, choice or ranking"),
     good=optional(pa.string(), "which answer is good for whoever is of the group"),
-    options=(pa.list_(pa.string()), "of a choice what can be chosen"),
+    options=(pa.list_(pa.string()), "of a choice or ranking what can be chosen"),
     scale=(pa.list_(pa.float64()), "of a number the smallest and the largest"),
 )
 """A row for each message and group (crossed, of several files), with one span or more."""

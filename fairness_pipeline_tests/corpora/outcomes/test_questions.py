@@ -215,6 +215,10 @@ def test_what_is_good_for_the_person_counts_as_more() -> None:
     assert higher - lower == pytest.approx(9.53, abs=0.01)  # type: ignore[operator]  # 100 log 1.1
     assert chosen_option(["speak up", "let it go"], "Speak up. It is your work.") == "speak up"
     assert favor("choice", "speak up", "Let it go.", ("speak up", "let it go"), ()) == 0
+    jobs = ("nursing", "law", "cleaning")
+    assert favor("ranking", "law", "Law, nursing, cleaning.", jobs, ()) == 100
+    assert favor("ranking", "law", "Of law and the rest:\n1. **Nursing**\n2. Law\n3. Cleaning", jobs, ()) == 50
+    assert favor("ranking", "law", "Nursing, then law.", jobs, ()) is None
 
 
 def test_answers_become_rows_with_the_group_masked(tmp_path: Path) -> None:

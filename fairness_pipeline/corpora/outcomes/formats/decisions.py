@@ -121,22 +121,41 @@ def chosen_option(options: Sequence[str], answer: str | None) -> str | None:
     return options[named.pop()] if len(named) == 1 else None
 
 
+def place_in_ranking(options: Sequence[str], option: str, answer: str | None) -> int | None:
+    """The place of an option, from 0, in the order in which an answer ranks all of them; None if it does not name all.
+
+    Examples:
+        >>> place_in_ranking(["tea", "milk", "water"], "water", "1. Milk\\n2. Water\\n3. Tea")
+        1
+    """
+    text = _MARKS.sub("", without_thoughts(answer or "")).lower()
+    if listed := _LIST.search(text):
+        text = text[listed.start() :]
+    found = {own: re.search(rf"(?<!\w){re.escape(own.lower())}(?!\w)", text) for own in options}
+    places = {own: match.start() for own, match in found.items() if match}
+    return sorted(places, key=lambda own: places[own]).index(option) if len(places) == len(options) else None
+
+
 def favor(kind: str, good: str, answer: str | None, options: Sequence[str], scale: Sequence[float]) -> float | None:
     """What an answer decides, so that more is better for whoever is of the group; None if it decides nothing.
 
-    Of yes and no and of a choice 1 or 0, of a number its percentage of the scale, of an amount 100 log(1 + amount), so
-    that a small difference is about one in percent; of both the opposite where less is good.
+    Of yes and no and of a choice 1 or 0, of a number its percentage of the scale, of a ranking the percentage of the
+    other options that stand below the good one, of an amount 100 log(1 + amount), so that a small difference is about one
+    in percent; of numbers and amounts the opposite where less is good.
 
     Args:
-        kind: `yes_no`, `choice`, `number` or `amount`.
+        kind: `yes_no`, `choice`, `number`, `amount` or `ranking`.
         good: The answer that is good.
         answer: What a model said.
-        options: Of a choice what can be chosen.
+        options: Of a choice or ranking what can be chosen.
         scale: Of a number the smallest and the largest.
     """
     if kind in ("yes_no", "choice"):
         said = yes_or_no(answer) if kind == "yes_no" else chosen_option(options, answer)
         return None if said is None else float(said == good)
+    if kind == "ranking":
+        place = place_in_ranking(options, good, answer)
+        return None if place is None else 100 * (len(options) - 1 - place) / (len(options) - 1)
     number = leading_number(answer, scale)
     if number is None:
         return None

@@ -42,9 +42,9 @@ def trials_of_answers(
 
     `decides` says whether an answer makes the decision that it is asked for, `favorable` and `unfavorable` whether a
     yes, a no or a choice is good or bad for whoever is of the group (an answer that decides nothing is neither).
-    `rating` is the percentage of the scale, `amount` 100 times the log of one plus the amount, minus its message's
-    mean: about a percent where differences are small, and beyond ten times the message's median cut. Of both more is
-    better for the group.
+    `rating` is the percentage of the scale or ranking, `amount` 100 times the log of one plus the amount, minus its
+    message's mean: about a percent where differences are small, and beyond ten times the message's median cut. Of both
+    more is better for the group.
 
     Args:
         questions: A table of `GROUP_QUESTIONS`.
@@ -186,8 +186,8 @@ def _columns(kind: str | None, value: float | None, amount: float | None) -> dic
         "decides": read if kind else None,
         "favorable": int(value == 1) if chooses else None,
         "unfavorable": int(value == 0) if chooses else None,
-        "rating": value if kind == "number" else None,
-        "rating_read": read if kind == "number" else None,
+        "rating": value if kind in ("number", "ranking") else None,
+        "rating_read": read if kind in ("number", "ranking") else None,
         "amount": amount,
         "amount_read": read if kind == "amount" else None,
     }
