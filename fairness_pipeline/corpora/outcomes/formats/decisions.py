@@ -140,8 +140,8 @@ def favor(kind: str, good: str, answer: str | None, options: Sequence[str], scal
     """What an answer decides, so that more is better for whoever is of the group; None if it decides nothing.
 
     Of yes and no and of a choice 1 or 0, of a number its percentage of the scale, of a ranking the percentage of the
-    other options that stand below the good one, of an amount 100 log(1 + amount), so that a small difference is about one
-    in percent; of numbers and amounts the opposite where less is good.
+    other options that stand below the good one, of an amount 100 log(1 + amount), so that a small difference is about
+    one in percent; of numbers and amounts the opposite where less is good.
 
     Args:
         kind: `yes_no`, `choice`, `number`, `amount` or `ranking`.
