@@ -537,3 +537,39 @@ def _paper_test(a: np.ndarray, b: np.ndarray) -> ZTest:
     """The paper's Z test. It has no p if there are too few responses."""
     few = ZTest(math.nan, math.nan, f"fewer than {_FEWEST} responses a side are too few for Z")
     return z_test(a, b) if len(a) >= _FEWEST else few
+
+
+def bare_row(measure: str, unit: Unit, note: str = "") -> Comparison:
+    """A row without anything shown, before a test fills it.
+
+    Args:
+        measure: Its name.
+        unit: That of its values.
+        note: Why there is nothing.
+    """
+    return Comparison(
+        measure=measure,
+        unit=unit,
+        n=0,
+        value_a=0.0,
+        value_b=0.0,
+        difference=0.0,
+        difference_percent=None,
+        ci_low=None,
+        ci_high=None,
+        test=None,
+        statistic=None,
+        p=None,
+        p_holm=1.0,
+        p_bh=1.0,
+        paired_test="",
+        paired_statistic=None,
+        p_paired=1.0,
+        effect_size=None,
+        margin=0.0,
+        p_equivalence=1.0,
+        minimum_detectable=None,
+        verdict="inconclusive",
+        paper_verdict=None,
+        note=note,
+    )

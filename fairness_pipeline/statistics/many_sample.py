@@ -96,10 +96,10 @@ def tell_groups(texts: Texts, *, draws: int = DRAWS, seed: int = 0) -> GroupsTol
         np.float32
     )
     labels = _relabelled(texts, draws, seed)
-    found = _statistics(labels, groups, sizes, scaled, apart, tested)
+    found = _statistics(labels, groups, sizes, scaled, apart, tested, kept)
     if found.p < 2 / (draws + 1) and _MORE * scaled.size * groups <= _MOST_WORK and draws < _MORE:
-        found = _statistics(_relabelled(texts, _MORE, seed), groups, sizes, scaled, apart, tested)
-    return found._replace(kept=kept)
+        found = _statistics(_relabelled(texts, _MORE, seed), groups, sizes, scaled, apart, tested, kept)
+    return found
 
 
 def _span_sums(chosen: sparse.csr_array, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
@@ -148,21 +148,26 @@ def _relabelled(texts: Texts, draws: int, seed: int) -> np.ndarray:
 
 
 def _statistics(
-    labels: np.ndarray, groups: int, sizes: np.ndarray, scaled: np.ndarray, apart: np.ndarray, tested: np.ndarray
+    labels: np.ndarray,
+    groups: int,
+    sizes: np.ndarray,
+    scaled: np.ndarray,
+    apart: np.ndarray,
+    tested: np.ndarray,
+    kept: np.ndarray,
 ) -> GroupsTold:
-    draws, total = len(labels), sizes.sum()
+    draws = len(labels)
     weights = np.stack([labels == group for group in range(groups)], axis=1)  # (draws, groups, spans)
     of_group = np.maximum(weights @ sizes, 1e-12)
-    others = np.maximum(total - of_group, 1e-12)
-    flat = weights.reshape(draws * groups, -1)
+    others = np.maximum(sizes.sum() - of_group, 1e-12)
 
-    def difference(sums: np.ndarray) -> np.ndarray:
-        """(draws, groups, features) a group's mean minus that of the others."""
-        whole = sums.sum(axis=0)
-        own = (flat.astype(sums.dtype) @ sums).reshape(draws, groups, -1)
-        return own / of_group[..., None] - (whole - own) / others[..., None]
+    def difference(sums: np.ndarray, part: np.ndarray) -> np.ndarray:
+        """(part, groups, features) in some draws a group's mean minus that of the others."""
+        mine = weights[part].reshape(len(part) * groups, -1).astype(sums.dtype) @ sums
+        mine = mine.reshape(len(part), groups, -1)
+        return mine / of_group[part][..., None] - (sums.sum(axis=0) - mine) / others[part][..., None]
 
-    distances = np.square(difference(apart)).sum(axis=2)
+    distances = np.square(difference(apart, np.arange(draws))).sum(axis=2)
     spread = np.maximum(distances.std(axis=0), 1e-12)
     distance = ((distances - distances.mean(axis=0)) / spread).max(axis=1)
     largest, seen = np.zeros(draws), np.zeros((groups, scaled.shape[1]))
@@ -170,14 +175,10 @@ def _statistics(
     for start in range(0, scaled.shape[1], _AT_ONCE):
         place = slice(start, start + _AT_ONCE)
         for part in np.array_split(np.arange(draws), max(1, draws // 250)):
-            rows = weights[part].reshape(len(part) * groups, -1).astype(scaled.dtype)
-            block = scaled[:, place]
-            own = (rows @ block).reshape(len(part), groups, -1)
-            gaps = own / of_group[part][..., None] - (block.sum(axis=0) - own) / others[part][..., None]
-            gaps /= unit[part]
+            gaps = difference(scaled[:, place], part) / unit[part]
             if part[0] == 0:
                 seen[:, place] = gaps[0]
             if tested[place].any():
                 largest[part] = np.maximum(largest[part], np.abs(gaps[..., tested[place]]).max(axis=(1, 2)))
     p_features = np.where(tested, reached(largest, np.abs(seen)), 1.0)
-    return GroupsTold(smallest([distance, largest]), np.arange(0), p_features, seen)
+    return GroupsTold(smallest([distance, largest]), kept, p_features, seen)

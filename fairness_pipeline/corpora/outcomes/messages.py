@@ -78,7 +78,7 @@ def read_messages(path: Path) -> Messages:
     """
     if path.suffix not in (".csv", ".tsv"):
         return load(Messages, path)
-    found: dict[str, dict[str, Any]] = {}
+    messages: dict[str, dict[str, Any]] = {}
     for number, (where, row) in enumerate(read_rows(path), 2):
         if strange := [key for key in row if key not in _COLUMNS]:
             raise FairnessError(f"{path}, line 1: unknown column '{strange[0]}'; those: {', '.join(_COLUMNS)}")
@@ -86,13 +86,13 @@ def read_messages(path: Path) -> Messages:
             has = "" if "text" in row else f"; columns: {', '.join(row)}"
             raise FairnessError(f"{where}: expected a message in column 'text', found nothing{has}")
         name = row.pop("id", "") or f"line-{number}"
-        if name in found:
+        if name in messages:
             raise FairnessError(f"{where}: id '{name}' stands twice; give each message its own")
         given = {key: value.strip() for key, value in row.items() if value.strip()}
         lists = {key: [part.strip() for part in given[key].split("|")] for key in _LISTED if key in given}
         if len(lists.get("scale", ("", ""))) != 2:
             raise FairnessError(f"{where}: scale: expected two numbers with | between (1|10), found {given['scale']!r}")
-        found[name] = {**given, **lists}
-    if not found:
+        messages[name] = {**given, **lists}
+    if not messages:
         raise FairnessError(f"{path}: expected a message a line, found none")
-    return validate(Messages, {"messages": found}, path)
+    return validate(Messages, {"messages": messages}, path)

@@ -22,7 +22,7 @@ from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome
 from fairness_pipeline.measures.dialogue.text_features import WIDTH, commonest_names, commonest_sentence, features_of
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
-from fairness_pipeline.statistics.comparison import Comparison
+from fairness_pipeline.statistics.comparison import Comparison, bare_row
 from fairness_pipeline.statistics.two_sample import PairedSums, ToldApart, tell_apart
 from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, too_few
 
@@ -339,33 +339,18 @@ def comparison(found: Distinguished) -> Comparison:
     finds nothing shows nothing.
     """
     few = found.words < FEWEST_TO_TELL
-    return Comparison(
-        measure=DISTINGUISHABLE,
-        unit="percent",
+    return replace(
+        bare_row(DISTINGUISHABLE, "percent", too_few(found.words) if few else ""),
         n=found.n,
         value_a=50.0,
         value_b=found.told_apart,
         difference=50.0 - found.told_apart,
-        difference_percent=None,
-        ci_low=None,
-        ci_high=None,
-        test=None,
-        statistic=None,
-        p=None,
         p_holm=found.p,
         p_bh=found.p,
         paired_test="sides of whole words exchanged",
-        paired_statistic=None,
         p_paired=found.p,
-        effect_size=None,
-        margin=0.0,
-        p_equivalence=1.0,
-        minimum_detectable=None,
-        verdict="inconclusive",
-        paper_verdict=None,
         p_clusters=found.p,
         clusters=found.words,
-        note=too_few(found.words) if few else "",
     )
 
 

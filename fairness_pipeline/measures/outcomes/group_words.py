@@ -28,10 +28,9 @@ from fairness_pipeline.measures.outcomes.rows import (
     SAID,
     SAID_OR_NOT,
     Judged,
-    bare_row,
     measure_of,
 )
-from fairness_pipeline.statistics.comparison import Comparison
+from fairness_pipeline.statistics.comparison import Comparison, bare_row
 from fairness_pipeline.statistics.many_sample import GroupsTold, Texts, tell_groups
 from fairness_pipeline.statistics.verdicts import too_few
 
@@ -171,17 +170,22 @@ def _named(
             continue
         seen.append(has)
         inside = codes.code == best[place]
-        share, elsewhere = (100 * float(has[own].mean()) if own.any() else 0.0 for own in (inside, known & ~inside))
         side = inside if told.statistics[best[place], place] > 0 else known & ~inside
         sentence = commonest_sentence((texts[index[row]].as_py() for row in np.flatnonzero(has & side)), name)
-        yield _Told(codes.names[best[place]], name, share, elsewhere, float(p[place]), sentence)
+        yield _Told(codes.names[best[place]], name, *_shares(has, inside, known), float(p[place]), sentence)
     if not seen and len(order):  # the word that comes nearest
-        has = present[:, [told.kept[order[0]]]].toarray().ravel() > 0
-        inside = codes.code == best[order[0]]
-        share, elsewhere = (100 * float(has[own].mean()) for own in (inside, known & ~inside))
-        yield _Told(codes.names[best[order[0]]], "", share, elsewhere, float(p[order[0]]), "")
+        nearest = int(order[0])
+        has = present[:, [told.kept[nearest]]].toarray().ravel() > 0
+        shares = _shares(has, codes.code == best[nearest], known)
+        yield _Told(codes.names[best[nearest]], "", *shares, float(p[nearest]), "")
     elif not seen:
         yield _Told(codes.names[0], "", 0.0, 0.0, 1.0, "")
+
+
+def _shares(has: np.ndarray, inside: np.ndarray, known: np.ndarray) -> tuple[float, float]:
+    """The shares of a group's texts, and of all others, that have something, in percent."""
+    of_group, of_others = (100 * float(has[rows].mean()) if rows.any() else 0.0 for rows in (inside, known & ~inside))
+    return of_group, of_others
 
 
 def _of_content(p: np.ndarray, strongest: np.ndarray) -> Callable[[tuple[int, str]], tuple[float, float, int]]:

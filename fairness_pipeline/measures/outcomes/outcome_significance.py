@@ -20,13 +20,13 @@ from fairness_pipeline.measures.outcomes.rows import (
     OMNIBUS,
     OUTCOME_SIGNIFICANCE,
     Judged,
-    bare_row,
     corrected,
     measure_of,
     unit_of,
 )
 from fairness_pipeline.measures.outcomes.side_rows import side_rows
 from fairness_pipeline.measures.outcomes.unmarked_rows import unmarked_rows
+from fairness_pipeline.statistics.comparison import bare_row
 from fairness_pipeline.statistics.groups import NoMeeting
 from fairness_pipeline.statistics.verdicts import TOO_FEW
 

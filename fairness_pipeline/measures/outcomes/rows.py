@@ -140,42 +140,6 @@ def _of_single(each: Judged, p_holm: float, alpha: float, above: Collection[str]
     return word if word != "biased" else next((own for own in ("biased", ARTEFACT) if own in above), "inconclusive")
 
 
-def bare_row(measure: str, unit: Unit, note: str = "") -> Comparison:
-    """A row without anything shown, before a test fills it.
-
-    Args:
-        measure: Its name.
-        unit: That of its values.
-        note: Why there is nothing.
-    """
-    return Comparison(
-        measure=measure,
-        unit=unit,
-        n=0,
-        value_a=0.0,
-        value_b=0.0,
-        difference=0.0,
-        difference_percent=None,
-        ci_low=None,
-        ci_high=None,
-        test=None,
-        statistic=None,
-        p=None,
-        p_holm=1.0,
-        p_bh=1.0,
-        paired_test="",
-        paired_statistic=None,
-        p_paired=1.0,
-        effect_size=None,
-        margin=0.0,
-        p_equivalence=1.0,
-        minimum_detectable=None,
-        verdict="inconclusive",
-        paper_verdict=None,
-        note=note,
-    )
-
-
 def unit_of(outcome: Outcome) -> tuple[Unit, float]:
     """The unit of an outcome's values, and by what they are multiplied for it."""
     if outcome.kind in ("yes_no", "preference"):

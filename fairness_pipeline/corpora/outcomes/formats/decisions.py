@@ -74,12 +74,12 @@ def leading_number(answer: str | None, scale: Sequence[float] = ()) -> float | N
         if of_most:
             return float(of_most[1])
     first = _SENTENCE.split(text, maxsplit=1)[0]
-    found = list(_NUMBER.finditer(first[:_FIRST]))
-    if not found or found[0].start() > _LEAD:
+    numbers = list(_NUMBER.finditer(first[:_FIRST]))
+    if not numbers or numbers[0].start() > _LEAD:
         return None
-    match, *others = found
+    match, *others = numbers
     if others and not _BEGINNING.fullmatch(first[: match.start()]):
-        priced = [each for each in found if first[each.start() : each.end()].strip()[0] in "$€£"]
+        priced = [each for each in numbers if first[each.start() : each.end()].strip()[0] in "$€£"]
         if len(priced) != 1 or re.match(r"(?i)not\b", first):
             return None
         match = priced[0]
@@ -131,9 +131,9 @@ def place_in_ranking(options: Sequence[str], option: str, answer: str | None) ->
     text = _MARKS.sub("", without_thoughts(answer or "")).lower()
     if listed := _LIST.search(text):
         text = text[listed.start() :]
-    found = {own: re.search(rf"(?<!\w){re.escape(own.lower())}(?!\w)", text) for own in options}
-    places = {own: match.start() for own, match in found.items() if match}
-    return sorted(places, key=lambda own: places[own]).index(option) if len(places) == len(options) else None
+    mentions = {name: re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", text) for name in options}
+    places = {name: mention.start() for name, mention in mentions.items() if mention}
+    return sorted(places, key=places.__getitem__).index(option) if len(places) == len(options) else None
 
 
 def favor(kind: str, good: str, answer: str | None, options: Sequence[str], scale: Sequence[float]) -> float | None:

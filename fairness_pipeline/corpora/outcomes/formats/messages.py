@@ -113,7 +113,7 @@ def answers_in(path: Path) -> Mapping[str, Row]:
         FairnessError: a row has no id, one that stands before, or no answer in words; names the line.
     """
     rows = read_rows(path) if path.suffix in (".csv", ".tsv") else read_json_lines(path)
-    found: dict[str, Row] = {}
+    answers: dict[str, Row] = {}
     for where, row in rows:
         needed(row, (ID, ANSWER), where)
         name, said = row[ID], row[ANSWER]
@@ -121,10 +121,10 @@ def answers_in(path: Path) -> Mapping[str, Row]:
             raise FairnessError(f"{where}: expected the id of a question, found {name!r}")
         if not isinstance(said, str | None):
             raise FairnessError(f"{where}: expected an answer in words (or null), found {said!r}")
-        if name in found:
+        if name in answers:
             raise FairnessError(f"{where}: id '{name}' stands twice; keep one answer to each question")
-        found[name] = row
-    return found
+        answers[name] = row
+    return answers
 
 
 def check_answers(path: Path, questions: pa.Table, *, keep_empty: bool = False) -> None:
