@@ -39,6 +39,11 @@ class Codes(NamedTuple):
             return self
         return Codes(np.where(self.code == self.names.index(str(name)), -1, self.code), self.names).used()
 
+    def said_or_not(self, column: str, nothing: str) -> "Codes":
+        """Two levels: nothing is said, or something of a column; -1 stays."""
+        said = self.code != self.names.index(nothing)
+        return Codes(np.where(self.code < 0, -1, said), (nothing, f"{column} said"))
+
     def crossed(self, other: "Codes") -> "Codes":
         """With the names of another column behind its own, all that can be; -1 where either is."""
         code = np.where((self.code < 0) | (other.code < 0), -1, self.code * len(other.names) + other.code)

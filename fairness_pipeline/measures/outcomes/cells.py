@@ -230,10 +230,7 @@ class OutcomeCells:
             column: The column.
             level: Its level at which nothing is said.
         """
-        own = self.groups[column]
-        nothing = own.code == own.names.index(level)
-        code = np.where(own.code < 0, -1, np.where(nothing, 0, 1))
-        return replace(self, groups={column: Codes(code, (level, f"{column} said"))})
+        return replace(self, groups={column: self.groups[column].said_or_not(column, level)})
 
     def linearised(self, chosen: np.ndarray) -> np.ndarray:
         """The outcomes of some cells, as their mean is taken: with weights, z = (v - S w) / mean w + S, where S = sum v

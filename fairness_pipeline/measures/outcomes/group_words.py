@@ -99,10 +99,8 @@ def _columns(trials: Trials, unmarked: str | None) -> Iterator[tuple[str, str, C
     if len(said) > 1:
         yield CROSS.join(said), OMNIBUS, reduce(Codes.crossed, said.values()).used()
     for name, codes in trials.groups.items():
-        if unmarked in codes.names:
-            level = codes.names.index(str(unmarked))
-            code = np.where(codes.code < 0, -1, np.where(codes.code == level, 1, 0))
-            yield name, SAID, Codes(code, (f"{name} said", str(unmarked)))
+        if unmarked is not None and unmarked in codes.names:
+            yield name, SAID, codes.said_or_not(name, unmarked)
             return  # of crossed columns all are said, or none
 
 
