@@ -48,21 +48,21 @@ def task_table(annotations: pa.Table) -> "pd.DataFrame":
 
 
 def people(annotators: pa.Table) -> "pd.DataFrame":
-    """One row per annotator and one column per category (in the corpus's order), with a, b or None.
+    """One row per annotator and one column per category (in the corpus's order), with the group; missing if unknown.
 
     Args:
         annotators: As `ANNOTATORS`, of one draw.
     """
     import pandas as pd
 
-    rows = annotators.select(["annotator_id", "category", "side"]).to_pandas()
+    rows = annotators.select(["annotator_id", "category", "group", "place"]).to_pandas()
     index = pd.Index(rows["annotator_id"].unique(), name="worker")
-    own = {
-        str(name): rows[rows["category"] == name].set_index("annotator_id")["side"].reindex(index).astype(object)
-        for name in rows["category"].unique()
-        if name
-    }
-    return pd.DataFrame(own, index=index)
+    columns = {}
+    for name in filter(None, rows["category"].unique()):
+        own = rows[rows["category"] == name].set_index("annotator_id")
+        order = own.dropna(subset="place").drop_duplicates("place").sort_values("place")["group"]
+        columns[str(name)] = pd.Categorical(own["group"].reindex(index), categories=order)
+    return pd.DataFrame(columns, index=index)
 
 
 def draws(*tables: pa.Table) -> Iterator[tuple[int, tuple[pa.Table, ...]]]:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.annotation.bias_estimates import GROUP
 from fairness_pipeline.annotation.inference import people
+from fairness_pipeline.annotation.truth_inference.group_design import RESPONSES
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.parquet import write_parquet
@@ -78,9 +79,9 @@ def write_labels(
     rows = labels.to_pandas()
     shares = _shares(rows, order, names)
     columns |= shares
-    for category, sides in people(who).items():
-        for mark, group in zip("ab", corpus.groups[str(category)], strict=True):
-            inside = rows[rows["annotator_id"].isin(sides.index[sides == mark])]
+    for category, groups in people(who).items():
+        for group in groups.cat.categories:
+            inside = rows[rows["annotator_id"].isin(groups.index[groups == group])]
             found = _shares(inside, order, names)
             columns |= {_of_group(name, f"{category}: {group}"): column for name, column in found.items()}
     escaped = _write(columns, path, form)
@@ -104,7 +105,7 @@ def _said_by(estimates: pa.Table, probability: list[float]) -> dict[str, list[fl
     found = {}
     for (category, group), rate in rates.items():
         if len(rate) == 2:
-            alpha, beta = (min(1.0, max(0.0, rate[name])) for name in ("sensitivity", "specificity"))
+            alpha, beta = (rate[name] for name in RESPONSES)
             found[f"said by {category}: {group}"] = [alpha * p + (1 - beta) * (1 - p) for p in probability]
     return found
 

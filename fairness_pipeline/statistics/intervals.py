@@ -128,6 +128,21 @@ def combined(centre: float, parts: Sequence[tuple[float, float]]) -> Estimate:
     return Estimate(centre, math.sqrt(total), float(freedom))
 
 
+def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """The degrees of freedom of a sum of independent variances (Satterthwaite 1946), at least 1.
+
+    Args:
+        parts: The variance and degrees of freedom of each part.
+
+    Examples:
+        >>> satterthwaite([(1.0, 9.0), (1.0, 9.0)])
+        18.0
+    """
+    total = sum(variance for variance, _ in parts)
+    squares = sum(variance**2 / max(freedom, 1e-3) for variance, freedom in parts)
+    return max(1.0, total**2 / squares) if squares > 0 else 1.0
+
+
 def quantile(share: float, freedom: float = math.inf) -> float:
     """The quantile of Student's t at a share, or of the normal distribution if the degrees of freedom are infinite."""
     return float(scipy.special.stdtrit(freedom, share) if math.isfinite(freedom) else scipy.special.ndtri(share))

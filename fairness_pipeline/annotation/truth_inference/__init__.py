@@ -10,6 +10,7 @@ from fairness_pipeline.annotation.truth_inference.catd import CATD
 from fairness_pipeline.annotation.truth_inference.dawid_skene import DawidSkene
 from fairness_pipeline.annotation.truth_inference.glad import GLAD
 from fairness_pipeline.annotation.truth_inference.group_anno import GroupAnno
+from fairness_pipeline.annotation.truth_inference.group_beta import GroupBeta
 from fairness_pipeline.annotation.truth_inference.kos import KOS
 from fairness_pipeline.annotation.truth_inference.lfc_binary import LFCBinary
 from fairness_pipeline.annotation.truth_inference.mace import MACE
@@ -29,6 +30,7 @@ __all__ = [
     "VIMF",
     "DawidSkene",
     "GroupAnno",
+    "GroupBeta",
     "LFCBinary",
     "MajorityVote",
     "Minimax",

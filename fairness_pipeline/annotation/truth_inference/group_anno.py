@@ -2,6 +2,8 @@
 
 alpha_r = u + sum over categories p of pi_{p, g_r} + pi_r (equation 5.1, a plain sum), kept in (0, 1). The specificity
 beta_r has the same form. The levels of a category are not identified, so its effects sum to zero. pi_r ~ N(0, sd^2).
+Contrasts are of the sum before it is kept in (0, 1): where a group's sum is near 1 or beyond, they are no differences
+of probabilities (`GroupBeta` has those).
 
 Of several classes c each has such a probability of being recognised, P(z = c | y = c). Which wrong label an annotator
 gives instead is the same for all: P(z = k | y = c, z != c) = e_ck. The thesis has two classes, the sensitivity and the
@@ -13,6 +15,7 @@ value would be too small. The M-step is Newton's on the likelihood with pi_r int
 penalised bound on the log-likelihood (equation 5.4) never falls.
 """
 
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,14 +29,18 @@ from fairness_pipeline.annotation.truth_inference.base import (
     class_posterior,
 )
 from fairness_pipeline.annotation.truth_inference.clipped_normal import Posterior, posterior
+from fairness_pipeline.annotation.truth_inference.group_design import (
+    RESPONSES,
+    GroupContrast,
+    GroupDesign,
+    GroupMean,
+    kish,
+)
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.intervals import Estimate, satterthwaite
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SIDES = ("sensitivity", "specificity")
-"""What is estimated of two classes: of the positive and of the negative one."""
 
 _START = 0.7
 _STEPS = 30
@@ -48,8 +55,8 @@ _NEVER = 1e-300
 
 
 class _Bias(NamedTuple):
-    """For sensitivities, or for specificities: u, one effect per category (of its first level; the second level's
-    effect is the negative), and the sd of individual effects."""
+    """For sensitivities, or for specificities: u and the effects of each category's groups but the last (those of a
+    category sum to zero), and the sd of individual effects."""
 
     shared: np.ndarray
     sd: float
@@ -59,8 +66,9 @@ class GroupAnno(TruthInference):
     """Truth inference with group effects. Without a classifier all items share one prevalence as their prior.
 
     Args:
-        annotators: One row per worker (the index), one column per category with two levels. A worker whose level is
-            missing gets the mean effect.
+        annotators: One row per worker (the index), one column per category with two groups or more. A worker whose
+            group is missing gets the mean effect. Groups of fewer than five workers, in a category of three groups or
+            more, count as missing.
         individual_sd: The sd of the individual effects. If it is None, it is estimated.
         effect_sd: The sd of the prior N(0, sd^2) of the effects. It keeps an effect finite if the labels do not
             determine it (a group whose sum is far beyond 1).
@@ -70,7 +78,8 @@ class GroupAnno(TruthInference):
         tol: The iterations end when the mean bound of an item grows by less.
 
     Attributes:
-        effects_: One row per category and level: the `sensitivity` and `specificity` that the level adds to the mean.
+        design_: The groups as columns.
+        effects_: One row per category and group: the `sensitivity` and `specificity` that the group adds to the mean.
             Of several classes these and the following are named 0, 1, ...: P(z = c | y = c) of each class c.
         level_: The mean `sensitivity` and `specificity` (u).
         recognised_: P(z = c | y = c) of each worker (rows), of two classes `sensitivity` and `specificity`.
@@ -106,27 +115,29 @@ class GroupAnno(TruthInference):
         n_iter: int = 500,
         tol: float = 1e-8,
     ) -> None:
-        if annotators.index.has_duplicates:
-            first = annotators.index[annotators.index.duplicated()][0]
-            raise FairnessError(f"'{first}' has two rows in the annotators' table; keep one")
         self.annotators = annotators
         self.individual_sd = individual_sd
         self.effect_sd = effect_sd
         self.classifier = classifier
         self.n_iter = n_iter
         self.tol = tol
-        self.levels = {}
-        for category in annotators.columns:
-            levels = sorted(annotators[category].dropna().unique())
-            if len(levels) != 2:
-                raise FairnessError(
-                    f"category '{category}': expected two groups of annotators, found {len(levels)}: "
-                    f"{', '.join(map(str, levels)) or 'none'}"
-                )
-            self.levels[category] = levels
 
-    def contrasts(self) -> dict[tuple[str, str], Estimate]:
-        """First level (as sorted) minus second, by category and `sensitivity` or `specificity`, with its error.
+    def level_means(self) -> list[GroupMean]:
+        """The mean over the annotators of each group of what is known of their probabilities.
+
+        Raises:
+            FairnessError: nothing is fitted yet.
+        """
+        self._check()
+        return [
+            GroupMean(category, group, name, float(self.recognised_[name].to_numpy()[levels.code == place].mean()))
+            for category, levels in self.design_.levels.items()
+            for place, group in enumerate(levels.names)
+            for name in self._names
+        ]
+
+    def contrasts(self) -> list[GroupContrast]:
+        """Each group minus each later one, in the thesis' sum, with its error.
 
         The error comes from the observed information: how the slope of the bound changes when one effect is moved and
         everything else is fitted again, except the sds and the classifier. The model has a single spread of individual
@@ -137,8 +148,7 @@ class GroupAnno(TruthInference):
         Raises:
             FairnessError: nothing is fitted yet.
         """
-        if not hasattr(self, "_biases"):
-            raise FairnessError("contrasts are those of labels: call fit first")
+        self._check()
         size = len(self._biases[0].shared)
         moved = [
             (self._slope(side, place, _NUDGE) - self._slope(side, place, -_NUDGE)) / (2 * _NUDGE)
@@ -147,32 +157,39 @@ class GroupAnno(TruthInference):
         ]
         information = -np.array(moved)
         covariance = np.linalg.pinv((information + information.T) / 2)
-        found = {}
+        found = []
         for side, name in enumerate(self._names):
-            for place, category in enumerate(self.levels, start=1):
-                scale, freedom = self._heterogeneity(side, place)
-                variance = scale * covariance[side * size + place, side * size + place]
-                error = 2 * float(np.sqrt(variance)) if variance > 0 else np.inf
-                found[category, name] = Estimate(2 * float(self._biases[side].shared[place]), error, freedom)
+            own = covariance[side * size : (side + 1) * size, side * size : (side + 1) * size]
+            for category, levels in self.design_.levels.items():
+                for first, second in combinations(range(len(levels.names)), 2):
+                    contrast = self.design_.effect(category, first) - self.design_.effect(category, second)
+                    scale, freedom = self._heterogeneity(side, category, contrast)
+                    variance = scale * float(contrast @ own @ contrast)
+                    error = float(np.sqrt(variance)) if variance > 0 else np.inf
+                    estimate = Estimate(float(contrast @ self._biases[side].shared), error, freedom)
+                    found.append(GroupContrast(category, levels.names[first], levels.names[second], name, estimate))
         return found
 
-    def _heterogeneity(self, side: int, place: int) -> tuple[float, float]:
-        """The ratio of an effect's variance to its variance under a single spread, at least 1; and its degrees of
+    def _check(self) -> None:
+        if not hasattr(self, "_biases"):
+            raise FairnessError("groups are those of labels: call fit first")
+
+    def _heterogeneity(self, side: int, category: str, contrast: np.ndarray) -> tuple[float, float]:
+        """The ratio of a contrast's variance to its variance under a single spread, at least 1; and its degrees of
         freedom."""
-        design, bias, known = self._design, self._biases[side], self._known[side]
+        design, bias, known = self.design_.matrix, self._biases[side], self._known[side]
         curve = np.maximum(1 - known.variance / bias.sd**2, 1e-3)
         inverse = np.linalg.pinv(design.T @ (curve[:, None] * design))
-        weight = (design @ inverse)[:, place]
+        weight = design @ inverse @ contrast
         leverage = np.minimum(curve * np.einsum("rk,kl,rl->r", design, inverse, design), 0.99)
         residual = known.mean - design @ bias.shared
         expected = np.square(weight) * curve  # times the spread's square
         seen = np.square(residual) / (1 - leverage)
         overall = seen.sum() / curve.sum()
         scale = np.square(weight) @ seen / expected.sum() / overall if overall > 0 else 1.0
-        parts = [expected[np.sign(design[:, place]) == sign] for sign in (1, -1)]
-        sums = [float(own.sum()) for own in parts]
-        people = [total**2 / float(np.square(own).sum()) for total, own in zip(sums, parts, strict=True)]
-        freedom = sum(sums) ** 2 / sum(total**2 / max(n - 1, 1e-3) for total, n in zip(sums, people, strict=True))
+        levels = self.design_.levels[category]
+        parts = [expected[levels.code == place] for place in range(len(levels.names))]
+        freedom = satterthwaite([(float(own.sum()), kish(own) - 1) for own in parts])
         return max(1.0, float(scale)), max(1.0, min(freedom, len(design) - design.shape[1]))
 
     def _infer(self, labels: Labels) -> np.ndarray:
@@ -181,13 +198,14 @@ class GroupAnno(TruthInference):
         if labels.classes > 2 and self.classifier is not None:
             raise FairnessError("a classifier of the items learns two classes")
         self._labels = labels
-        self._design = self._designed(labels)
+        self.design_ = GroupDesign.of(self.annotators, labels.annotators)
+        self._design, self._ridge = self.design_.matrix, self.design_.precision(self.effect_sd)
         # Nobody recognises a class that nobody names: it has no parameters, and no item.
         self._open = np.bincount(labels.label, minlength=labels.classes) > 0
         if labels.classes == 2:
             self._open[:] = True
         self._sides = (1, 0) if labels.classes == 2 else tuple(map(int, np.flatnonzero(self._open)))
-        self._names = SIDES if labels.classes == 2 else tuple(map(str, self._sides))
+        self._names = RESPONSES if labels.classes == 2 else tuple(map(str, self._sides))
         sure = labels.shares()
         start = np.zeros(self._design.shape[1])
         start[0] = _START
@@ -212,35 +230,20 @@ class GroupAnno(TruthInference):
         self.wrong_ = wrong
         index = labels.items.rename("task")
         if labels.classes == 2:
-            self.sensitivity_, self.specificity_ = (self.recognised_[name] for name in SIDES)
+            self.sensitivity_, self.specificity_ = (self.recognised_[name] for name in RESPONSES)
             self.prior_ = pd.Series(prior[:, 1], index=index)
         else:
             self.prior_ = pd.DataFrame(prior, index=index)
         self.individual_sd_ = dict(zip(self._names, self._sds, strict=True))
         self.level_ = {name: float(bias.shared[0]) for name, bias in zip(self._names, biases, strict=True)}
         rows = {
-            (category, level): [sign * bias.shared[place] for bias in biases]
-            for place, (category, levels) in enumerate(self.levels.items(), start=1)
-            for sign, level in zip((1, -1), levels, strict=True)
+            (category, group): [float(self.design_.effect(category, place) @ bias.shared) for bias in biases]
+            for category, levels in self.design_.levels.items()
+            for place, group in enumerate(levels.names)
         }
         index = pd.MultiIndex.from_tuples(list(rows), names=["category", "group"])
         self.effects_ = pd.DataFrame(list(rows.values()), columns=list(self._names), index=index if rows else None)
         return sure
-
-    def _designed(self, labels: Labels) -> np.ndarray:
-        """(annotators, 1 + categories): 1, then 1 for a category's first level, -1 for its second, 0 if unknown."""
-        missing = labels.annotators.difference(self.annotators.index)
-        if len(missing):
-            raise FairnessError(f"{len(missing):,} annotators are not in the annotators' table, such as '{missing[0]}'")
-        own = self.annotators.loc[labels.annotators]
-        columns = []
-        for category, (first, second) in self.levels.items():
-            sides = [(own[category] == level).fillna(False).to_numpy(bool) for level in (first, second)]
-            if not (sides[0].any() and sides[1].any()):
-                absent = second if sides[0].any() else first
-                raise FairnessError(f"category '{category}': nobody who labelled is in '{absent}'; leave it out")
-            columns.append(sides[0].astype(float) - sides[1])
-        return np.stack([np.ones(len(own)), *columns], axis=1)
 
     def _counts(self, confusion: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Each annotator's expected numbers of right and wrong labels, of the items of each class."""
@@ -279,14 +282,14 @@ class GroupAnno(TruthInference):
     def _log_prior(self, bias: _Bias) -> float:
         """The log prior of the effects and of the sd. The sd's part is one more annotator at `_AS_ONE_MORE` and the
         degrees of freedom that the effects use."""
-        of_effects = -0.5 * float(np.square(bias.shared[1:] / self.effect_sd).sum())
+        of_effects = -0.5 * float(bias.shared @ self._ridge @ bias.shared)
         if self.individual_sd is not None:
             return of_effects
         return of_effects + (len(bias.shared) - 1) * float(np.log(bias.sd)) - 0.5 * (_AS_ONE_MORE / bias.sd) ** 2
 
     def _m_step(self, bias: _Bias, right: np.ndarray, wrong: np.ndarray) -> _Bias:
         """Steps on the marginal likelihood of the counts: Newton's for u and the effects, EM's for the sd."""
-        design, ridge = self._design, self._ridge()
+        design = self._design
 
         def worth(own: _Bias) -> tuple[float, Posterior]:
             known = self._posterior(own, right, wrong)
@@ -297,9 +300,9 @@ class GroupAnno(TruthInference):
             before = now
             residual = known.mean - design @ bias.shared
             curve = np.maximum(1 - known.variance / bias.sd**2, 1e-3)
-            pull = ridge * bias.sd**2
-            slope = design.T @ residual - pull * bias.shared
-            step = np.linalg.lstsq(design.T @ (curve[:, None] * design) + np.diag(pull), slope, rcond=None)[0]
+            pull = self._ridge * bias.sd**2
+            slope = design.T @ residual - pull @ bias.shared
+            step = np.linalg.lstsq(design.T @ (curve[:, None] * design) + pull, slope, rcond=None)[0]
             length = 1.0
             while length > 1e-6:
                 tried = bias._replace(shared=bias.shared + length * step)
@@ -343,10 +346,6 @@ class GroupAnno(TruthInference):
         more = max(1, len(self._design) + 1 - self._design.shape[1])
         return min(_WIDEST, float(np.sqrt((squares.sum() + _AS_ONE_MORE**2) / more)))
 
-    def _ridge(self) -> np.ndarray:
-        """The prior precision of each shared parameter. It is 0 for u."""
-        return np.array([0.0] + [1 / self.effect_sd**2] * len(self.levels))
-
     def _known_prior(self) -> np.ndarray:
         """The classifier's last P(y) of each item."""
         positive = self.prior_.to_numpy()
@@ -367,7 +366,7 @@ class GroupAnno(TruthInference):
                 break
             sure, before = self._e_step(known, prior, wrong), bound
         slopes = [
-            self._design.T @ (own.mean - self._design @ bias.shared) / bias.sd**2 - self._ridge() * bias.shared
+            self._design.T @ (own.mean - self._design @ bias.shared) / bias.sd**2 - self._ridge @ bias.shared
             for own, bias in zip(known, biases, strict=True)
         ]
         return np.concatenate(slopes)

@@ -12,6 +12,7 @@ from fairness_pipeline.annotation.truth_inference.catd import CATD
 from fairness_pipeline.annotation.truth_inference.dawid_skene import DawidSkene
 from fairness_pipeline.annotation.truth_inference.glad import GLAD
 from fairness_pipeline.annotation.truth_inference.group_anno import GroupAnno
+from fairness_pipeline.annotation.truth_inference.group_beta import GroupBeta
 from fairness_pipeline.annotation.truth_inference.kos import KOS
 from fairness_pipeline.annotation.truth_inference.lfc_binary import LFCBinary
 from fairness_pipeline.annotation.truth_inference.mace import MACE
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 
 class Method(NamedTuple):
     """A method; its title in the papers' tables; whether it learns a classifier of the items itself; whether it
-    models groups of annotators; and whether it returns probabilities (not shares or scores)."""
+    models groups of annotators; whether it returns probabilities (not shares or scores); and whether it infers one
+    truth an item."""
 
     kind: type[TruthInference]
     title: str
     learns: bool = False
     of_groups: bool = False
     probabilistic: bool = True
+    infers: bool = True
 
 
 METHODS: dict[str, Method] = {
@@ -50,10 +53,11 @@ METHODS: dict[str, Method] = {
     "dawid_skene": Method(DawidSkene, "Dawid-Skene"),
     "glad": Method(GLAD, "GLAD"),
     "mace": Method(MACE, "MACE"),
-    "soft_labels": Method(SoftLabels, "Soft labels", probabilistic=False),
+    "soft_labels": Method(SoftLabels, "Soft labels", probabilistic=False, infers=False),
     "group_anno": Method(GroupAnno, "GroupAnno", learns=True, of_groups=True),
+    "group_beta": Method(GroupBeta, "GroupBeta", of_groups=True),
 }
-"""In the order of table 5.5. Methods that the table lacks come before GroupAnno."""
+"""In the order of table 5.5. Methods that the table lacks come before GroupAnno; the one that reports rest on, last."""
 
 _GIVEN = ("annotators", "classifier")
 """Arguments that come from the corpus, not from a profile."""

@@ -1,11 +1,12 @@
 """The contents of a file of `data/corpora` about items that several people labelled (Liu 2022, chapter 5)."""
 
 import math
-from typing import Annotated, Literal, Self
+from itertools import combinations, product
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
-from fairness_pipeline.corpora.classifiers.authored_corpus import Group, Labels
+from fairness_pipeline.corpora.classifiers.authored_corpus import GroupValues, Labels
 from fairness_pipeline.corpora.language.phrase_corpus import Encoding
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
@@ -78,25 +79,60 @@ class AnnotatorsFile(_Table):
     """The column with the annotator's id."""
 
 
-class Category(Specification):
-    """A property that divides annotators into two groups. Annotators in neither group get the mean effect."""
+class AnnotatorGroup(GroupValues):
+    """A group of annotators: `values`, or `between`; a list stands for `values`."""
 
-    column: str
-    """A column of the annotators' file, or of the annotations if there is no annotators' file."""
-    a: Group
-    """The first group."""
-    b: Group
-    """The second group."""
-    ignored: tuple[str, ...] = ()
-    """The column's values for people in neither group; `*` stands for all other values. An empty cell means unknown."""
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _list(cls, content: Any) -> Any:
+        return {"values": content} if isinstance(content, list | tuple) else content
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        if not all(bool(group.values) != (group.between is not None) for group in (self.a, self.b)):
-            raise ValueError("each of 'a' and 'b' needs 'values', or 'between'")
-        if self.a.overlaps(self.b):
-            raise ValueError("'a' and 'b' overlap: an annotator can be in one of them only")
+        if bool(self.values) == (self.between is not None):
+            raise ValueError("expected a list of values, or 'between'")
         return self
+
+
+class Category(Specification):
+    """A property that divides annotators into groups. Annotators in none of them get the mean effect."""
+
+    column: str
+    """A column of the annotators' file, or of the annotations if there is no annotators' file."""
+    groups: dict[str, AnnotatorGroup]
+    """The groups by name, two or more, each with the column's values (a list), or `between` two numbers. Of three or
+    more, a group of fewer than five annotators counts as unknown."""
+    ignored: tuple[str, ...] = ()
+    """The column's values for people in no group; `*` stands for all other values. An empty cell means unknown."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _two(cls, content: Any) -> Any:
+        """Two groups may also be named `a` and `b`, each with its `name`."""
+        if not isinstance(content, dict) or not content.keys() & {"a", "b"}:
+            return content
+        both = [content.get(side) for side in "ab"]
+        if "groups" in content or not all(isinstance(own, dict) and "name" in own for own in both):
+            raise ValueError("expected 'groups', or both 'a' and 'b', each with a 'name'")
+        groups = {str(own["name"]): {k: v for k, v in own.items() if k != "name"} for own in both if own}
+        return {**{k: v for k, v in content.items() if k not in ("a", "b")}, "groups": groups}
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.groups) < 2:
+            raise ValueError(f"expected two 'groups' or more, found {len(self.groups)}")
+        for (first, one), (second, other) in combinations(self.groups.items(), 2):
+            if one.overlaps(other):
+                raise ValueError(f"'{first}' and '{second}' overlap: an annotator can be in one of them only")
+        return self
+
+    def group_of(self, said: str) -> str | None:
+        """The group that a cell names; None if it names none."""
+        return next((name for name, own in self.groups.items() if own.holds(said)), None)
+
+
+CROSS = " × "
+"""Between the categories of crossed groups, and between the groups."""
 
 
 class AnnotationLabels(Labels):
@@ -195,8 +231,10 @@ class AnnotatedCorpus(Specification):
     """The classes of the annotations and the gold labels."""
     categories: dict[str, Category] = {}
     """The categories that divide annotators into groups, by name."""
+    crossed: tuple[tuple[str, str], ...] = ()
+    """Pairs of categories whose groups are also compared together: `[[gender, race]]`."""
     modelled: tuple[str, ...] = ()
-    """The categories that GroupAnno models; all of them by default. The others are compared, too."""
+    """The categories that models of groups use; by default all but crossed ones. The others are compared, too."""
     repeated: Literal["refuse", "first"] = "refuse"
     """What to do if an annotator labelled an item twice: refuse the corpus, or count the first label."""
     inconsistent: Literal["refuse", "unknown"] = "refuse"
@@ -220,6 +258,8 @@ class AnnotatedCorpus(Specification):
             raise ValueError("expected one of 'simulated' and 'annotations'")
         if self.simulated and (self.annotators or self.items or self.categories):
             raise ValueError("a simulated corpus has no 'annotators', 'items' or 'categories' of its own")
+        if unknown := {name for both in self.crossed for name in both} - set(self.categories):
+            raise ValueError(f"'crossed' names no category: {', '.join(sorted(unknown))}")
         if unknown := set(self.modelled) - set(self.groups):
             raise ValueError(f"'modelled' names no category: {', '.join(sorted(unknown))}")
         if len(self.compared) < len(self.groups) * max(1, len(self.labels.classes)):
@@ -235,11 +275,18 @@ class AnnotatedCorpus(Specification):
         return self
 
     @property
-    def groups(self) -> dict[str, tuple[str, str]]:
-        """The names of both groups of each category."""
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """The names of the groups of each category, and of crossed ones."""
         if self.simulated:
             return dict.fromkeys(self.simulated.categories, ("group 0", "group 1"))
-        return {name: (own.a.name, own.b.name) for name, own in self.categories.items()}
+        own = {name: tuple(category.groups) for name, category in self.categories.items()}
+        both = {CROSS.join(names): product(*(own[name] for name in names)) for names in self.crossed}
+        return own | {name: tuple(map(CROSS.join, groups)) for name, groups in both.items()}
+
+    @property
+    def modelled_categories(self) -> tuple[str, ...]:
+        """The categories that models of groups use."""
+        return self.modelled or tuple(name for name in self.groups if CROSS not in name)
 
     @property
     def several(self) -> bool:
@@ -247,8 +294,8 @@ class AnnotatedCorpus(Specification):
         return bool(self.labels.classes)
 
     @property
-    def compared(self) -> dict[str, tuple[str, str]]:
-        """The names of both groups of each comparison: a category, or of several classes a category and a class."""
+    def compared(self) -> dict[str, tuple[str, ...]]:
+        """The groups of each comparison: a category, or of several classes a category and a class."""
         if not self.several:
             return self.groups
         return {of_class(name, own): groups for name, groups in self.groups.items() for own in self.labels.classes}

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fairness_pipeline.corpora.annotators.annotated_corpus import (
+    CROSS,
     AnnotatedCorpus,
     AnnotationsFile,
     Category,
 )
 from fairness_pipeline.corpora.annotators.annotation_exports import read_label_studio, read_prodigy
 from fairness_pipeline.corpora.annotators.simulated_annotations import simulate
-from fairness_pipeline.corpora.classifiers.authored_texts import group_of, is_ignored
+from fairness_pipeline.corpora.classifiers.authored_texts import is_ignored
 from fairness_pipeline.corpora.downloads import located
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, track
@@ -41,14 +42,15 @@ ANNOTATORS = schema(
     **fields(ANNOTATIONS, "draw", "annotator_id"),
     category=(
         pa.string(),
-        "what tells two groups of annotators apart; empty for one annotator, or where there is none",
+        "what tells groups of annotators apart; empty for one annotator, or where there is none",
     ),
-    side=optional(pa.string(), "a, b, or null where it is not known"),
+    group=optional(pa.string(), "the annotator's group; null where it is not known"),
+    place=optional(pa.int64(), "the place of the group among those of the category, from 0"),
     sensitivity=optional(pa.float64(), "the annotator's simulated share of positive items called positive"),
     specificity=optional(pa.float64(), "the annotator's simulated share of negative items called negative"),
 )
-"""One row for each annotator and category, with the side (a or b; null if unknown) and, for a simulated corpus, the
-true rates. A corpus without categories has one row for each annotator, with an empty category."""
+"""One row for each annotator and category, with the group (null if unknown) and, for a simulated corpus, the true
+rates. A corpus without categories has one row for each annotator, with an empty category."""
 _EXAMPLES = 8
 
 
@@ -204,11 +206,11 @@ class _Items:
 
 
 class _Annotators:
-    """The side of each annotator in each category."""
+    """The group of each annotator in each category."""
 
     def __init__(self, corpus: AnnotatedCorpus, folder: Path) -> None:
         self._corpus = corpus
-        self._sides: dict[str, dict[str, str | None]] = {}
+        self._groups: dict[str, dict[str, str | None]] = {}
         self._where: dict[str, str] = {}
         self._told: dict[str, tuple[str, ...]] = {}
         self._unlisted: set[str] = set()
@@ -217,39 +219,42 @@ class _Annotators:
             own = corpus.annotators
             for where, record in read_records(self._path, own.encoding, separator=own.separator):
                 self._tell(where, _cell(where, record, own.annotator), record)
-            if not self._sides:
+            if not self._groups:
                 raise FairnessError(f"{self._path}: expected annotators, found none")
 
     def add(self, where: str, annotator: str, record: dict[str, Any]) -> None:
         """Adds an annotator who labelled something."""
         if self._path is None:
             self._tell(where, annotator, record)
-        elif annotator not in self._sides:
+        elif annotator not in self._groups:
             if self._corpus.unlisted == "refuse":
                 raise FairnessError(
                     f"{where}: annotator '{annotator}' is not in {self._path}; add a row for them (empty cells where "
                     "nothing is known), or take them for not known: unlisted: unknown"
                 )
-            self._sides[annotator] = dict.fromkeys(self._corpus.categories)
+            self._groups[annotator] = dict.fromkeys(self._corpus.categories)
             self._unlisted.add(annotator)
 
     def table(self, labelled: set[str]) -> pa.Table:
         """A table of `ANNOTATORS`, with only those who labelled something."""
-        if self._path and not (labelled - self._unlisted) & self._sides.keys():
+        if self._path and not (labelled - self._unlisted) & self._groups.keys():
             raise FairnessError(f"{self._path}: names nobody who labelled anything; is 'annotator' the right column?")
         for name, category in self._corpus.categories.items():
-            found = {self._sides[who][name] for who in labelled} - {None}
+            found = {self._groups[who][name] for who in labelled} - {None}
             if len(found) < 2:
-                missing = [side.name for mark, side in (("a", category.a), ("b", category.b)) if mark not in found]
+                missing = [group for group in category.groups if group not in found]
                 raise FairnessError(
                     f"{self._path or self._corpus.annotations[0].path}: category '{name}' has "
                     f"{'one group only' if found else 'no group'}: nobody who labelled is in '{' or '.join(missing)}'; "
-                    f"look at its 'values' or 'between' (column '{category.column}'), or leave the category out"
+                    f"look at its 'groups' (column '{category.column}'), or leave the category out"
                 )
+        places = {name: {group: n for n, group in enumerate(own)} for name, own in self._corpus.groups.items()}
         rows = [
-            {"draw": 1, "annotator_id": who, "category": name, "side": side}
+            {"draw": 1, "annotator_id": who, "category": name, "group": group, "place": places[name][group]}
+            if group
+            else {"draw": 1, "annotator_id": who, "category": name}
             for who in sorted(labelled)
-            for name, side in (self._sides[who] or {"": None}).items()
+            for name, group in (self._crossed(self._groups[who]) or {"": None}).items()
         ]
         return pa.Table.from_pylist(rows, schema=ANNOTATORS)
 
@@ -258,22 +263,27 @@ class _Annotators:
         told = tuple(_said(column(where, record, own.column)) for own in categories.values())
         if self._told.get(annotator) == told:
             return
-        sides = {
-            name: _side(where, own, said) for (name, own), said in zip(categories.items(), told, strict=True)
+        groups = {
+            name: _group(where, own, said) for (name, own), said in zip(categories.items(), told, strict=True)
         }  # fmt: skip
         self._told[annotator] = told
-        before = self._sides.get(annotator)
+        before = self._groups.get(annotator)
         if before is None:
-            self._sides[annotator], self._where[annotator] = sides, where
+            self._groups[annotator], self._where[annotator] = groups, where
             return
-        for name, side in sides.items():
-            if side != before[name]:
+        for name, group in groups.items():
+            if group != before[name]:
                 if self._corpus.inconsistent == "refuse":
                     raise FairnessError(
                         f"{where}: annotator '{annotator}' is in another group of '{name}' than in "
                         f"{self._where[annotator]}; correct one, or take it for not known: inconsistent: unknown"
                     )
                 before[name] = None
+
+    def _crossed(self, groups: dict[str, str | None]) -> dict[str, str | None]:
+        """An annotator's groups with those of crossed categories; unknown if one of both is."""
+        both = {CROSS.join(names): [groups[name] for name in names] for names in self._corpus.crossed}
+        return groups | {name: None if None in own else CROSS.join(map(str, own)) for name, own in both.items()}
 
 
 def _records(
@@ -294,14 +304,14 @@ def _left(left_out: Counter[str]) -> str:
     return "".join(f"; left out, {reason}: {count:,}" for reason, count in left_out.items())
 
 
-def _side(where: str, category: Category, said: str) -> str | None:
-    side = group_of(category, said)
-    if side is None and said and not is_ignored(said, category.ignored):
+def _group(where: str, category: Category, said: str) -> str | None:
+    group = category.group_of(said)
+    if group is None and said and not is_ignored(said, category.ignored):
         raise FairnessError(
-            f"{where}: '{category.column}' is {said!r}, which is in neither group; put it under 'values' of a or b (or "
-            "widen their 'between'), or under ignored ('*' is everything else)"
+            f"{where}: '{category.column}' is {said!r}, which is in no group; put it under one of 'groups' (or widen "
+            "its 'between'), or under ignored ('*' is everything else)"
         )
-    return side
+    return group
 
 
 def _said(value: Any) -> str:
@@ -348,7 +358,8 @@ def _simulated(corpus: AnnotatedCorpus) -> Annotated:
         ]
         annotators += [
             {
-                "draw": draw, "annotator_id": f"r{who}", "category": name, "side": "ab"[own.groups[who, place]],
+                "draw": draw, "annotator_id": f"r{who}", "category": name,
+                "group": corpus.groups[name][own.groups[who, place]], "place": int(own.groups[who, place]),
                 "sensitivity": own.sensitivity[who], "specificity": own.specificity[who],
             }
             for who in range(settings.annotators)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from fairness_pipeline.corpora.annotators.annotated_corpus import Simulated
 
@@ -60,6 +61,35 @@ def simulate(settings: Simulated, draw: int) -> Simulation:
     label = (random.random(annotator.shape) < positive).astype(np.int64)
     whole = np.concatenate([points, tests]), np.concatenate([truth, of_tests])
     return Simulation(*whole, groups, sensitivity, specificity, annotator, label)
+
+
+def true_contrast(settings: Simulated, groups: np.ndarray, category: str, response: str) -> float:
+    """How far the mean probability of a category's first group is above that of its second, over these annotators.
+
+    Args:
+        settings: The parameters of the simulation.
+        groups: (annotators, categories) 0 or 1.
+        category: The category.
+        response: `sensitivity` or `specificity`.
+    """
+    means = []
+    for group in (0, 1):
+        total = np.full(len(groups), settings.level)
+        for place, (name, own) in enumerate(settings.categories.items()):
+            effects = np.array(getattr(own, response))
+            total += effects[group] if name == category else effects[groups[:, place]]
+        means.append(float(_clipped_mean(total, settings.individual_sd, settings.edge).mean()))
+    return means[0] - means[1]
+
+
+def _clipped_mean(mean: np.ndarray, sd: float, edge: float) -> np.ndarray:
+    """The mean of normal draws that are kept in `edge` to 1 - `edge`."""
+    if sd == 0:
+        return np.clip(mean, edge, 1 - edge)
+    low, high = (edge - mean) / sd, (1 - edge - mean) / sd
+    below, above = ndtr(low), ndtr(-high)
+    density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / np.sqrt(2 * np.pi)
+    return np.asarray(edge * below + (1 - edge) * above + mean * (1 - below - above) + sd * density)
 
 
 def _points(settings: Simulated, instances: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -91,23 +91,36 @@ class Labels(Specification):
         return self.model_copy(update=named)
 
 
-class Group(Specification):
-    """One of the two groups of authors."""
+class GroupValues(Specification):
+    """The cells of a column that name one group of people."""
 
-    name: str
-    """The group's name in reports."""
     values: tuple[str, ...] = ()
-    """The column's values for authors of this group."""
+    """The column's values for people of this group."""
     between: tuple[float, float] | None = None
-    """Instead of `values`: the lowest and the highest number in the column for authors of this group."""
+    """Instead of `values`: the lowest and the highest number in the column for people of this group."""
 
-    def overlaps(self, other: "Group") -> bool:
-        """Whether an author could be in both groups."""
+    def holds(self, said: str) -> bool:
+        """Whether a cell names this group."""
+        if said in self.values:
+            return True
+        if self.between is None or not re.fullmatch(r"-?\d+(\.\d+)?", said):
+            return False
+        return self.between[0] <= float(said) <= self.between[1]
+
+    def overlaps(self, other: "GroupValues") -> bool:
+        """Whether a person could be in both groups."""
         if set(self.values) & set(other.values):
             return True
         if not (self.between and other.between):
             return False
         return max(self.between[0], other.between[0]) <= min(self.between[1], other.between[1])
+
+
+class Group(GroupValues):
+    """One of the two groups of authors."""
+
+    name: str
+    """The group's name in reports."""
 
 
 class Dialect(Specification):

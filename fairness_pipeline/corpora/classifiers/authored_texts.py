@@ -382,15 +382,9 @@ class TwoGroups(Protocol):
 def group_of(groups: TwoGroups, said: str) -> str | None:
     """The group that a cell names, a or b; None if it names neither."""
     for side, group in (("a", groups.a), ("b", groups.b)):
-        if said in group.values or _is_between(said, group):
+        if group.holds(said):
             return side
     return None
-
-
-def _is_between(said: str, group: Group) -> bool:
-    if group.between is None or not re.fullmatch(r"-?\d+(\.\d+)?", said):
-        return False
-    return group.between[0] <= float(said) <= group.between[1]
 
 
 def is_ignored(said: str, ignored: tuple[str, ...]) -> bool:

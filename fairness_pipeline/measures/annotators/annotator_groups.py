@@ -1,41 +1,39 @@
-"""Do two groups of annotators label the same items differently? (Liu 2022, section 5.2)
+"""Do groups of annotators label the same items differently? (Liu 2022, section 5.2)
 
-Positive rates over the items that both groups labelled (table 5.2), and the analysis of variance of annotators'
-sensitivities and specificities against the majority vote (table 5.3).
+Positive rates over the items that both groups labelled (table 5.2). Of three groups or more the omnibus test comes
+first: annotators' scores change places; pairs are told apart only where it rejects.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import scipy
 
-from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES
 from fairness_pipeline.annotation.inference import people, task_table
-from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels
+from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.annotation.truth_inference.group_design import Levels, kish, levels_of
 from fairness_pipeline.corpora.annotators.annotated_corpus import of_class
-from fairness_pipeline.corpora.annotators.annotations import ANNOTATORS
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.schemas import fields, optional, schema
+from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.foundation.yaml_files import Share, Specification
-from fairness_pipeline.measures.annotators.item_by_group import ItemsByGroup, items_by_group
-from fairness_pipeline.statistics.comparison import COMPARISON, Published, adjusted, beside, compare_groups
+from fairness_pipeline.measures.annotators.item_by_group import ItemsByGroup, items_by_group, of_like_labour
+from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Published, adjusted, beside, compare_groups
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.statistics.intervals import Estimate, combined
+from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
 from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
+from fairness_pipeline.statistics.welch import permuted_welch
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-RESPONSES = ("sensitivity", "specificity")
+TWO, LARGEST, PAIR = "two groups", "largest gap", "pair"
+"""The contrasts: the groups of a category of two; of more the two that differ most, and each pair."""
 GROUP_POSITIVE_RATES = schema(
     COMPARISON,
-    measure="the category whose two groups are compared; of several classes with the class",
+    measure="the category whose groups are compared; of several classes with the class; of pairs with the pair",
     n="items that both groups labelled",
     value_a="mean over these items of the share of the first group's labels that are positive",
     value_b="the same of the second group",
@@ -43,8 +41,12 @@ GROUP_POSITIVE_RATES = schema(
     ci_high="upper end of that interval",
     test="paired t over items alone, which takes labels of one annotator for independent",
     p_holm="p adjusted by Holm: over a corpus's categories, or over a draw's contrasts",
-    paired_test="over annotators and items: the verdict's",
+    paired_test="the verdict's: over annotators and items; of three groups or more annotators' scores exchanged",
     paper_verdict="fair or biased by items alone",
+    label=(pa.string(), "the class that is counted; of two classes the positive one"),
+    contrast=(pa.string(), f"{TWO}, {LARGEST} (of three groups or more: the two that differ most), or {PAIR}"),
+    group=(pa.string(), "the first of the two groups"),
+    against=(pa.string(), "the second of the two groups"),
     labels_a=(pa.int64(), "labels of these items by the first group"),
     labels_b=(pa.int64(), "labels of these items by the second group"),
     annotators_a=(pa.int64(), "how many people of the first group gave them"),
@@ -61,32 +63,17 @@ GROUP_POSITIVE_RATES = schema(
     items_upper=optional(pa.float64(), "its upper 95% bound; null where nothing is known"),
     items_compared=(pa.int64(), "items with two labels of each group, on which these rest"),
 )
-"""One row per category, which is its `measure`. A value is the mean over items of a group's share of positive labels.
-`pooled_*` is the share of positive labels among all of a group's labels of these items.
+"""One row per category, which is its `measure`; of three groups or more one for each pair below it. A value is the mean
+over items of a group's share of positive labels. `pooled_*` is the share of positive labels among all of a group's
+labels of these items.
 
 `p_items` is the p of the interaction of item and group. `p_items_holm` is adjusted over the means and interactions of
 all categories, like `p_holm`. `items_excess` is how many times more the items' differences vary than by chance.
 `items_typical` is the root mean square difference of single items in points, with its upper 95% bound `items_upper`,
 over `items_compared` items with two labels from each group. A category is `fair` only if both the mean and single items
 are shown to differ little. If the mean does not differ but single items do, it is `biased`: the rates are similar, but
-the groups call other items positive.
+the groups call other items positive. Pairs have their category's figures of single items.
 """
-ANNOTATOR_ANOVA = schema(
-    **fields(ANNOTATORS, "category"),
-    **fields(BIAS_ESTIMATES, "response"),
-    annotators=(pa.int64(), "annotators whose groups are known and who labelled items of the class"),
-    sum_of_squares=(pa.float64(), "between the groups, after all other categories (type II)"),
-    stars=(pa.string(), "* below 0.05, ** below 0.005"),
-    mean_a=optional(pa.float64(), "mean response of the first group's annotators, against the majority vote"),
-    mean_b=optional(pa.float64(), "mean response of the second group's annotators"),
-    f=optional(pa.float64(), "its F"),
-    **fields(COMPARISON, "p"),
-    published_sum_of_squares=optional(pa.float64(), "what the thesis prints"),
-    published_stars=optional(pa.string(), "what the thesis prints"),
-)
-"""One row per category and response. The means are over the annotators of each group. F and p are null if they
-cannot be computed: too few annotators, or a category that the other categories determine."""
-STARS = ((0.005, "**"), (0.05, "*"))
 
 
 class AnnotatorGroupsSettings(Specification):
@@ -99,16 +86,17 @@ class AnnotatorGroupsSettings(Specification):
 
 
 class Labelled(NamedTuple):
-    """Labels as integers, and each annotator's side in every category: 0 (a), 1 (b), -1 (unknown)."""
+    """Labels as integers, and the annotators' groups in every category."""
 
     labels: Labels
-    sides: dict[str, np.ndarray]
+    levels: dict[str, Levels]
 
     @classmethod
     def of(cls, annotations: pa.Table, annotators: pa.Table, classes: int = 2) -> "Labelled":
         """Reads tables of `ANNOTATIONS` and `ANNOTATORS`, of one draw."""
         labels = Labels.of(task_table(annotations), classes)
-        return cls(labels, {str(name): _sides(own, labels) for name, own in people(annotators).items()})
+        groups = people(annotators).reindex(labels.annotators)
+        return cls(labels, {str(name): levels_of(groups[name]) for name in groups.columns})
 
     def against_rest(self, names: Sequence[str]) -> list["Labelled"]:
         """Labels of two classes: these, or of several classes each against the rest, its name behind the category's.
@@ -121,7 +109,7 @@ class Labelled(NamedTuple):
         return [
             Labelled(
                 self.labels.one_against_rest(number),
-                {of_class(category, name): own for category, own in self.sides.items()},
+                {of_class(category, name): own for category, own in self.levels.items()},
             )
             for number, name in enumerate(names)
         ]
@@ -151,8 +139,8 @@ class Rates(NamedTuple):
     counts: np.ndarray
 
 
-def rates_of(labelled: Labelled, category: str) -> Rates | None:
-    """Both groups' rates and their difference. None if no item was labelled by both groups.
+def rates_of(labelled: Labelled, category: str, first: int = 0, second: int = 1) -> Rates | None:
+    """Two groups' rates and their difference. None if no item was labelled by both groups.
 
     The same people label many items, so items are not independent. The variance has two parts: that of leaving out one
     annotator (the jackknife, within each group), and what items add to it. The second part is the variance over items
@@ -163,10 +151,14 @@ def rates_of(labelled: Labelled, category: str) -> Rates | None:
     Args:
         labelled: Labels of one draw.
         category: The category whose groups are compared.
+        first: The place of group a among the category's.
+        second: That of group b.
     """
-    labels, side = labelled.labels, labelled.sides[category][labelled.labels.annotator]
+    labels, code = labelled.labels, labelled.levels[category].code
+    side = np.select([code == first, code == second], [0, 1], -1)[labels.annotator]
     size = len(labels.items)
-    counts, sums = _by_group(labels, side, size)
+    counts = by_group(labels.item, side, size, 2)
+    sums = by_group(labels.item, np.where(labels.label == 1, side, -1), size, 2)
     both = np.asarray((counts > 0).all(axis=1))
     if not both.any():
         return None
@@ -203,7 +195,7 @@ def rates_of(labelled: Labelled, category: str) -> Rates | None:
         without = (n * centre + shift[present]) / (n - fewer[present])
         variance = (annotators[g] - 1) / annotators[g] * float(np.square(without - without.mean()).sum())
         variance = max(0.0, variance - float(((1 - once) * squares)[group == g].sum()))
-        parts.append((variance, float(given.sum() ** 2 / np.square(given).sum()) - 1))
+        parts.append((variance, kish(given) - 1))
     of_items = float(np.square(difference - centre).sum()) / n**2
     parts.append((max(0.0, of_items - of_labels) + 2 / (n + 2) ** 2, max(1.0, n - 1)))
     pooled = sums[both].sum(axis=0) / counts[both].sum(axis=0)
@@ -213,6 +205,16 @@ def rates_of(labelled: Labelled, category: str) -> Rates | None:
         (annotators[0], annotators[1]), (float(pooled[0]), float(pooled[1])), np.flatnonzero(both),
         counts[both].astype(int),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A category's row and those of its pairs, before p is adjusted; and what is told of single items."""
+
+    row: Comparison
+    own: dict[str, object]
+    pairs: list[tuple[Comparison, dict[str, object]]]
+    items: ItemsByGroup
 
 
 def compare_positive_rates(
@@ -232,7 +234,7 @@ def compare_positive_rates(
         classes: The names of several classes.
 
     Raises:
-        FairnessError: no item was labelled by both groups of any category.
+        FairnessError: no item was labelled by two groups of any category.
 
     Examples:
         >>> from itertools import product
@@ -240,64 +242,115 @@ def compare_positive_rates(
         >>> rows = [(f"i{i}", f"r{r}", int(i % 2 == 0 or (r < 10 and i < 24))) for i, r in pairs]
         >>> item, who, label = zip(*rows)
         >>> annotations = pa.table({"item_id": item, "annotator_id": who, "label": label})
-        >>> sides = {"annotator_id": who[:20], "category": ["age"] * 20, "side": ["a"] * 10 + ["b"] * 10}
-        >>> labelled = Labelled.of(annotations, pa.table(sides))
+        >>> groups, places = ["young"] * 10 + ["old"] * 10, [0] * 10 + [1] * 10
+        >>> people = {"annotator_id": who[:20], "category": ["age"] * 20, "group": groups, "place": places}
+        >>> labelled = Labelled.of(annotations, pa.table(people))
         >>> found = compare_positive_rates(labelled, AnnotatorGroupsSettings(), {})
         >>> found.select(["measure", "value_a", "value_b", "verdict"]).to_pylist()
         [{'measure': 'age', 'value_a': 90.0, 'value_b': 50.0, 'verdict': 'biased'}]
     """
-    rows, own = [], {}
-    items: dict[str, ItemsByGroup] = {}
-    compared = [(part, category) for part in labelled.against_rest(classes) for category in part.sides]
-    for part, category in compared:
-        found = rates_of(part, category)
-        if found is None:
-            continue
-        rows.append(
-            compare_groups(
-                category,
-                len(found.a),
-                (float(found.a.mean()), float(found.b.mean())),
-                found.estimate,
-                settings.margin,
-                settings.alpha,
-                "annotators and items",
-                paired_t(found.a, found.b)._replace(name="paired t over items"),
-            )
-        )
-        own[category] = {
-            f"{name}_{side}": getattr(found, name)[place]
-            for name in ("labels", "annotators", "pooled")
-            for place, side in enumerate("ab")
-        }
-        for side in "ab":
-            own[category][f"pooled_{side}"] *= 100
-        items[category] = items_by_group(part.labels, part.sides[category])
-    if not rows:
+    two, names = (
+        labelled.against_rest(classes),
+        classes if labelled.labels.classes > 2 else classes[1:] or ("positive",),
+    )
+    parts = [(part, name, category) for part, name in zip(two, names, strict=True) for category in part.levels]
+    found = [own for part, name, category in parts if (own := _compared(part, name, category, settings))]
+    if not found:
         raise FairnessError(
-            f"no item was labelled by both groups of any category ({', '.join(labelled.sides)}); they cannot be "
+            f"no item was labelled by both groups of any category ({', '.join(labelled.levels)}); they cannot be "
             "compared"
         )
-    adjusted_p = holm([*(row.p_decides for row in rows), *(found.p for found in items.values())])
-    means, singles = adjusted_p[: len(rows)], adjusted_p[len(rows) :]
-    table = [
-        {
-            **asdict(row),
-            **own[row.measure],
-            "p_holm": float(p_mean),
-            "verdict": verdict(equivalent=row.p_equivalence <= settings.alpha, p_holm=p_mean, alpha=settings.alpha),
-            **_of_items(items[row.measure], float(p_item)),
-        }
-        for row, p_mean, p_item in zip(beside(adjusted(rows), published), means, singles, strict=True)
-    ]
-    for row in table:
-        single = items[row["measure"]]
-        if row["verdict"] != "biased" and row["p_items_holm"] < settings.alpha and not single.small:
-            note = SAME_RATE if row["verdict"] == "fair" else OTHER_ITEMS
-            row |= {"verdict": "biased", "p_holm": row["p_items_holm"], "note": note}
-        elif row["verdict"] == "fair" and not single.small:
-            row["verdict"] = FAIR_ON_AVERAGE
+    alpha = settings.alpha
+    adjusted_p = holm([*(own.row.p_decides for own in found), *(own.items.p for own in found)])
+    means, singles = adjusted_p[: len(found)], adjusted_p[len(found) :]
+    rows = beside(adjusted([own.row for own in found]), published)
+    table = []
+    for row, own, p_mean, p_item in zip(rows, found, means, singles, strict=True):
+        single = _of_items(own.items, float(p_item))
+        judged = {**asdict(row), **own.own, **single, "p_holm": float(p_mean)}
+        judged["verdict"] = verdict(equivalent=row.p_equivalence <= alpha, p_holm=p_mean, alpha=alpha)
+        if judged["verdict"] != "biased" and p_item < alpha and not own.items.small:
+            note = SAME_RATE if judged["verdict"] == "fair" else OTHER_ITEMS
+            judged |= {"verdict": "biased", "p_holm": float(p_item), "note": note}
+        elif judged["verdict"] == "fair" and not own.items.small:
+            judged["verdict"] = FAIR_ON_AVERAGE
+        table.append(judged)
+        pairs = holm([pair.p_decides for pair, _ in own.pairs])
+        for (pair, of_pair), p in zip(own.pairs, pairs, strict=True):
+            p_holm = float(max(p, p_mean))
+            said = verdict(equivalent=pair.p_equivalence <= alpha, p_holm=p_holm, alpha=alpha)
+            table.append({**asdict(pair), **of_pair, **single, "p_holm": p_holm, "verdict": said})
     return pa.Table.from_pylist(table, schema=GROUP_POSITIVE_RATES)
+
+
+def _compared(part: Labelled, label: str, category: str, settings: AnnotatorGroupsSettings) -> _Compared | None:
+    """A category's comparison; None if no item was labelled by two of its groups."""
+    levels = part.levels[category]
+    pairs = []
+    for first, second in combinations(range(len(levels.names)), 2):
+        rates = rates_of(part, category, first, second)
+        if rates is not None:
+            groups = (levels.names[first], levels.names[second])
+            pairs.append((_row(category, groups, rates, settings), _of_pair(label, groups, rates), rates))
+    if not pairs:
+        return None
+    items = items_by_group(part.labels, levels.code)
+    if len(levels.names) == 2:
+        row, own, _ = pairs[0]
+        return _Compared(replace(row, measure=category), own | {"contrast": TWO}, [], items)
+    _, own, rates = max(pairs, key=lambda pair: abs(pair[0].difference))
+    wider = quantile(1 - 0.025 / len(pairs), rates.estimate.freedom) / quantile(0.975, rates.estimate.freedom)
+    p = _scores_exchanged(part.labels, levels.code)
+    estimate = rates.estimate._replace(error=wider * rates.estimate.error).in_accord_with(p, settings.alpha)[0]
+    shown = _row(category, (str(own["group"]), str(own["against"])), rates._replace(estimate=estimate), settings)
+    row = replace(
+        shown,
+        measure=category,
+        paired_test="annotators' scores exchanged (Welch's statistic)",
+        paired_statistic=None,
+        p_paired=p,
+        p_equivalence=max(pair.p_equivalence for pair, _, _ in pairs) if _all_meet(levels, pairs) else 1.0,
+    )
+    return _Compared(row, own | {"contrast": LARGEST}, [(pair, of_pair) for pair, of_pair, _ in pairs], items)
+
+
+def _all_meet(levels: Levels, pairs: Sequence[object]) -> bool:
+    return len(pairs) == len(levels.names) * (len(levels.names) - 1) // 2
+
+
+def _row(category: str, groups: tuple[str, str], rates: Rates, settings: AnnotatorGroupsSettings) -> Comparison:
+    return compare_groups(
+        f"{category}: {groups[0]} − {groups[1]}",
+        len(rates.a),
+        (float(rates.a.mean()), float(rates.b.mean())),
+        rates.estimate,
+        settings.margin,
+        settings.alpha,
+        "annotators and items",
+        paired_t(rates.a, rates.b)._replace(name="paired t over items"),
+    )
+
+
+def _of_pair(label: str, groups: tuple[str, str], rates: Rates) -> dict[str, object]:
+    return {
+        "label": label, "contrast": PAIR, "group": groups[0], "against": groups[1],
+        "labels_a": rates.labels[0], "labels_b": rates.labels[1],
+        "annotators_a": rates.annotators[0], "annotators_b": rates.annotators[1],
+        "pooled_a": 100 * rates.pooled[0], "pooled_b": 100 * rates.pooled[1],
+    }  # fmt: skip
+
+
+def _scores_exchanged(labels: Labels, code: np.ndarray) -> float:
+    """The p of equal mean rates of three groups or more. An annotator's score is the mean over their labels of the
+    label minus the mean of the item's other labels; scores change places among annotators of like labour."""
+    given, sums = labels.votes.sum(axis=1), labels.of_items(labels.label.astype(float))
+    own = given[labels.item]
+    others = (sums[labels.item] - labels.label) / np.maximum(own - 1, 1)
+    shared = own > 1
+    count = labels.of_annotators(shared.astype(float))
+    score = labels.of_annotators(np.where(shared, labels.label - others, 0.0)) / np.maximum(count, 1)
+    group = np.where(count > 0, code, -1)
+    return permuted_welch(score, group, 0, of_like_labour(count, group))
 
 
 SAME_RATE, OTHER_ITEMS = "the same rate, of other items", "single items are labelled otherwise"
@@ -315,96 +368,15 @@ def _of_items(found: ItemsByGroup, p_holm: float) -> dict[str, float | int | Non
     }
 
 
-def against_majority(labels: Labels) -> dict[str, np.ndarray]:
-    """Each annotator's sensitivity and specificity against the majority vote (a tie is positive). NaN without any item.
-
-    An annotator's own label is part of the vote, as in the thesis.
+def by_group(item: np.ndarray, group: np.ndarray, items: int, groups: int) -> np.ndarray:
+    """(items, groups): the number of labels of each group, or of each class.
 
     Args:
-        labels: The labels of all annotators.
+        item: (labels,) from 0.
+        group: (labels,) from 0; labels of -1 are left out.
+        items: The number of items.
+        groups: The number of groups.
     """
-    truth = np.asarray(labels.positive_shares() >= 0.5 - EPSILON)[labels.item]
-    right = labels.label == truth
-    found = {}
-    for response, about in zip(RESPONSES, (truth, ~truth), strict=True):
-        count = labels.of_annotators(about.astype(float))
-        agreed = labels.of_annotators((about & right).astype(float))
-        found[response] = np.where(count > 0, agreed / np.maximum(count, 1), np.nan)
-    return found
-
-
-def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tuple[float, str]]) -> pa.Table:
-    """A table of `ANNOTATOR_ANOVA`: additive, type II (each category after all others).
-
-    Two kinds of annotators are left out: those with an unknown group in some category, and those who labelled no item
-    of a class.
-
-    Args:
-        labelled: Labels of one draw.
-        published: The sum of squares and the stars that the thesis prints, by category and response.
-    """
-    known = np.all([own >= 0 for own in labelled.sides.values()], axis=0)
-    rows = []
-    for response, values in against_majority(labelled.labels).items():
-        kept = known & np.isfinite(values)
-        y = values[kept]
-        columns = [np.where(own[kept] == 0, 1.0, -1.0) for own in labelled.sides.values()]
-        rank = _rank(columns, len(y))
-        freedom = len(y) - rank
-        whole = _residual(columns, y)
-        for place, (category, own) in enumerate(labelled.sides.items()):
-            others = columns[:place] + columns[place + 1 :]
-            squares = max(0.0, _residual(others, y) - whole)
-            told = freedom > 0 and _rank(others, len(y)) < rank and max(whole, squares) > EPSILON
-            f = squares / (whole / freedom) if told and whole > EPSILON else math.inf if told else None
-            p = None if f is None else float(scipy.special.fdtrc(1, freedom, f)) if math.isfinite(f) else 0.0
-            printed = published.get((category, response), (None, None))
-            means = [y[own[kept] == side] for side in (0, 1)]
-            rows.append(
-                {
-                    "category": category, "response": response, "annotators": len(y),
-                    "mean_a": _mean(means[0]), "mean_b": _mean(means[1]), "sum_of_squares": squares,
-                    "f": None if f is None else float(f), "p": p, "stars": "" if p is None else stars(p),
-                    "published_sum_of_squares": printed[0], "published_stars": printed[1],
-                }
-            )  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=ANNOTATOR_ANOVA)
-
-
-def stars(p: float) -> str:
-    """The significance marks of the thesis: * below 0.05, ** below 0.005.
-
-    Examples:
-        >>> stars(0.001), stars(0.01), stars(0.5)
-        ('**', '*', '')
-    """
-    return next((mark for level, mark in STARS if p < level), "")
-
-
-def _by_group(labels: Labels, side: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """(items, 2): the number of labels of each group, and the number of positive ones."""
-    counts = [np.bincount(labels.item[side == g], minlength=size) for g in (0, 1)]
-    sums = [np.bincount(labels.item[side == g], labels.label[side == g], size) for g in (0, 1)]
-    return np.stack(counts, axis=1), np.stack(sums, axis=1)
-
-
-def _sides(column: "pd.Series", labels: Labels) -> np.ndarray:
-    own = column.reindex(labels.annotators)
-    return np.select([(own == "a").to_numpy(), (own == "b").to_numpy()], [0, 1], -1)
-
-
-def _residual(columns: list[np.ndarray], y: np.ndarray) -> float:
-    """The residual sum of squares of y, regressed on a constant and the columns."""
-    if not len(y):
-        return 0.0
-    design = np.column_stack([np.ones(len(y)), *columns])
-    fitted = design @ np.linalg.lstsq(design, y, rcond=None)[0]
-    return float(np.square(y - fitted).sum())
-
-
-def _rank(columns: list[np.ndarray], count: int) -> int:
-    return int(np.linalg.matrix_rank(np.column_stack([np.ones(count), *columns]))) if count else 0
-
-
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None
+    known = group >= 0
+    place = item[known] * groups + group[known]
+    return np.bincount(place, minlength=items * groups).reshape(items, groups)

@@ -1,10 +1,11 @@
-"""Do two groups of annotators call other items positive? Equal mean rates do not mean equal labelling.
+"""Do groups of annotators call other items positive? Equal mean rates do not mean equal labelling.
 
 Two groups that are opposite on every item have the same mean rate. The interaction of item and group reveals this: how
 far the groups' rates of single items differ, beyond the variation of single labels.
 """
 
 import math
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ ITEM_MARGIN = 0.15
 
 
 class ItemsByGroup(NamedTuple):
-    """How two groups label single items.
+    """How groups label single items; of more than two the pair that differs most, or of which least is known.
 
     Attributes:
         p: The p of no interaction. Groups are exchanged among raters with a similar number of labels.
@@ -52,15 +53,20 @@ def items_by_group(labels: Labels, sides: np.ndarray, draws: int = DRAWS) -> Ite
 
     Args:
         labels: The labels of all annotators.
-        sides: The side of each annotator: 0 (group a), 1 (group b), -1 (unknown).
+        sides: The group of each annotator, from 0; -1 if it is unknown.
         draws: The number of exchanges of the raters' groups.
     """
     p, excess = _interaction(labels, sides, draws)
-    return ItemsByGroup(p, excess, *_typical(labels, sides))
+    pairs = combinations(range(int(sides.max(initial=1)) + 1), 2)
+    found = [_typical(labels, np.select([sides == a, sides == b], [0, 1], -1)) for a, b in pairs]
+    typical, upper, p_small, items = zip(*found, strict=True)
+    return ItemsByGroup(p, excess, max(typical), max(upper), max(p_small), min(items))
 
 
 def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, float]:
-    """p, and the ratio to chance. T is the V-weighted variance of the items' differences, V = n_a n_b / n.
+    """p, and the ratio to chance. T is the mean over items of sum_g n_g d_g^2, with d_g how far a group's rate of the
+    item differs from the item's, beyond the groups' own levels; of two groups the V-weighted variance of the items'
+    differences, V = n_a n_b / n.
 
     Each rater's own strictness is removed first (alternating means of items and raters), so that a strict rater of one
     group does not count as an interaction. Groups change places within strata of raters with a similar number of
@@ -69,8 +75,8 @@ def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, 
     known = sides[labels.annotator] >= 0
     item, who, z = labels.item[known], labels.annotator[known], labels.label[known].astype(float)
     y = z - _strictness(item, who, z, len(labels.items), len(sides))
-    present = np.unique(who)
-    strata = _strata(np.bincount(who, minlength=len(sides)), sides, present)
+    labour = np.bincount(who, minlength=len(sides))
+    strata = of_like_labour(labour, np.where(labour > 0, sides, -1))
     observed = _variance(item, y, sides[who], len(labels.items))
     if observed is None:
         return 1.0, 1.0
@@ -98,28 +104,41 @@ def _strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, pe
     return np.asarray(rater[who])
 
 
-def _strata(labour: np.ndarray, sides: np.ndarray, present: np.ndarray) -> list[np.ndarray]:
+def of_like_labour(labour: np.ndarray, group: np.ndarray) -> list[np.ndarray]:
     """Raters with a similar number of labels: up to five strata, fewer if a group is small. Raters with equally many
-    labels stay together."""
-    smaller = min(int((sides[present] == side).sum()) for side in (0, 1))
-    count = max(1, min(5, smaller // 2))
-    known = present[sides[present] >= 0]
+    labels stay together.
+
+    Args:
+        labour: (raters,) how many labels each gave.
+        group: (raters,) from 0; -1 for raters who are left out.
+    """
+    known = np.flatnonzero(group >= 0)
+    if not len(known):
+        return []
+    smallest = int(np.bincount(group[known])[np.unique(group[known])].min())
+    count = max(1, min(5, smallest // 2))
     edges = np.quantile(labour[known], np.arange(1, count) / count)
     stratum = np.searchsorted(edges, labour[known], side="left")
     return [known[stratum == number] for number in np.unique(stratum)]
 
 
-def _variance(item: np.ndarray, y: np.ndarray, side: np.ndarray, items: int) -> float | None:
-    counts = np.stack([np.bincount(item[side == g], minlength=items) for g in (0, 1)])
-    sums = np.stack([np.bincount(item[side == g], y[side == g], items) for g in (0, 1)])
-    both = (counts > 0).all(axis=0)
+def _variance(item: np.ndarray, y: np.ndarray, group: np.ndarray, items: int) -> float | None:
+    count = int(group.max()) + 1
+    cell = group * items + item
+    counts = np.bincount(cell, minlength=count * items).reshape(count, items)
+    sums = np.bincount(cell, y, count * items).reshape(count, items)
+    both = (counts > 0).sum(axis=0) > 1
     if both.sum() < 2:
         return None
-    a, b = sums[:, both] / counts[:, both]
-    weight = counts[0, both] * counts[1, both] / counts[:, both].sum(axis=0)
-    d = a - b
-    centre = float((weight * d).sum() / weight.sum())
-    return float((weight * np.square(d - centre)).mean())
+    counts, sums = counts[:, both], sums[:, both]
+    whole = counts.sum(axis=0)
+    apart = sums / np.maximum(counts, 1) - sums.sum(axis=0) / whole
+    share = counts / whole
+    # The groups' own levels c, by least squares: d_g = apart_g - (c_g - the item's mean of c).
+    normal = np.diag(counts.sum(axis=1)) - counts @ share.T
+    level = np.linalg.lstsq(normal, (counts * apart).sum(axis=1), rcond=None)[0]
+    apart = apart - (level[:, None] - level @ share)
+    return float((counts * np.square(apart)).sum(axis=0).mean())
 
 
 def _typical(labels: Labels, sides: np.ndarray) -> tuple[float, float, float, int]:

@@ -1,6 +1,6 @@
 """How good inferred labels are, and the classifiers that learned from them (Liu 2022, tables 5.5 and 5.6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ TRUTH, PREDICTION = "truth_inference", "prediction"
 TRUTH_SCORES = schema(
     metric=(
         pa.string(),
-        "truth_inference_ or prediction_, accuracy or f1 (of the positive class; of several the mean)",
+        "truth_inference_ or prediction_, accuracy, f1 (of the positive class) or macro_f1 (the mean over classes)",
     ),
     items=(pa.int64(), "items with a known truth"),
     **fields(BIAS_ESTIMATES, "value"),
@@ -23,7 +23,7 @@ TRUTH_SCORES = schema(
     **fields(BIAS_ESTIMATES, "ci_low", "ci_high"),
     published_value=optional(pa.float64(), "what the thesis prints"),
 )
-"""Accuracy and F1 (of the positive class, or the mean over several), as shares.
+"""Accuracy, F1 of the positive class (of two classes), and the mean of the classes' F1, as shares.
 
 `values` are those of each draw or seed, and `value` is their mean. The 95% interval is `over` draws or seeds, or over
 items if there is only one.
@@ -49,13 +49,15 @@ def scores(
     if not tables:
         return []
     rows: list[dict[str, object]] = []
-    for name, of in (("accuracy", _accuracy), ("f1", _f1)):
+    for name, of in _SCORES.items():
+        if name == "f1" and classes > 2:
+            continue
         values = np.array([float(of(own)) for own in tables])
         if len(values) > 1:
             error = float(values.std(ddof=1) / np.sqrt(len(values)))
             low, high = np.clip(Estimate(float(values.mean()), error, len(values) - 1).interval(0.95), 0, 1)
         else:
-            low, high = _of_items(name, tables[0])
+            low, high = _of_items(of, tables[0])
         rows.append(
             {
                 "metric": f"{kind}_{name}", "items": int(tables[0].sum()), "value": float(values.mean()),
@@ -96,14 +98,14 @@ def calibration(probability: np.ndarray, truth: np.ndarray) -> list[tuple[float,
     ]
 
 
-def _of_items(name: str, table: np.ndarray) -> tuple[float, float]:
+def _of_items(score: Callable[[np.ndarray], np.ndarray], table: np.ndarray) -> tuple[float, float]:
     """The 95% interval over items: Wilson's for the accuracy, and the bootstrap's for F1 if F1 is defined."""
     count = int(table.sum())
-    if name == "accuracy":
+    if score is _accuracy:
         interval = scipy.stats.binomtest(int(np.trace(table)), count).proportion_ci(method="wilson")
         return float(interval.low), float(interval.high)
     drawn = np.random.default_rng(0).multinomial(count, table.ravel() / count, _DRAWS).reshape(-1, *table.shape)
-    found = _f1(drawn[drawn.sum(axis=(1, 2)) > drawn[:, 0, 0]] if len(table) == 2 else drawn)
+    found = score(drawn[drawn.sum(axis=(1, 2)) > drawn[:, 0, 0]] if score is _f1 else drawn)
     low, high = np.quantile(found, (0.025, 0.975)) if len(found) else (0.0, 1.0)
     return float(low), float(high)
 
@@ -119,8 +121,19 @@ def _accuracy(table: np.ndarray) -> np.ndarray:
 
 
 def _f1(table: np.ndarray) -> np.ndarray:
-    """Of the positive class; of several classes the mean over them."""
+    """Of the positive class."""
+    return _of_classes(table)[..., 1]
+
+
+def _macro_f1(table: np.ndarray) -> np.ndarray:
+    """The mean over classes."""
+    return np.asarray(_of_classes(table).mean(axis=-1))
+
+
+def _of_classes(table: np.ndarray) -> np.ndarray:
+    """(..., classes) F1 of each."""
     right = np.diagonal(table, axis1=-2, axis2=-1)
-    of_classes = 2 * right / np.maximum(table.sum(axis=-1) + table.sum(axis=-2), 1)
-    score: np.ndarray = of_classes[..., 1] if table.shape[-1] == 2 else of_classes.mean(axis=-1)
-    return score
+    return np.asarray(2 * right / np.maximum(table.sum(axis=-1) + table.sum(axis=-2), 1))
+
+
+_SCORES = {"accuracy": _accuracy, "f1": _f1, "macro_f1": _macro_f1}

@@ -7,17 +7,29 @@ bottom, this file is the lineage: labels, who gave them, verdicts on groups, inf
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES, of_model, pooled
-from fairness_pipeline.annotation.inference import INFERRED, PREDICTED, beside_gold, gold_of, inferred, predicted
+from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES, CONTRAST, of_model, pooled
+from fairness_pipeline.annotation.inference import (
+    INFERRED,
+    PREDICTED,
+    beside_gold,
+    gold_of,
+    inferred,
+    people,
+    predicted,
+    task_table,
+)
 from fairness_pipeline.annotation.item_classifiers import ItemClassifierSettings
-from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.annotation.label_choice import LABEL_CHOICE, choose_labels
+from fairness_pipeline.annotation.truth_inference.group_design import levels_of
+from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
+from fairness_pipeline.corpora.annotators.annotated_corpus import CROSS, AnnotatedCorpus
 from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS, ANNOTATORS, ITEMS, read_annotated
 from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.foundation import checks
@@ -25,12 +37,12 @@ from fairness_pipeline.foundation.inputs import File, unhashed
 from fairness_pipeline.lineage.assets import Assets, Result
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.lineage.shelf import Shelf
+from fairness_pipeline.measures.annotators.agreement import LABEL_AGREEMENT, label_agreement
+from fairness_pipeline.measures.annotators.annotator_anova import ANNOTATOR_ANOVA, analyse_variance
 from fairness_pipeline.measures.annotators.annotator_groups import (
-    ANNOTATOR_ANOVA,
     GROUP_POSITIVE_RATES,
     AnnotatorGroupsSettings,
     Labelled,
-    analyse_variance,
     compare_positive_rates,
 )
 from fairness_pipeline.measures.annotators.truth_scores import PREDICTION, TRUTH, TRUTH_SCORES, scores, truth_scores
@@ -41,6 +53,7 @@ from fairness_pipeline.studies.annotator_bias import published
 from fairness_pipeline.studies.annotator_bias.plots import effects_plot
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.studies.annotator_bias.report import render_report
+from fairness_pipeline.studies.annotator_bias.results import PAPERS, estimates, group_model, of_kind
 from fairness_pipeline.studies.annotator_bias.study import STUDY
 from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.published import PublishedRate
@@ -113,20 +126,33 @@ def annotated_items(source: Source, run: Run) -> Result:
 
 @of_labels(
     inputs=_source,
-    code_version="1",
+    code_version="2",
     schema=ANNOTATORS,
     checks=(checks.not_empty,),
 )
 def annotators(source: Source, run: Run) -> Result:
     """Who labelled, and in which group of each category they are."""
     table = read_annotated(source.corpus, source.folder, run.progress).annotators
-    counts = Counter((row["category"], row["side"] or "unknown") for row in _first_draw(table).to_pylist())
-    figures = {name: {side: counts[name, side] for side in ("a", "b", "unknown")} for name in source.corpus.groups}
-    return Result(table, {"groups": figures}, tables={"sample": table.slice(0, 5)})
+    first = _first_draw(table)
+    counts = Counter((row["category"], row["group"]) for row in first.to_pylist())
+    figures = {
+        name: {group or "unknown": counts[name, group] for group in (*groups, None)}
+        for name, groups in source.corpus.groups.items()
+    }
+    groups = people(first)
+    too_few = {name: few for name in groups.columns if (few := levels_of(groups[name]).too_few)}
+    return Result(table, {"groups": figures, "too_few": too_few}, tables={"sample": table.slice(0, 5)})
 
 
 def _classes(part: AnnotatorBiasPart, key: Key) -> tuple[str, ...]:
     return part.corpora[key["corpus"]].labels.class_names
+
+
+@dataclass(frozen=True)
+class Classes:
+    """How many classes there are."""
+
+    count: int
 
 
 @dataclass(frozen=True)
@@ -147,7 +173,7 @@ class Compared:
         published.positive_rates(part.corpora[key["corpus"]]),
     ),
     reads={"labels": annotations, "who": annotators},
-    code_version="2",
+    code_version="3",
     libraries=("numpy", "scipy"),
     schema=GROUP_POSITIVE_RATES,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -158,7 +184,8 @@ def group_positive_rates(inputs: Compared, labels: pa.Table, who: pa.Table) -> R
     labelled = Labelled.of(_first_draw(labels), _first_draw(who), len(inputs.classes))
     table = compare_positive_rates(labelled, inputs.significance, inputs.published, inputs.classes)
     missing = [name for name in inputs.categories if name not in table["measure"].to_pylist()]
-    shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
+    columns = ["measure", "group", "against", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm"]
+    shown = table.select([*columns, "verdict"])
     return Result(table, {"no_item_of_both_groups": missing}, tables={"significance": shown})
 
 
@@ -185,7 +212,7 @@ class Variance:
         tuple((*line, value) for line, value in published.anova(part.corpora[key["corpus"]]).items()),
     ),
     reads={"labels": annotations, "who": annotators},
-    code_version="1",
+    code_version="2",
     libraries=("numpy", "scipy"),
     schema=ANNOTATOR_ANOVA,
     checks=(checks.not_empty,),
@@ -193,8 +220,23 @@ class Variance:
 def annotator_anova(inputs: Variance, labels: pa.Table, who: pa.Table) -> Result:
     """Annotators' sensitivities and specificities against the majority vote, by group (table 5.3)."""
     labelled = Labelled.of(_first_draw(labels), _first_draw(who), inputs.classes)
-    table = analyse_variance(labelled, _by_line(inputs.published))
+    factors = {name: own for name, own in labelled.levels.items() if CROSS not in name}
+    table = analyse_variance(labelled._replace(levels=factors), _by_line(inputs.published))
     return Result(table, tables={"anova": table})
+
+
+@of_labels(
+    inputs=lambda part, key: Classes(len(_classes(part, key))),
+    reads={"labels": annotations, "who": annotators},
+    code_version="1",
+    libraries=("numpy", "krippendorff"),
+    schema=LABEL_AGREEMENT,
+    checks=(checks.not_empty,),
+)
+def label_agreement_by_group(inputs: Classes, labels: pa.Table, who: pa.Table) -> Result:
+    """Krippendorff's alpha of all annotators and within each group."""
+    table = label_agreement(Labelled.of(_first_draw(labels), _first_draw(who), inputs.count))
+    return Result(table, tables={"agreement": table})
 
 
 @dataclass(frozen=True)
@@ -207,7 +249,7 @@ class Inference:
     classes: int
 
     def modelled(self, who: pa.Table) -> pa.Table:
-        """The annotators in the categories that the method models."""
+        """The annotators in the categories that the method models; of other methods in all of them."""
         return who.filter(pc.is_in(who["category"], pa.array(self.categories))) if self.categories else who
 
 
@@ -219,7 +261,7 @@ def _method(part: AnnotatorBiasPart, key: Key) -> Inference:
     stage="truths",
     inputs=_method,
     reads={"labels": annotations, "who": annotators},
-    code_version="2",
+    code_version="3",
     libraries=("numpy", "scipy"),
     schema=INFERRED,
     checks=(checks.not_empty,),
@@ -229,6 +271,38 @@ def truth_inference(inputs: Inference, labels: pa.Table, who: pa.Table, run: Run
     found = inferred(inputs.method, inputs.settings, labels, inputs.modelled(who), run.progress, inputs.classes)
     binary = inputs.classes == 2
     return Result(found, {"positive": round(float(pc.mean(found["label"]).as_py()), 4)} if binary else {})
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """The methods that infer truths, with their settings; the categories that models of groups use."""
+
+    methods: Mapping[str, Mapping[str, Any]]
+    categories: tuple[str, ...]
+    classes: int
+
+
+@of_labels(
+    covers=lambda part, key: bool(part.infer_truths(key["corpus"])),
+    inputs=lambda part, key: Choosing(
+        part.infer_truths(key["corpus"]), part.corpora[key["corpus"]].modelled_categories, len(_classes(part, key))
+    ),
+    reads={"labels": annotations, "who": annotators, "items": annotated_items},
+    code_version="1",
+    libraries=("numpy", "scipy"),
+    schema=LABEL_CHOICE,
+    checks=(checks.not_empty,),
+)
+def label_choice(inputs: Choosing, labels: pa.Table, who: pa.Table, items: pa.Table, run: Run) -> Result:
+    """Which method's labels to use: by gold labels, or by truths planted in labels of the same design."""
+    own, first = _first_draw(labels), _first_draw(items)
+    groups = people(_first_draw(who))
+    groups = groups[[name for name in groups.columns if name in inputs.categories]]
+    gold = gold_of(first, own, 1.0)
+    makers = {name: partial(method, name, settings, groups) for name, settings in inputs.methods.items()}
+    known = gold.droplevel("draw") if len(gold) else gold
+    table = choose_labels(task_table(own), groups, known, makers, inputs.classes, run.progress)
+    return Result(table, tables={"choice": table})
 
 
 @dataclass(frozen=True)
@@ -248,13 +322,13 @@ class Estimated:
         tuple((*line, value) for line, value in published.contrasts(part.corpora[key["corpus"]]).items()),
     ),
     reads={"labels": annotations, "who": annotators, "truths": truth_inference},
-    code_version="1",
+    code_version="2",
     libraries=("numpy", "scipy"),
     schema=BIAS_ESTIMATES,
     checks=(checks.not_empty,),
 )
 def annotator_bias_estimates(inputs: Estimated, labels: pa.Table, who: pa.Table, truths: pa.Table, run: Run) -> Result:
-    """Sensitivities and specificities of annotators and groups; of GroupAnno with intervals (table 5.4)."""
+    """Sensitivities and specificities of annotators and groups; of models of groups with intervals (table 5.4)."""
     own, modelled = inputs.inference, inputs.inference.modelled(who)
     if METHODS[own.method].of_groups:
         printed = _by_line(inputs.published)
@@ -330,7 +404,13 @@ def truth_inference_scores(
 
 
 def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> Pictures:
-    return {f"group_effects_{key}": png for key in part.corpora if (png := effects_plot(part, lake, key))}
+    found = {}
+    for key in part.corpora:
+        model = group_model(part, key)
+        rows = of_kind(estimates(part, lake, key, model), CONTRAST)
+        if png := effects_plot(rows, model == PAPERS):
+            found[f"group_effects_{key}"] = png
+    return found
 
 
 @asset(
@@ -338,11 +418,14 @@ def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> 
     kind="document",
     inputs=lambda part, key: described(part.project, part, published.TABLES, corpora=part.corpora),
     reads=(
-        annotations, annotated_items, annotators, group_positive_rates, annotator_anova, truth_inference,
-        annotator_bias_estimates, truth_inference_scores,
+        annotations, annotated_items, annotators, group_positive_rates, annotator_anova, label_agreement_by_group,
+        truth_inference, label_choice, annotator_bias_estimates, truth_inference_scores,
     ),
-    arrows=(group_positive_rates, annotator_anova, annotator_bias_estimates, truth_inference_scores),
-    code_version="3",
+    arrows=(
+        group_positive_rates, annotator_anova, label_agreement_by_group, label_choice, annotator_bias_estimates,
+        truth_inference_scores,
+    ),
+    code_version="4",
     libraries=LIBRARIES,
     show=drawn(STUDY, _group_effects),
 )  # fmt: skip

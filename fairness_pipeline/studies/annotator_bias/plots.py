@@ -2,23 +2,21 @@
 
 from fairness_pipeline.reporting.plots import png
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
-from fairness_pipeline.studies.annotator_bias.results import calibrated, contrasts
-from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline.studies.annotator_bias.results import calibrated
+from fairness_pipeline.workspace.lake import Lake, Row
 
 _COLOURS = ("#0b57d0", "#b3261e", "#1e7d32", "#8a5a00", "#6a1b9a")
 
 
-def effects_plot(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> bytes | None:
-    """Group effects as a forest plot: each contrast with its 95% interval; None where nothing is estimated.
+def effects_plot(rows: list[Row], of_sums: bool) -> bytes | None:
+    """Differences of groups as a forest plot: each contrast with its 95% interval; None where nothing is estimated.
 
     Args:
-        part: The profile's part of the study.
-        lake: What has been made.
-        corpus: Which.
+        rows: The contrasts, as in `BIAS_ESTIMATES`.
+        of_sums: Whether they are of the thesis' sums, and not of probabilities.
     """
     from matplotlib.figure import Figure
 
-    rows = contrasts(part, lake, corpus)
     if not rows:
         return None
     responses = list(dict.fromkeys(row["response"] for row in rows))
@@ -35,7 +33,8 @@ def effects_plot(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> bytes | No
     axes.axvline(0, color="#444444", linewidth=0.8)
     axes.set_xlim(*(bound + pad for bound, pad in zip(_within(axes.get_xlim()), (-0.02, 0.02), strict=True)))
     simulated = any(row["truth"] is not None for row in rows)
-    told = "first group minus second, with 95% interval" + ("; black: simulated" if simulated else "")
+    of = "of the thesis' sums" if of_sums else "of probabilities"
+    told = f"first group minus second, {of}, with 95% interval" + ("; black: simulated" if simulated else "")
     axes.set_xlabel(told, fontsize=8)
     axes.tick_params(axis="x", labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)

@@ -123,8 +123,17 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         return known and (self.grouped(corpus) or not method.of_groups)
 
     def modelled(self, key: Key) -> tuple[str, ...]:
-        """The categories that a method models where they are not all."""
-        return self.corpora[key["corpus"]].modelled if METHODS[key["method"]].of_groups else ()
+        """The categories that a model of groups uses; none for other methods."""
+        return self.corpora[key["corpus"]].modelled_categories if METHODS[key["method"]].of_groups else ()
+
+    def infer_truths(self, corpus: str) -> dict[str, dict[str, Any]]:
+        """The methods that infer one truth an item, with their settings."""
+        own = self.settings.methods.items()
+        return {
+            name: settings
+            for name, settings in own
+            if METHODS[name].infers and self.infers({"corpus": corpus, "method": name})
+        }
 
     def learns(self, key: Key) -> bool:
         """Whether classifiers learn from what a method infers."""

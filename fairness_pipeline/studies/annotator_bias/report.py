@@ -3,23 +3,29 @@
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.annotation.bias_estimates import CONTRAST, GROUP, OMNIBUS, SUM, exceeds
+from fairness_pipeline.annotation.label_choice import told
+from fairness_pipeline.annotation.truth_inference.group_design import RESPONSES
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.measures.annotators.annotator_groups import RESPONSES
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.annotator_bias import published
 from fairness_pipeline.studies.annotator_bias.plots import calibration_plot, effects_plot
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.studies.annotator_bias.results import (
+    PAPERS,
     against_the_vote,
-    contrasts,
+    classes_said,
     disputed,
+    estimates,
     group_model,
     leaning,
+    of_kind,
     scores,
 )
 from fairness_pipeline.studies.annotator_bias.study import STUDY, label_of
 from fairness_pipeline.workspace.lake import Lake, Row
+from fairness_pipeline.workspace.published import PrintedTable
 
 _HERE = Path(__file__).parent
 _LOOKED_AT = 50
@@ -27,8 +33,10 @@ _LOOKED_AT = 50
 _METRICS = {
     "truth_inference_accuracy": "truth, accuracy",
     "truth_inference_f1": "truth, F1",
+    "truth_inference_macro_f1": "truth, macro F1",
     "prediction_accuracy": "classifier, accuracy",
     "prediction_f1": "classifier, F1",
+    "prediction_macro_f1": "classifier, macro F1",
 }
 
 
@@ -53,8 +61,7 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
         titles={name: METHODS[name].title for name in part.settings.methods},
-        group_model=group_model(part),
-        printed=published.elsewhere(part.corpora.values()),
+        printed=_elsewhere(part),
         sections=worst_first(STUDY, [audit for audit in audits if audit.measured]),
         disputed=items,
         examples=part.settings.examples,
@@ -68,35 +75,70 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
     )
 
 
+def _elsewhere(part: AnnotatorBiasPart) -> list[PrintedTable]:
+    """The thesis' tables of data that is not here, for those who reproduce it."""
+    corpora = part.corpora.values()
+    return published.elsewhere(corpora) if any(own.published_as for own in corpora) else []
+
+
 def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
     own = {"corpus": key}
     cards = {name: lake.card(name, own) for name in ("annotations", "annotators")}
-    found = scores(part, lake, key)
+    found, model = scores(part, lake, key), group_model(part, key)
+    rows, papers = estimates(part, lake, key, model), estimates(part, lake, key, PAPERS)
+    contrasts = of_kind(rows, CONTRAST)
     return {
         "key": key,
         "corpus": part.corpora[key],
         "published": published.size(part.corpora[key]),
         "figures": cards["annotations"].figures if cards["annotations"] else None,
         "people": cards["annotators"].figures["groups"] if cards["annotators"] else {},
+        "too_few": cards["annotators"].figures["too_few"] if cards["annotators"] else {},
+        "agreement": _rows(lake, "label_agreement_by_group", own),
         "anova": _anova(lake, key),
         "printed": bool(published.anova(part.corpora[key])),
-        "contrasts": contrasts(part, lake, key),
+        "model": METHODS[model].title if model else "",
+        "of_sums": model == PAPERS,
+        "means": of_kind(rows, GROUP),
+        "omnibus": of_kind(rows, OMNIBUS),
+        "contrasts": contrasts,
+        "said": classes_said(rows),
+        "papers": of_kind(papers, CONTRAST),
+        "sums": of_kind(papers, SUM),
+        "exceeds": exceeds(papers),
         "leaning": leaning(part, lake, key),
+        "choice": _choice(part, lake, key),
         "against_the_vote": against_the_vote(part, lake, key),
         "scores": found,
         "metrics": [name for name in _METRICS if any(name in rows for rows in found.values())],
         "printed_scores": {
             name for rows in found.values() for name, row in rows.items() if row["published_value"] is not None
         },
-        "effects": effects_plot(part, lake, key),
+        "effects": effects_plot(contrasts, model == PAPERS),
         "calibration": calibration_plot(part, lake, key),
+    }
+
+
+def _rows(lake: Lake, asset: str, key: dict[str, str]) -> list[Row]:
+    return lake.read(asset, key).to_pylist() if lake.card(asset, key) else []
+
+
+def _choice(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, Any] | None:
+    """Which labels to use, why, and the command that writes them."""
+    rows = _rows(lake, "label_choice", {"corpus": corpus})
+    if not rows:
+        return None
+    titles = {name: METHODS[name].title for name in part.settings.methods}
+    return {
+        "told": told(rows, titles),
+        "rows": [{**row, "title": titles[row["method"]]} for row in sorted(rows, key=lambda row: -row["accuracy"])],
+        "command": f"fairness-pipeline export-labels --profile {part.project.name} --corpus {corpus} --output FILE",
     }
 
 
 def _anova(lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
     """By category and response."""
-    key = {"corpus": corpus}
-    rows = lake.read("annotator_anova", key).to_pylist() if lake.card("annotator_anova", key) else []
+    rows = _rows(lake, "annotator_anova", {"corpus": corpus})
     categories = dict.fromkeys(row["category"] for row in rows)
     return {
         name: {
@@ -111,18 +153,19 @@ def _striking(
     part: AnnotatorBiasPart, items: dict[str, dict[str, list[dict[str, Any]]]], audit: Audit, row: Row
 ) -> dict[str, Any] | None:
     """One item on which the groups differ much, in the direction of a finding."""
-    corpus = audit.key["corpus"]
-    side = 0 if row["difference"] > 0 else 1
-    for item in items[corpus][row["measure"]]:
-        rates = [positive / count for positive, count in zip(item["positive"], item["labels"], strict=True)]
-        if rates[side] > rates[1 - side]:
-            names, said = part.corpora[corpus].compared[row["measure"]], label_of(part, audit.key, row)
+    measure = row["measure"].removesuffix(f": {row['group']} − {row['against']}")
+    for item in items[audit.key["corpus"]][measure]:
+        places = [item["groups"].index(name) for name in (row["group"], row["against"])]
+        given, positive = ([item[name][place] for place in places] for name in ("labels", "positive"))
+        rates = [positive[n] / given[n] if given[n] else 0.0 for n in (0, 1)]
+        side = 0 if row["difference"] > 0 else 1
+        if min(given) and rates[side] > rates[1 - side]:
             return {
                 mark: {
-                    "group": names[place],
+                    "group": item["groups"][places[n]],
                     "context": item["text"] or f"item {item['item']}",
-                    "response": f"{item['positive'][place]} of {item['labels'][place]} said {said}",
+                    "response": f"{positive[n]} of {given[n]} said {label_of(part, audit.key, row)}",
                 }
-                for place, mark in enumerate("ab")
+                for n, mark in enumerate("ab")
             }
     return None

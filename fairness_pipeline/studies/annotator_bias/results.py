@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from fairness_pipeline.annotation.bias_estimates import ANNOTATOR, CONTRAST
+from fairness_pipeline.annotation.bias_estimates import ANNOTATOR, CONFUSION, CONTRAST, SAID
 from fairness_pipeline.annotation.inference import gold_of, vote_shares
 from fairness_pipeline.annotation.truth_inference.base import last_of_the_highest
+from fairness_pipeline.annotation.truth_inference.group_design import RESPONSES
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
-from fairness_pipeline.measures.annotators.annotator_groups import RESPONSES, Labelled, rates_of
+from fairness_pipeline.corpora.annotators.annotated_corpus import CROSS
+from fairness_pipeline.measures.annotators.annotator_groups import Labelled, by_group
 from fairness_pipeline.measures.annotators.truth_scores import calibration
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Lake, Row
@@ -19,33 +21,66 @@ _FEWEST = 10
 _FARTHEST = 8
 
 
-def group_model(part: AnnotatorBiasPart) -> str | None:
-    """The profile's method that models groups, if it has it."""
-    return next((name for name in part.settings.methods if METHODS[name].of_groups), None)
+_MODELS = ("group_beta", "group_anno")
+"""The models of groups: the first that knows a corpus's classes is the one that the report rests on."""
+PAPERS = "group_anno"
 
 
-def estimates(part: AnnotatorBiasPart, lake: Lake, corpus: str, kind: str) -> list[Row]:
-    """What the model of groups says of a corpus: the rows of a kind, of all draws."""
-    key = {"corpus": corpus, "method": group_model(part) or ""}
-    if not group_model(part) or not lake.card("annotator_bias_estimates", key):
+def group_model(part: AnnotatorBiasPart, corpus: str) -> str | None:
+    """The model of groups that the report of a corpus rests on, if the profile has one."""
+    own = [name for name in _MODELS if name in part.settings.methods]
+    return next((name for name in own if part.infers({"corpus": corpus, "method": name})), None)
+
+
+def estimates(part: AnnotatorBiasPart, lake: Lake, corpus: str, model: str | None) -> list[Row]:
+    """What a model of groups says of a corpus, in the first draw; of contrasts also the mean over all draws."""
+    key = {"corpus": corpus, "method": model or ""}
+    if not model or not lake.card("annotator_bias_estimates", key):
         return []
-    table = lake.read("annotator_bias_estimates", key)
-    found: list[Row] = table.filter(pc.equal(table["kind"], kind)).to_pylist()
+    rows = lake.read("annotator_bias_estimates", key).to_pylist()
+    each: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        if row["kind"] == CONTRAST:
+            each.setdefault((row["category"], row["name"], row["response"]), []).append(row["value"])
+    found: list[Row] = [row for row in rows if row["draw"] == 1]
+    for row in found:
+        values = each.get((row["category"], row["name"], row["response"]), [])
+        row |= {"mean": float(np.mean(values)) if values else None, "draws": len(values)}
     return found
 
 
-def contrasts(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, Any]]:
-    """The first draw's contrasts, each with the mean over all draws."""
-    rows = estimates(part, lake, corpus, CONTRAST)
-    each: dict[tuple[str, str], list[float]] = {}
-    for row in rows:
-        each.setdefault((row["category"], row["response"]), []).append(row["value"])
-    return [
-        {**row, "mean": float(np.mean(values)), "draws": len(values)}
-        for row in rows
-        if row["draw"] == 1
-        for values in [each[row["category"], row["response"]]]
-    ]
+def of_kind(rows: list[Row], *kinds: str) -> list[Row]:
+    """Those rows of estimates that are of some kinds."""
+    return [row for row in rows if row["kind"] in kinds]
+
+
+def classes_said(rows: list[Row]) -> list[dict[str, Any]]:
+    """Of each category and group how often it says each class, modelled and raw, and how far above the mean of the
+    groups; with its confusion.
+
+    Args:
+        rows: Estimates by a model of groups.
+    """
+    said = of_kind(rows, SAID)
+    found = []
+    for category, group in dict.fromkeys((row["category"], row["name"]) for row in said):
+        own = [row for row in said if (row["category"], row["name"]) == (category, group)]
+        means = {
+            row["said"]: np.mean([r["value"] for r in said if (r["category"], r["said"]) == (category, row["said"])])
+            for row in own
+        }
+        confusion = [row for row in of_kind(rows, CONFUSION) if (row["category"], row["name"]) == (category, group)]
+        found.append(
+            {
+                "category": category, "group": group, "labels": own[0]["labels"],
+                "said": [{**row, "more": row["value"] - means[row["said"]]} for row in own],
+                "confusion": {
+                    name: [row for row in confusion if row["response"] == name]
+                    for name in dict.fromkeys(row["response"] for row in confusion)
+                },
+            }
+        )  # fmt: skip
+    return found
 
 
 def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, Any]]:
@@ -55,7 +90,8 @@ def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, 
     more readily than others of their accuracy. `lag` is by how much their mean of both is below the others': large for
     those who answer at random, who lean to neither side.
     """
-    rows = [row for row in estimates(part, lake, corpus, ANNOTATOR) if row["draw"] == 1 and row["labels"] >= _FEWEST]
+    rows = estimates(part, lake, corpus, group_model(part, corpus))
+    rows = [row for row in of_kind(rows, ANNOTATOR) if row["labels"] >= _FEWEST]
     if not rows or part.corpora[corpus].several:
         return []
     mean = {name: np.mean([r["value"] for r in rows if r["response"] == name] or [0]) for name in RESPONSES}
@@ -75,11 +111,10 @@ def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, 
 
 def _groups_of(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, str]:
     """Of each annotator of the first draw the groups, for a reader."""
-    names = part.corpora[corpus].groups
     found: dict[str, list[str]] = {}
     for row in lake.read("annotators", {"corpus": corpus}).to_pylist():
-        if row["draw"] == 1 and row["side"]:
-            found.setdefault(row["annotator_id"], []).append(names[row["category"]]["ab".index(row["side"])])
+        if row["draw"] == 1 and row["group"] and CROSS not in row["category"]:
+            found.setdefault(row["annotator_id"], []).append(row["group"])
     return {name: ", ".join(own) for name, own in found.items()}
 
 
@@ -104,7 +139,9 @@ def against_the_vote(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[s
 
 
 def disputed(part: AnnotatorBiasPart, lake: Lake, corpus: str, count: int) -> dict[str, list[dict[str, Any]]]:
-    """Of each category the items on which its groups differ most: by d^2 n_a n_b / (n_a + n_b), the first draw's.
+    """Of each comparison the items that divide its groups most, the first draw's: by sum_g n_g (rate_g - rate)^2.
+
+    Each has the numbers of `labels` and of `positive` labels of each group.
 
     Args:
         part: The profile's part of the study.
@@ -119,24 +156,24 @@ def disputed(part: AnnotatorBiasPart, lake: Lake, corpus: str, count: int) -> di
     labelled = Labelled.of(labels, who, len(classes))
     texts = dict(zip(items["item_id"].to_pylist(), items["text"].to_pylist(), strict=True))
     found = {}
-    two = labelled.against_rest(classes)
-    for own_labels, category in ((own, category) for own in two for category in own.sides):
-        rates = rates_of(own_labels, category)
-        if rates is None:
-            continue
-        weight = rates.counts.prod(axis=1) / rates.counts.sum(axis=1)
-        order = np.argsort(-np.square(rates.a - rates.b) * weight, kind="stable")[:count]
-        names = [str(labelled.labels.items[rates.item[place]]) for place in order]
-        given = rates.counts[order].tolist()
-        shares = np.stack([rates.a, rates.b], axis=1)[order]
+    for own, category in [(one, name) for one in labelled.against_rest(classes) for name in one.levels]:
+        size, groups = len(own.labels.items), own.levels[category].names
+        code = own.levels[category].code[own.labels.annotator]
+        given = by_group(own.labels.item, code, size, len(groups))
+        positive = by_group(own.labels.item, np.where(own.labels.label == 1, code, -1), size, len(groups))
+        rate = positive.sum(axis=1) / np.maximum(given.sum(axis=1), 1)
+        apart = (given * np.square(positive / np.maximum(given, 1) - rate[:, None])).sum(axis=1)
+        shared = (given > 0).sum(axis=1) > 1
+        order = np.argsort(-np.where(shared, apart, -1.0), kind="stable")[: min(count, int(shared.sum()))]
         found[category] = [
             {
-                "item": name,
-                "text": texts[name],
-                "labels": counts,
-                "positive": [round(share * n) for share, n in zip(own, counts, strict=True)],
+                "item": str(own.labels.items[place]),
+                "text": texts[str(own.labels.items[place])],
+                "groups": groups,
+                "labels": given[place].tolist(),
+                "positive": positive[place].tolist(),
             }
-            for name, counts, own in zip(names, given, shares, strict=True)
+            for place in order
         ]
     return found
 
@@ -165,7 +202,7 @@ def calibrated(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, li
     found = {}
     for name in part.settings.methods:
         own = {**key, "method": name}
-        if (name == "mv" or METHODS[name].of_groups or name == "dawid_skene") and lake.card("truth_inference", own):
+        if name in ("mv", "dawid_skene", group_model(part, corpus)) and lake.card("truth_inference", own):
             rows = lake.read("truth_inference", own).to_pandas().join(gold, on=["draw", "item_id"], how="inner")
             title = METHODS[name].title + ("" if METHODS[name].probabilistic else " (share of votes)")
             found[title] = calibration(rows["probability"].to_numpy(), rows["gold"].to_numpy())

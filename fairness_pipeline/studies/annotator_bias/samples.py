@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.measures.annotators.annotator_groups import Labelled, rates_of
+from fairness_pipeline.measures.annotators.annotator_groups import PAIR, Labelled, rates_of
 from fairness_pipeline.reporting.samples import Samples
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Key, Lake
@@ -20,17 +20,21 @@ def samples(part: AnnotatorBiasPart, lake: Lake, key: Key) -> Samples:
     names = [str(name) for name in labelled.labels.items]
     values: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     said: dict[int, tuple[list[str], list[str]]] = {}
-    for own in labelled.against_rest(classes):
-        for category in own.sides:
-            rates = rates_of(own, category)
-            if rates is not None:
-                both = np.full((2, len(names)), np.nan)
-                both[:, rates.item] = 100 * rates.a, 100 * rates.b
-                values[category] = both[0], both[1]
-                shares = np.stack([rates.a, rates.b], axis=1)
-                for place, counts, own_shares in zip(rates.item.tolist(), rates.counts.tolist(), shares, strict=True):
-                    for side, count, share in zip(said.setdefault(place, ([], [])), counts, own_shares, strict=True):
-                        side.append(f"{category}: {share * count:.0f} of {count} positive")
+    parts = {category: own for own in labelled.against_rest(classes) for category in own.levels}
+    for row in lake.read("group_positive_rates", key).to_pylist():
+        ending = f": {row['group']} − {row['against']}" if row["contrast"] == PAIR else ""
+        category = row["measure"].removesuffix(ending)
+        own = parts[category]
+        groups = own.levels[category].names
+        rates = rates_of(own, category, groups.index(row["group"]), groups.index(row["against"]))
+        assert rates is not None
+        both = np.full((2, len(names)), np.nan)
+        both[:, rates.item] = 100 * rates.a, 100 * rates.b
+        values[row["measure"]] = both[0], both[1]
+        shares = np.stack([rates.a, rates.b], axis=1)
+        for place, counts, own_shares in zip(rates.item.tolist(), rates.counts.tolist(), shares, strict=True):
+            for side, count, share in zip(said.setdefault(place, ([], [])), counts, own_shares, strict=True):
+                side.append(f"{row['measure']}: {share * count:.0f} of {count} {row['label']}")
     found = [np.isfinite(a) for a, _ in values.values()]
     kept = np.flatnonzero(np.logical_or.reduce(found)) if found else np.empty(0, dtype=np.int64)
     texts = dict(zip(items["item_id"].to_pylist(), items["text"].to_pylist(), strict=True))

@@ -2,40 +2,50 @@
 
 from collections.abc import Sequence
 
-from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus, of_class
-from fairness_pipeline.measures.annotators.annotator_groups import OTHER_ITEMS, SAME_RATE
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.measures.annotators.annotator_groups import OTHER_ITEMS, PAIR, SAME_RATE, TWO
 from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Key, Row
 
 
 def _groups(part: AnnotatorBiasPart, key: Key) -> tuple[str, str]:
-    groups = part.corpora[key["corpus"]].compared
-    return groups.get(key.get("measure", ""), ("first group", "second group"))
+    groups = part.corpora[key["corpus"]].compared.get(key.get("measure", ""), ())
+    return (groups[0], groups[1]) if len(groups) == 2 else ("first group", "second group")
 
 
 def label_of(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
-    """What is counted: positive labels, or those of one of several classes."""
-    corpus = part.corpora[key["corpus"]]
-    named = (name for name in corpus.labels.classes for own in corpus.groups if of_class(own, name) == row["measure"])
-    return next((f"'{name}'" for name in named), "positive")
+    """What is counted: labels of a class, in the words of the corpus."""
+    return "positive" if row["label"] == "positive" else f"'{row['label']}'"
 
 
 def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
-    groups, label = _groups(part, {**key, "measure": row["measure"]}), label_of(part, key, row)
+    groups, label = (row["group"], row["against"]), label_of(part, key, row)
     if row["note"] in (SAME_RATE, OTHER_ITEMS):
         many = (
             f"label as many items {label}" if row["note"] == SAME_RATE else "are not shown to differ in their mean rate"
         )
+        all_groups = groups if row["contrast"] == TWO else part.corpora[key["corpus"]].compared[row["measure"]]
         return (
-            f"{key['corpus']}: '{groups[0]}' and '{groups[1]}' {many}, but do not label the same ones: their rates of "
-            f"a typical item differ by {row['items_typical']:.3g} points ({row['measure']})"
+            f"{key['corpus']}: {listed(all_groups)} {many}, but do not label the same ones: their rates of a typical "
+            f"item differ by {row['items_typical']:.3g} points ({row['measure']})"
         )
     more, less = groups[:: 1 if row["difference"] > 0 else -1]
     return (
         f"{key['corpus']}: annotators '{more}' label the same items {label} {abs(row['difference']):.3g} points more "
         f"often than '{less}' ({row['measure']})"
     )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Groups in a sentence.
+
+    Examples:
+        >>> listed(["a", "b", "c"])
+        "'a', 'b' and 'c'"
+    """
+    quoted = [f"'{name}'" for name in names]
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
 def _direction(row: Row, groups: tuple[str, str]) -> str:
@@ -71,11 +81,13 @@ STUDY = Study(
     asked="annotations",
     identity=("corpus", "measure"),
     shown=(
-        "corpus", "measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict",
+        "corpus", "measure", "group", "against", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
+        "p_holm", "verdict",
         "items_typical", "items_upper", "p_items_holm", "annotators_a", "annotators_b",
     ),
     headings=("positive labels",),
-    heading=lambda row: "positive labels",
+    heading=lambda row: None if row["contrast"] == PAIR else "positive labels",
+    gated=lambda row: row["contrast"] != PAIR,
     label=lambda row: str(row["measure"]),
     groups=_groups,
     finding=_finding,
