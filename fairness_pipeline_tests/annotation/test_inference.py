@@ -36,7 +36,9 @@ def texts_of_two_words(items: int = 160) -> tuple[pa.Table, pa.Table, pa.Table]:
         for i in range(items)
         for r in range(5)
     ]
-    people = [{"annotator_id": f"r{r}", "category": "age", "side": "ab"[r % 2]} for r in range(5)]
+    people = [
+        {"annotator_id": f"r{r}", "category": "age", "group": ("young", "old")[r % 2], "place": r % 2} for r in range(5)
+    ]
     tables = ((labels, ANNOTATIONS), (people, ANNOTATORS), (rows, ITEMS))
     return tuple(pa.Table.from_pylist([{"draw": 1, **row} for row in own], schema=s) for own, s in tables)  # type: ignore[return-value]
 
@@ -139,10 +141,10 @@ def test_labels_as_a_file(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "labels.parquet").num_rows == 800
     mean = {name: np.mean([float(row[name]) for row in rows]) for name in list(rows[0])[4:8]}
     seen = {}
-    side = {(r["annotator_id"], r["category"]): r["side"] for r in own.annotators.to_pylist()}
+    groups = {(r["annotator_id"], r["category"]): r["group"] for r in own.annotators.to_pylist()}
     for category in ("category 0", "category 1"):
-        for mark, group in zip("ab", ("group 0", "group 1"), strict=True):
-            said = [r["label"] for r in own.annotations.to_pylist() if side[r["annotator_id"], category] == mark]
+        for group in ("group 0", "group 1"):
+            said = [r["label"] for r in own.annotations.to_pylist() if groups[r["annotator_id"], category] == group]
             seen[f"said by {category}: {group}"] = np.mean(said)
     assert all(abs(mean[name] - seen[name]) < 0.06 for name in mean)  # what the group would say is what it did say
 

@@ -70,10 +70,10 @@ def test_three_tables_of_a_user(form: str, tmp_path: Path) -> None:
     ]  # fmt: skip
     items = {row["item_id"]: (row["text"], row["split"], row["gold"]) for row in found.items.to_pylist()}
     assert items == {"t1": ("first", "train", 1), "t2": ("second", "test", None)}
-    sides = {(row["annotator_id"], row["category"]): row["side"] for row in found.annotators.to_pylist()}
-    assert sides == {
-        ("ann", "gender"): "a", ("bob", "gender"): "b", ("cy", "gender"): None,
-        ("ann", "age"): "b", ("bob", "age"): "a", ("cy", "age"): "a",
+    groups = {(row["annotator_id"], row["category"]): row["group"] for row in found.annotators.to_pylist()}
+    assert groups == {
+        ("ann", "gender"): "women", ("bob", "gender"): "men", ("cy", "gender"): None,
+        ("ann", "age"): "old", ("bob", "age"): "young", ("cy", "age"): "young",
     }  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_ratings_repeats_and_people_who_are_not_listed(tmp_path: Path) -> None:
     found = read_annotated(corpus, tmp_path)
     assert found.annotations["label"].to_pylist() == [1, 0, 1]
     assert found.left_out == {"of an item again by the same annotator": 1, "of an ignored label": 1}
-    assert {r["side"] for r in found.annotators.to_pylist() if r["annotator_id"] == "dee"} == {None}
+    assert {r["group"] for r in found.annotators.to_pylist() if r["annotator_id"] == "dee"} == {None}
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -99,7 +99,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"of": [*ITEMS, ("t3", "", "", "train")]}, r"items.csv, line 4: item 't3' has no label; 1 such items"),
     ({"of": [*ITEMS, ("t2", "", "", "train")]}, r"items.csv, line 4: item 't2' stands there already"),
     ({"of": [("t1", "", "so so", "train"), ITEMS[1]]}, r"items.csv, line 2: gold label 'so so' is of no class"),
-    ({"people": [("ann", "x", "31"), *PEOPLE[1:]]}, r"people.csv, line 2: 'sex' is 'x', which is in neither group"),
+    ({"people": [("ann", "x", "31"), *PEOPLE[1:]]}, r"people.csv, line 2: 'sex' is 'x', which is in no group"),
     ({"people": [*PEOPLE, ("ann", "m", "31")]}, r"line 5: annotator 'ann' is in another group of 'gender'"),
     ({"people": [("ann", "f", "31"), ("bob", "f", "24"), PEOPLE[2]]}, r"'gender' has one group only: .* 'men'"),
     ({"people": []}, r"people.csv: expected annotators, found none"),
@@ -123,7 +123,7 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], said: str, tmp_path: Pa
         ({"labels": {"classes": {"b": ["1"], "a: b": ["2"], "c": ["3"]}}, "categories": {
             name: {"column": name, "a": {"name": "a", "values": ["a"]}, "b": {"name": "b", "values": ["b"]}} for name in ("x", "x: a")
         }}, "two pairs of a category and a class have the same name"),
-        ({"categories": {"x": {"column": "x", "a": {"name": "a"}, "b": {"name": "b", "values": ["b"]}}}}, "needs 'values'"),
+        ({"categories": {"x": {"column": "x", "a": {"name": "a"}, "b": {"name": "b", "values": ["b"]}}}}, "expected a list of values, or 'between'"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_wikipedia_detox_as_it_was_published(tmp_path: Path, monkeypatch: pytest
     found = read_annotated(corpus, tmp_path)
     assert found.annotations["label"].to_pylist() == [0, 1, 1, 0, 0]
     assert found.items["split"].to_pylist() == ["train", "test"]
-    unknown = [r["annotator_id"] for r in found.annotators.to_pylist() if r["side"] is None]
+    unknown = [r["annotator_id"] for r in found.annotators.to_pylist() if r["group"] is None]
     assert sorted(unknown) == ["10", "10", "10", "10", "1362"]
 
 

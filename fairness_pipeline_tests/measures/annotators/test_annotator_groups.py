@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.annotation.truth_inference.group_design import Levels
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.annotators.annotator_anova import against_majority, analyse_variance
 from fairness_pipeline.measures.annotators.annotator_groups import (
     AnnotatorGroupsSettings,
     Labelled,
-    against_majority,
-    analyse_variance,
     compare_positive_rates,
     rates_of,
 )
@@ -22,7 +22,10 @@ from fairness_pipeline.statistics.paired import paired_t
 def labelled(rows: list[tuple[str, str, int]], sides: dict[str, dict[str, int]]) -> Labelled:
     """From (item, annotator, label), and each category's side of every annotator."""
     labels = Labels.of(pd.DataFrame(rows, columns=["task", "worker", "label"]))
-    return Labelled(labels, {k: np.array([own.get(w, -1) for w in labels.annotators]) for k, own in sides.items()})
+    return Labelled(
+        labels,
+        {k: Levels(("a", "b"), np.array([own.get(w, -1) for w in labels.annotators]), {}) for k, own in sides.items()},
+    )
 
 
 def drawn(
@@ -38,7 +41,7 @@ def drawn(
     z = (draw.random((items, per)) < np.clip(base[:, None] + lean[who], 0, 1)).astype(int)
     data = pd.DataFrame({"task": np.repeat(np.arange(items), per), "worker": who.ravel(), "label": z.ravel()})
     labels = Labels.of(data)
-    return Labelled(labels, {"g": side[labels.annotators]})
+    return Labelled(labels, {"g": Levels(("a", "b"), side[labels.annotators], {})})
 
 
 def test_rates_by_hand() -> None:
@@ -71,15 +74,15 @@ def test_the_error_is_the_jackknifes() -> None:
         fewer = replace(
             own.labels, item=own.labels.item[kept], annotator=own.labels.annotator[kept], label=own.labels.label[kept]
         )
-        left = rates_of(Labelled(fewer, own.sides), "g")
+        left = rates_of(Labelled(fewer, own.levels), "g")
         assert left is not None
         return left.estimate.centre
 
     each = np.array([without(r) for r in range(10)])
     plain = sum(
-        (n - 1) / n * np.square(each[own.sides["g"] == g] - each[own.sides["g"] == g].mean()).sum()
+        (n - 1) / n * np.square(each[own.levels["g"].code == g] - each[own.levels["g"].code == g].mean()).sum()
         for g in (0, 1)
-        for n in [(own.sides["g"] == g).sum()]
+        for n in [(own.levels["g"].code == g).sum()]
     )
     # The plain jackknife counts a label's own noise more than once; without that, and with the items' own part, we
     # come near it.
@@ -120,20 +123,22 @@ def test_the_variance_analysis_is_statsmodels() -> None:
 
     own = drawn(5, items=120, people=60, effect=0.1)
     draw = np.random.default_rng(2)
-    own.sides["h"] = draw.integers(0, 2, len(own.sides["g"]))
-    own.sides["h"][:3] = -1
+    h = draw.integers(0, 3, len(own.levels["g"].code))
+    h[:3] = -1
+    own.levels["h"] = Levels(("x", "y", "z"), h, {})
     found = {
         (r["category"], r["response"]): r for r in analyse_variance(own, {("g", "specificity"): (0.1, "*")}).to_pylist()
     }
     for response, values in against_majority(own.labels).items():
-        frame = pd.DataFrame({"y": values, **own.sides})
+        frame = pd.DataFrame({"y": values, **{name: own.levels[name].code for name in own.levels}})
         frame = frame[np.isfinite(frame["y"]) & (frame["h"] >= 0)]
         theirs = anova_lm(formula.ols("y ~ C(g) + C(h)", frame).fit(), typ=2)
         for category in ("g", "h"):
             row, expected = found[category, response], theirs.loc[f"C({category})"]
             assert row["sum_of_squares"] == pytest.approx(expected["sum_sq"])
             assert (row["f"], row["p"]) == pytest.approx((expected["F"], expected["PR(>F)"]))
-            assert row["annotators"] == len(frame)
+            assert row["annotators"] == len(frame) and row["freedom"] == expected["df"]
+            assert row["means"] == pytest.approx(frame.groupby(category)["y"].mean().tolist())
             assert row["stars"] == ("**" if row["p"] < 0.005 else "*" if row["p"] < 0.05 else "")
     assert found["g", "specificity"]["published_sum_of_squares"] == 0.1
 
@@ -145,9 +150,12 @@ def test_perfect_separation_and_a_category_told_by_another() -> None:
     sides = {"g": {**{f"a{i}": 0 for i in range(1, 6)}, "b1": 1, "b2": 1}}
     found = {r["response"]: r for r in analyse_variance(labelled(rows, sides), {}).to_pylist()}
     assert found["specificity"]["p"] == 0 and found["specificity"]["stars"] == "**"
-    assert found["sensitivity"]["p"] is None and found["sensitivity"]["mean_a"] == 1  # nobody differs
+    assert found["sensitivity"]["p"] is None and found["sensitivity"]["means"] == [1, 1]
+    assert found["sensitivity"]["reason"] == "all annotators agree with the vote alike"
     twice = analyse_variance(labelled(rows, {"g": sides["g"], "h": sides["g"]}), {}).to_pylist()
-    assert all(row["f"] is None and row["stars"] == "" for row in twice)
+    for row in twice:
+        assert row["f"] is row["p"] is row["sum_of_squares"] is None and row["stars"] == ""
+        assert row["reason"].startswith("the other categories determine its groups")
 
 
 def test_who_labelled_nothing_of_a_class_is_left_out_of_its_response() -> None:
