@@ -57,8 +57,10 @@ def add(command: Command) -> None:
         metavar="NAME=LABEL",
         action="append",
         default=[],
-        help="for a classifier: which label stands for which affect, or is the positive class (positive=LABEL)",
+        help="for a classifier, or a file of labels: which label stands for which affect, or is the positive class "
+        "(positive=LABEL)",
     )
+    audit.add_argument("--raters", metavar="FILE", help="of a file of labels: another file with the raters' traits")
     audit.add_argument(
         "--pairs",
         metavar="N",
@@ -99,7 +101,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     questions = bool(arguments.benchmark or arguments.groups)
     given = look_at(arguments.what, arguments.revision, of_benchmark=questions)
     _check_options(given, arguments)
-    tables = _of_tables(project) if arguments.column or questions else None
+    tables = _of_columns(project, arguments.column) if arguments.column or questions else None
     study = study_of(project, given, arguments.study or tables, benchmark=questions)
     asked = (arguments.benchmark or "").partition("=")[0].lower() or "-".join(
         Path(group).stem for group in (arguments.groups or "").replace(" ", "").split(",")
@@ -144,10 +146,12 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _of_tables(project: "Project") -> str | None:
-    """The study that takes tables whose columns the user names."""
+def _of_columns(project: "Project", said: list[str]) -> str | None:
+    """The study that takes tables whose columns the user names: the first that knows the roles."""
+    roles = {text.partition("=")[0] for text in said}
     modules = {study.name: study.load("audit") for study in project.studies}
-    return next((name for name, module in modules.items() if module and getattr(module, "TABLES", False)), None)
+    known = {name: getattr(module, "takes_columns", None) for name, module in modules.items()}
+    return next((name for name, takes in known.items() if takes and takes(roles)), None)
 
 
 _FITS = {
@@ -156,8 +160,9 @@ _FITS = {
     "system": ("folder", "id", "address"),
     "served": ("address",),
     "key": ("address",),
-    "label": ("folder", "id"),
+    "label": ("folder", "id", "file"),
     "column": ("file",),
+    "raters": ("file",),
     "outcome": ("file",),
     "baseline_condition": ("file",),
     "control_condition": ("file",),
@@ -185,7 +190,7 @@ def study_of(project: "Project", given: "Given", asked: str | None, *, benchmark
     known = [study.name for study, module in modules if module]
     if asked is not None and asked not in known:
         raise FairnessError(f"--study: unknown study '{asked}'; known: {', '.join(known)}")
-    for study, module in modules:
+    for study, module in sorted(modules, key=lambda own: not getattr(own[1], "FIRST", False)):
         if module and asked in (None, study.name) and (benchmark or module.takes(given)):
             if asked is None:
                 print(f"{given.said}: {study.title.lower()}", file=sys.stderr)
@@ -194,7 +199,7 @@ def study_of(project: "Project", given: "Given", asked: str | None, *, benchmark
     lone = len(given.columns) == 1
     raise FairnessError(
         f"{given.name}: {given.said}, which {nobody}; expected a language model, an encoder-decoder, a "
-        "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id', or with groups and "
-        "outcomes"
+        "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id', with raters and "
+        "their labels, or with groups and outcomes"
         + (". The file has only one column: are its columns separated by commas (.csv) or tabs?" if lone else "")
     )

@@ -63,6 +63,7 @@ def look_at(what: str, revision: str | None = None, *, of_benchmark: bool = Fals
     Raises:
         FairnessError: the folder, file or model does not exist or cannot be read.
     """
+    from fairness_pipeline.corpora.annotators.label_files import is_label_file, read_label_rows
     from fairness_pipeline.corpora.outcomes.formats import read_format, recognised
     from fairness_pipeline.corpora.outcomes.table_files import FORMS, PACKED, column_names
     from fairness_pipeline.models.pretrained import is_path
@@ -74,6 +75,8 @@ def look_at(what: str, revision: str | None = None, *, of_benchmark: bool = Fals
         return Given("folder", str(path.resolve()), _configuration(str(path.resolve()), None))
     if path.is_file() and of_benchmark:
         return Given("file", str(path.resolve()))
+    if path.is_file() and is_label_file(path):
+        return Given("file", str(path.resolve()), columns=tuple(read_label_rows(path).columns))
     if path.is_file():
         form = recognised(path)
         columns = column_names(path) if form == "table" else tuple(read_format(form, path, {}).column_names)

@@ -33,10 +33,15 @@ def _init(arguments: argparse.Namespace) -> int:
     paths.check_key(arguments.name, "NAME")
     project = Project(arguments.profile)
     if arguments.what is None:
-        study = next(study for study in studies() if study.load("audit"))
-        starter = study.load("audit")
-        assert starter is not None
-        key, document, comment = f"{arguments.name}-bot", starter.STARTER, starter.STARTER_SAYS
+        starters = {own.name: own for own in studies() if hasattr(own.load("audit"), "STARTER")}
+        if arguments.study not in (None, *starters):
+            raise FairnessError(
+                f"--study: '{arguments.study}' needs a model to start from (--model); without one: "
+                f"{', '.join(starters)}"
+            )
+        study = starters[arguments.study or next(iter(starters))]
+        starter = _module(study)
+        key, document, comment = f"{arguments.name}-{starter.NOUN}", starter.STARTER, starter.STARTER_SAYS
     else:
         given = look_at(arguments.what)
         if given.kind == "file":

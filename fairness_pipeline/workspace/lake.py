@@ -39,7 +39,7 @@ _PARQUETS_ITEM = re.compile("(list<|child 0, )element: ")
 """What a list holds is called `element` in a file, and `item` in the schema that was written."""
 
 
-IMPORTS = ("annotations", "imports", "log_probabilities", "predictions", "scores", "trials")
+IMPORTS = ("annotations", "imports", "labels", "log_probabilities", "predictions", "scores", "trials")
 """The folders of imported files (`workspace/imports.py`)."""
 
 

@@ -31,7 +31,6 @@ from fairness_pipeline.annotation.truth_inference.group_design import levels_of
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
 from fairness_pipeline.corpora.annotators.annotated_corpus import CROSS, AnnotatedCorpus
 from fairness_pipeline.corpora.annotators.annotations import ANNOTATIONS, ANNOTATORS, ITEMS, read_annotated
-from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.inputs import File, unhashed
 from fairness_pipeline.lineage.assets import Assets, Result
@@ -76,9 +75,9 @@ class Source:
 
 
 def _source(part: AnnotatorBiasPart, key: Key) -> Source:
-    corpus, folder = part.corpora[key["corpus"]], part.folders[key["corpus"]]
-    files = {file.path: file_as_declared(file, folder) for file in corpus.all_files()}
-    return Source(corpus.without("licence", "citation", "published_as", "task", "modelled"), files, folder)
+    name = key["corpus"]
+    corpus = part.corpora[name].without("licence", "citation", "published_as", "task", "modelled")
+    return Source(corpus, part.files(name), part.folders[name])
 
 
 def _first_draw(table: pa.Table) -> pa.Table:

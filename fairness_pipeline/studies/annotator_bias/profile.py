@@ -8,22 +8,28 @@ import pydantic
 
 from fairness_pipeline.annotation.item_classifiers import ItemClassifierSettings
 from fairness_pipeline.annotation.truth_inference.registry import METHODS, settings_of
+from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.downloads import file_as_declared
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, validate
 from fairness_pipeline.measures.annotators.annotator_groups import AnnotatorGroupsSettings
 from fairness_pipeline.project.project import Project, each_once, find
 from fairness_pipeline.project.study import Part, Subject
+from fairness_pipeline.workspace.imports import imported_file
 from fairness_pipeline.workspace.lake import Key
 
 NAME = "annotator_bias"
+_GIVEN, _ABOUT = "labels", "table.yaml"
+"""The folder of the workspace with a folder for each file of labels given to `audit`, and what its columns are."""
 
 
 class AnnotatorBias(Specification):
     """The section of a profile."""
 
     corpora: tuple[str, ...]
-    """Files of data/corpora."""
+    """Files of data/corpora. Labels given to `audit` come on top of them."""
     methods: Annotated[dict[str, dict[str, Any]], pydantic.Field(min_length=1)] = {name: {} for name in METHODS}
     """Methods of truth inference, each with the arguments that differ from its defaults; all methods by default."""
     significance: AnnotatorGroupsSettings = AnnotatorGroupsSettings()
@@ -42,7 +48,7 @@ class AnnotatorBias(Specification):
     @pydantic.field_validator("corpora")
     @classmethod
     def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return each_once(names)
+        return each_once(names) if names else ()
 
 
 class Annotators(Subject):
@@ -74,11 +80,20 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
     def __init__(self, project: Project, settings: AnnotatorBias) -> None:
         super().__init__(project, settings)
         self.corpora: dict[str, AnnotatedCorpus] = {}
+        self._given: dict[str, Path] = {}
         self.folders: dict[str, Path] = {}
         for key in settings.corpora:
             path = find("corpora", key, project.path, f"{NAME}.corpora")
             self.corpora[key] = load(AnnotatedCorpus, path)
             self.folders[key] = path.parent
+        for path in sorted((project.workspace / _GIVEN).glob(f"*/{_ABOUT}")):
+            key = path.parent.name
+            check_free(path, self.corpora, project.name, key)
+            self.corpora[key], self.folders[key], self._given[key] = (
+                load(AnnotatedCorpus, path),
+                path.parent,
+                path.parent,
+            )
         for name, own in settings.methods.items():
             if name not in METHODS:
                 raise FairnessError(
@@ -111,6 +126,31 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         return list(dict.fromkeys(name for own in self.corpora.values() for name in own.compared))
 
     # What the study itself asks
+
+    @property
+    def given(self) -> Mapping[str, Path]:
+        """The folders of labels given to `audit`."""
+        return self._given
+
+    def place_of(self, corpus: str) -> Path:
+        """The folder of labels that are given to `audit`."""
+        return self.project.workspace / _GIVEN / corpus
+
+    def about(self, corpus: str) -> Path:
+        """The file that says what the columns of these labels are."""
+        return self.place_of(corpus) / _ABOUT
+
+    def files(self, corpus: str) -> Mapping[str, File]:
+        """The files that a corpus is read from, by the path that it names.
+
+        Raises:
+            FairnessError: one is missing, or is not what was declared or given.
+        """
+        own, folder = self.corpora[corpus].all_files(), self.folders[corpus]
+        if corpus not in self._given:
+            return {file.path: file_as_declared(file, folder) for file in own}
+        kept = {file.path: imported_file(folder / file.path, self.project.workspace) for file in own}
+        return {path: file for path, file in kept.items() if file}
 
     def grouped(self, corpus: str) -> bool:
         """Whether anything tells the annotators of a corpus apart."""

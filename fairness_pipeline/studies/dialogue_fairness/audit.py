@@ -14,7 +14,7 @@ from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 
 ASKED_WITH = ("context_pairs", "no_effect_contexts")
 """What must be made before anything is given: answers in a file are answers to these."""
-KIND = "models"
+KIND, NOUN = "models", "bot"
 PROFILE = """\
 # Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
 description: {key}, audited before each release

@@ -35,8 +35,11 @@ _LONGEST = 400
 """Tokens of an answer to a message: a letter or a plan fits."""
 _OF_PUBLISHED = ("answers", "condition", "conditions", "baseline", "control")
 """What a benchmark's file says of published answers."""
-TABLES = True
-"""It takes tables whose columns the user names."""
+
+
+def takes_columns(roles: set[str]) -> bool:
+    """Whether the user names columns of this study; it knows all roles of tables."""
+    return True
 
 
 def takes(given: Given) -> bool:

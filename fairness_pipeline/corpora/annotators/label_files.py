@@ -1,0 +1,134 @@
+"""Reads files of labels in the forms in which tools and data sets give them, as rows of text.
+
+A table; Label Studio's and Prodigy's exports; LeWiDi's JSON (an object of items, each with `annotations` by annotator:
+MultiPICo); JSON lines whose items hold a list of ratings (Kumar et al. 2021).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairness_pipeline.corpora.annotators.annotation_exports import read_label_studio, read_prodigy
+from fairness_pipeline.corpora.annotators.label_columns import ITEM, LABEL, RATER, TEXT
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.records import read_records
+from fairness_pipeline.foundation.text_files import read_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def is_label_file(path: Path) -> bool:
+    """Whether a file is an export of labels that is no table."""
+    return _form(path) != "table"
+
+
+def read_label_rows(path: Path) -> "pd.DataFrame":
+    """A row for each label, all cells text; empty where nothing stands.
+
+    Raises:
+        FairnessError: the file is broken, or holds no labels.
+    """
+    import pandas as pd
+
+    form, left_out = _form(path), Counter[str]()
+    found: Iterator[dict[str, Any]]
+    if form == "label_studio":
+        found = (row for _, row in read_label_studio(path, None, TEXT, left_out))
+    elif form == "prodigy":
+        found = (row for _, row in read_prodigy(path, TEXT, left_out))
+    elif form == "lewidi":
+        found = _lewidi(path)
+    elif form == "nested":
+        found = (row for _, record in read_records(path) for row in _nested(record))
+    else:
+        found = (record for _, record in read_records(path))
+    rows = [{name: _cell(value) for name, value in _flat(row)} for row in found]
+    if not rows:
+        raise FairnessError(f"{path}: expected labels, found none")
+    return pd.DataFrame(rows).fillna("").astype(str)
+
+
+def read_raters(path: Path) -> "pd.DataFrame":
+    """A row for each rater, all cells text; also LeWiDi's object of raters, whose ids stand as in `annotations`.
+
+    Raises:
+        FairnessError: the file is broken, or holds no raters.
+    """
+    import pandas as pd
+
+    content = _object(path)
+    if content is None:
+        return read_label_rows(path)
+    rows = [{RATER: f"Ann{key}" if key.isdigit() else key, **dict(_flat(own))} for key, own in content.items()]
+    return pd.DataFrame([{name: _cell(value) for name, value in row.items()} for row in rows]).fillna("")
+
+
+def _form(path: Path) -> str:
+    name = path.name.removesuffix(".gz").removesuffix(".zst")
+    if not name.endswith((".json", ".jsonl")):
+        return "table"
+    if (content := _object(path)) is not None:
+        first = next(iter(content.values()), None)
+        return "lewidi" if isinstance(first, dict) and isinstance(first.get("annotations"), dict) else "table"
+    first = next((record for _, record in read_records(path)), {})
+    if isinstance(first.get("annotations"), list) and isinstance(first.get("data"), dict):
+        return "label_studio"
+    if "_input_hash" in first and "answer" in first:
+        return "prodigy"
+    return "nested" if _list_of(first) else "table"
+
+
+def _object(path: Path) -> dict[str, Any] | None:
+    """A JSON file's object of objects; None if it is anything else."""
+    if not path.name.removesuffix(".gz").removesuffix(".zst").endswith(".json"):
+        return None
+    text = "\n".join(line for _, line in read_lines(path))
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise FairnessError(f"{path}: not valid JSON: {error}") from None
+    return content if isinstance(content, dict) and all(isinstance(own, dict) for own in content.values()) else None
+
+
+def _lewidi(path: Path) -> Iterator[dict[str, Any]]:
+    for item, own in (_object(path) or {}).items():
+        shown = own.get("text", "")
+        text = " / ".join(map(str, shown.values())) if isinstance(shown, dict) else str(shown)
+        for rater, label in own.get("annotations", {}).items():
+            yield {ITEM: item, RATER: rater, LABEL: label, TEXT: text}
+
+
+def _list_of(record: dict[str, Any]) -> str | None:
+    """The field with a list of ratings."""
+    return next(
+        (name for name, own in record.items() if isinstance(own, list) and own and isinstance(own[0], dict)), None
+    )
+
+
+def _nested(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    name = _list_of(record)
+    outer = {key: value for key, value in record.items() if key != name}
+    for own in record[name] if name else []:
+        yield outer | own
+
+
+def _flat(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Fields of nested objects as `outer.inner`."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value).strip()

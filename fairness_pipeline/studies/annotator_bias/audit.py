@@ -1,0 +1,119 @@
+"""What `fairness-pipeline audit` can give this study: a file of labels, and who gave them."""
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairness_pipeline.cli.given import Given, put
+from fairness_pipeline.cli.imports import check_name
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.label_columns import ROLES, find_columns, names_a_rater
+from fairness_pipeline.corpora.annotators.label_files import read_label_rows, read_raters
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
+from fairness_pipeline.workspace.imports import store_import
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ASKED_WITH = ()
+FIRST = True
+"""A file that names raters is one of labels, whatever else it holds."""
+KIND, NOUN = "corpora", "labels"
+PROFILE = """\
+# Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
+description: Who labels how
+seed: 1                          # of every draw: the same seed gives the same tables
+dimensions: [gender]             # of the other studies; this one's groups are those of its corpus
+
+annotator_bias:
+  corpora: [{key}]               # its file is corpora/{key}.yaml
+  methods: {{mv: {{}}, dawid_skene: {{}}, group_anno: {{}}, group_beta: {{}}}}    # all of them if left out
+  significance:
+    margin: {{cohens_h: 0.1}}      # the largest difference of rates that does not matter
+"""
+SPLITS = ""
+MODEL_SAYS = {
+    "task": "what is labelled, in words",
+    "path": "a table; or form: label_studio, form: prodigy",
+    "at_least": "of ratings; or positive: [..], negative: [..]; or classes: {name: [labels]}",
+    "categories": "what divides annotators into groups: columns of the annotators' file, or of the annotations",
+}
+STARTER: dict[str, Any] = {
+    "task": "rude or not",
+    "annotations": [
+        {"path": "labels.csv", "columns": {"item": "item", "annotator": "rater", "label": "label", "text": "text"}}
+    ],
+    "labels": {"at_least": 3},
+    "categories": {
+        "gender": {"column": "gender", "groups": {"women": ["f"], "men": ["m"]}, "ignored": ["*"]},
+        "age": {"column": "age", "groups": {"under 30": {"between": [18, 29]}, "30 and over": {"between": [30, 99]}}},
+    },
+    "licence": "ours",
+    "citation": "internal",
+}  # fmt: skip
+STARTER_SAYS = (
+    "A table of labels, beside this file, and what its columns mean. Without any file of this kind:\n"
+    "#   fairness-pipeline audit labels.csv"
+)
+
+
+def takes(given: Given) -> bool:
+    """Whether this study can audit it: a file that names raters."""
+    return given.kind == "file" and names_a_rater(given.columns)
+
+
+def takes_columns(roles: set[str]) -> bool:
+    """Whether the user names columns of this study."""
+    return "rater" in roles
+
+
+def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
+    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+
+    Raises:
+        FairnessError: the profile has a corpus of this name, or the columns are not clear.
+    """
+    check_name("--name", name, part.project.name, taken=name in part.settings.corpora)
+    path = Path(given.name)
+    roles = _roles(arguments.column)
+    raters = read_raters(Path(arguments.raters)) if arguments.raters else None
+    found = find_columns(read_label_rows(path), raters, roles, _positive(arguments.label), path)
+    print(f"{path}: {number_of(len(found.table), 'label')}", *found.lines, sep="\n", file=sys.stderr)
+    target = part.place_of(name) / "labels.parquet"
+    document = found.document | {"annotations": [{"path": target.name, **found.document["annotations"][0]}]}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    put(part.about(name), document, AnnotatedCorpus, name, part.project.name)
+    known = [target] if name in part.given else []
+    if store_import(path, target, part.project.workspace, partial(_write, found.table), known):
+        print(f"the labels of '{name}' that were imported before are replaced")
+    return f"'{name}': {len(found.table):,} labels in {target}; what its columns are: {part.about(name)}"
+
+
+def _write(table: "pd.DataFrame", path: Path) -> None:
+    table.to_parquet(path, index=False)
+
+
+def _roles(said: list[str]) -> dict[str, list[str]]:
+    roles: dict[str, list[str]] = {}
+    for text in said:
+        role, equals, column = text.partition("=")
+        if role not in ROLES or not equals:
+            raise FairnessError(f"--column: expected ROLE=COLUMN with a role of {', '.join(ROLES)}; found '{text}'")
+        if role in roles and role != "trait":
+            raise FairnessError(f"--column: expected one {role}, found {roles[role][0]} and {column}")
+        roles.setdefault(role, []).append(column)
+    return roles
+
+
+def _positive(said: list[str]) -> str | None:
+    """The positive label that the user names."""
+    for text in said:
+        name, equals, label = text.partition("=")
+        if name != "positive" or not equals:
+            raise FairnessError(f"--label: of a file of labels expected positive=LABEL, found {text}")
+        return label
+    return None
