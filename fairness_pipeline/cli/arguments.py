@@ -113,8 +113,8 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--column",
         metavar="ROLE=COLUMN",
-        help="of a table: what a column is (item, group, cluster, name, draw, condition, label, asked, answer, ignore); "
-        "of labels: rater, item, label, text, trait",
+        help="of a table: what a column is (item, group, cluster, name, draw, condition, label, asked, answer, "
+        "ignore); of labels: rater, item, label, text, trait",
         **said,
     )
     parser.add_argument(

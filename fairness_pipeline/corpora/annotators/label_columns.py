@@ -44,7 +44,7 @@ _UNKNOWN = re.compile(
 _YES = ("1", "yes", "true", "positive", "toxic", "offensive", "unsafe", "hateful", "accept")
 _NO = ("0", "no", "false", "negative", "not toxic", "inoffensive", "safe", "reject")
 _MOST_CLASSES, _MOST_GROUPS, _SCALE = 10, 15, 3
-_AGES = {"under 30": [0, 29.99], "30 to 44": [30, 44.99], "45 and over": [45, 120]}
+_AGES = {"under 30": (0, 29.99), "30 to 44": (30, 44.99), "45 and over": (45, 120)}
 
 
 class LabelColumns(NamedTuple):
@@ -199,8 +199,8 @@ def _labels(column: "pd.Series", positive: str | None, path: Path) -> tuple[dict
     if len(values) == 3 and yes and next((word for word in _NO if word in known), None):  # yes, no, unsure
         unsure = [v for v in no if v.lower().removesuffix(".0") not in _NO]
         ignored, no = ignored + unsure, [value for value in no if value not in unsure]
-    if len(no) == 1 or positive:
-        yes = yes or sorted(values)[-1]
+    if len(no) == 1 or positive or len(values) == 2:
+        yes = yes or values[-1]  # the rarer one
         no = [value for value in values if value not in (yes, *ignored)]
         names = {} if {yes, *no} <= {"0", "1", "0.0", "1.0"} else {"names": [yes, " or ".join(no)]}
         spellings = {"positive": _spelled([yes]), "negative": _spelled(no), "ignored": ignored}
@@ -273,17 +273,19 @@ def _merged(rows: "pd.DataFrame", stem: str, members: list[str]) -> "pd.Series":
     names = np.array([name.removeprefix(f"{stem}_") for name in members])
     count = chosen.sum(axis=1)
     named = np.where(count > 1, "several", np.where(count == 1, names[chosen.argmax(axis=1)], ""))
-    return type(rows[members[0]])(named, index=rows.index)
+    import pandas as pd
+
+    return pd.Series(named, index=rows.index)
 
 
 def _category(name: str, people: "pd.Series") -> dict[str, Any] | None:
     """The groups of a trait with their numbers of raters; None if it has no two groups of raters enough."""
     counts = people.value_counts()
     numbers = people.map(lambda value: bool(re.fullmatch(r"\d+(\.\d+)?", value)))
-    if "age" in name.lower() and len(counts) > _MOST_GROUPS and numbers.mean() > 0.9:
+    if "age" in name.lower() and len(counts) > _MOST_CLASSES and numbers.mean() > 0.9:
         ages = people[numbers].astype(float)
-        groups = {group: {"between": between} for group, between in _AGES.items()}
-        sizes = {group: int(ages.between(*between).sum()) for group, between in _AGES.items()}
+        groups = {group: {"between": list(between)} for group, between in _AGES.items()}
+        sizes = {group: int(ages.between(low, high).sum()) for group, (low, high) in _AGES.items()}
         groups = {group: own for group, own in groups.items() if sizes[group] >= FEWEST_RATERS}
         return {"groups": groups, "counts": {g: sizes[g] for g in groups}} if len(groups) > 1 else None
     large = counts[counts >= FEWEST_RATERS]

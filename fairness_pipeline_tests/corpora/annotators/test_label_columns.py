@@ -1,0 +1,265 @@
+"""Files of labels as tools and published data sets give them: what is taken for rater, item, label and traits."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
+from fairness_pipeline.corpora.annotators.annotations import read_annotated
+from fairness_pipeline.corpora.annotators.label_columns import LabelColumns, find_columns
+from fairness_pipeline.corpora.annotators.label_files import is_label_file, read_label_rows, read_raters
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline_tests.commands import command
+
+RATERS, ITEMS, EACH = 30, 24, 5
+RACES = ("White", "Black", "Latine", "Asian")
+
+
+def given() -> Iterator[tuple[int, int, int]]:
+    """Item, rater, and a number from 0 to 4 of each label; women (odd raters) rate higher."""
+    random = np.random.default_rng(1)
+    for item in range(ITEMS):
+        for rater in random.choice(RATERS, EACH, replace=False).tolist():
+            yield item, rater, int(np.clip(random.integers(0, 4) + rater % 2, 0, 4))
+
+
+def gender(rater: int) -> str:
+    return ("Man", "Woman")[rater % 2]
+
+
+def race(rater: int) -> str:
+    return RACES[rater % 4]
+
+
+def table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def dices(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
+    said = ("No", "No", "Unsure", "Yes", "Yes")
+    rows = [
+        {
+            "id": n, "rater_id": r, "rater_gender": gender(r), "rater_race": race(r), "rater_age": ("gen z", "gen x+")[r % 3 > 0],
+            "item_id": i, "answer_time_ms": 900 + n, "context": f"LAMDA: {i}", "response": f"answer {i}",
+            "degree_of_harm": "Benign", "safety_gold": "No", "Q4_misinformation": "No", "Q_overall": said[v],
+        }
+        for n, (i, r, v) in enumerate(given())
+    ]  # fmt: skip
+    return table(folder / "dices.csv", rows), None, {}
+
+
+def d3code(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
+    ratings = [
+        {"rater_id": f"r{r}", "item_id": i, "raw_rating": v - (v == 0) * (n % 5 == 0)}
+        for n, (i, r, v) in enumerate(given())
+    ]
+    raters = [
+        {"rater_id": f"r{r}", "Age": "18-30", "Gender": gender(r), "Region": race(r), "SES": r % 9}
+        for r in range(RATERS)
+    ]
+    return table(folder / "ratings.csv", ratings), table(folder / "raters.csv", raters), {}
+
+
+def kumar(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
+    items: dict[int, list[dict[str, Any]]] = {}
+    for i, r, v in given():
+        items.setdefault(i, []).append(
+            {
+                "worker_id": f"w{r}",
+                "toxic_score": v,
+                "gender": gender(r),
+                "race": race(r),
+                "age_range": "18 - 24",
+                "is_profane": False,
+            }
+        )
+    rows = [
+        {"comment_id": f"c{i}", "comment": f"text {i}", "platform": "reddit", "ratings": own}
+        for i, own in items.items()
+    ]
+    return lines(folder / "kumar.jsonl", rows), None, {}
+
+
+def measuring_hate_speech(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
+    rows = [
+        {
+            "comment_id": 100 + i, "annotator_id": r, "platform": 2, "sentiment": float(v), "hatespeech": float(min(v, 2)),
+            "text": f"text {i}", "annotator_gender": gender(r).lower(), "annotator_age": 20.0 + 3 * (r // 2),
+            **{f"annotator_race_{name.lower()}": race(r) == name for name in RACES},
+        }
+        for i, r, v in given()
+    ]  # fmt: skip
+    return table(folder / "mhs.csv", rows), None, {}
+
+
+def prism(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
+    random = np.random.default_rng(2)
+    rows = [
+        {
+            "utterance_id": f"ut{n}", "interaction_id": f"int{n // 2}", "conversation_id": f"c{r}", "user_id": f"user{r}", "turn": n,
+            "model_name": f"model-{m}", "model_response": f"hello {n}", "score": int(random.integers(1, 101)), "if_chosen": n % 2 == 0,
+        }
+        for n, (r, m) in enumerate((r, m) for r in range(RATERS) for m in random.choice(8, 4).tolist())
+    ]  # fmt: skip
+    survey = [
+        {"user_id": f"user{r}", "gender": gender(r), "ethnicity": {"self_described": "x", "simplified": race(r)}}
+        for r in range(RATERS)
+    ]
+    return lines(folder / "utterances.jsonl", rows), lines(folder / "survey.jsonl", survey), {"item": ["model_name"]}
+
+
+def multipico(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
+    items: dict[str, Any] = {}
+    for i, r, v in given():
+        own = items.setdefault(
+            str(i), {"text": {"post": f"post {i}", "reply": f"reply {i}"}, "annotations": {}, "split": "dev"}
+        )
+        own["annotations"][f"Ann{r}"] = str(int(v > 2))
+    (folder / "MP_dev.json").write_text(json.dumps(items))
+    meta = {
+        str(r): {"Age": 20.0 + r, "Gender": gender(r), "Ethnicity simplified": "DATA_EXPIRED" if r == 0 else race(r)}
+        for r in range(RATERS)
+    }
+    (folder / "meta.json").write_text(json.dumps(meta))
+    return folder / "MP_dev.json", folder / "meta.json", {}
+
+
+def popquorn(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
+    rows = [
+        {
+            "instance_id": i,
+            "user_id": r,
+            "text": f"text {i}",
+            "offensiveness": v + 1.0,
+            "gender": gender(r),
+            "race": race(r),
+        }
+        for i, r, v in given()
+    ]
+    return table(folder / "raw_data.csv", rows), None, {}
+
+
+def label_studio(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
+    tasks: dict[int, dict[str, Any]] = {}
+    for i, r, v in given():
+        own = tasks.setdefault(i, {"id": i, "data": {"text": f"text {i}"}, "annotations": []})
+        said = {"from_name": "tone", "type": "choices", "value": {"choices": [("fine", "rude")[v > 2]]}}
+        own["annotations"].append({"completed_by": {"id": r}, "result": [said]})
+    (folder / "export.json").write_text(json.dumps(list(tasks.values())))
+    people = [{"annotator": r, "gender": gender(r), "race": race(r)} for r in range(RATERS)]
+    return folder / "export.json", table(folder / "people.csv", people), {}
+
+
+def prodigy(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
+    rows = [
+        {"_input_hash": i, "text": f"text {i}", "answer": ("reject", "accept")[v > 2], "_annotator_id": f"set-{r}"}
+        for i, r, v in given()
+    ]
+    people = [{"annotator_id": f"set-{r}", "gender": gender(r), "race": race(r)} for r in range(RATERS)]
+    return lines(folder / "annotations.jsonl", rows), table(folder / "people.csv", people), {}
+
+
+FORMS = {
+    dices: ("Yes is positive, No negative", "Unsure", "rater_race"),
+    d3code: ("a scale from 0 to 4; 2 or more is positive", "-1", "Region"),
+    kumar: ("a scale from 0 to 4; 2 or more is positive", "", "race"),
+    measuring_hate_speech: ("a scale from 0 to 2; 1 or more is positive", "", "annotator_race"),
+    prism: ("a scale from 1 to 100; 51 or more is positive", "", "ethnicity.simplified"),
+    multipico: ("1 is positive, 0 negative", "", "Ethnicity simplified"),
+    popquorn: ("a scale from 1 to 5; 3 or more is positive", "", "race"),
+    label_studio: ("rude is positive, fine negative", "", "race"),
+    prodigy: ("accept is positive, reject negative", "", "race"),
+}
+
+
+def found(path: Path, raters: Path | None, roles: dict[str, list[str]], positive: str | None = None) -> LabelColumns:
+    return find_columns(read_label_rows(path), read_raters(raters) if raters else None, roles, positive, path)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_what_is_taken_for_what(form: Any, tmp_path: Path) -> None:
+    path, raters, roles = form(tmp_path)
+    said, left_out, trait = FORMS[form]
+    own = found(path, raters, roles)
+    told = "\n".join(own.lines)
+    assert said in told and (left_out in told)
+    groups = own.document["categories"][trait]["groups"]
+    assert {name.lower() for name in groups} == {name.lower() for name in RACES}
+    assert any("gender" in name.lower() for name in own.document["categories"])
+    assert is_label_file(path) is (form in (kumar, multipico, label_studio, prodigy))
+    own.table.to_parquet(tmp_path / "labels.parquet", index=False)
+    document = own.document | {"annotations": [{"path": "labels.parquet", **own.document["annotations"][0]}]}
+    corpus = AnnotatedCorpus.model_validate(document)
+    read = read_annotated(corpus, tmp_path)
+    assert read.annotators.num_rows >= 28 * len(corpus.categories)  # all who said more than "unsure"
+    if form is popquorn:
+        assert read.annotations["label"].to_pylist() == [int(v >= 2) for _, _, v in given()]
+    if form is prism:
+        assert "their mean counts" in told and not own.table.duplicated(["item_id", "annotator_id"]).any()
+    if form is measuring_hate_speech:
+        assert own.document["categories"]["annotator_age"]["groups"].keys() == {"under 30", "30 to 44", "45 and over"}
+
+
+def test_what_is_not_clear_is_asked(tmp_path: Path) -> None:
+    path, raters, _ = prism(tmp_path)
+    with pytest.raises(
+        FairnessError, match="which column holds the item; several raters .* --column item=NAME, one of"
+    ):
+        found(path, raters, {})
+    path, _, _ = popquorn(tmp_path)
+    with pytest.raises(FairnessError, match="--column label=nothing: .* has no such column"):
+        found(path, None, {"label": ["nothing"]})
+    assert "4 or more is positive" in "\n".join(found(path, None, {}, "4").lines)
+    other = table(tmp_path / "other.csv", [{"annotator": "x", "sex": "m"}, {"annotator": "y", "sex": "w"}])
+    with pytest.raises(FairnessError, match="no rater of 'user_id' stands in 'annotator' of the raters' file"):
+        found(path, other, {})
+    words = [{"item": i, "rater": r, "label": f"word {v} {i}"} for i, r, v in given()]
+    with pytest.raises(FairnessError, match="labels .*expected two, a scale of numbers, or up to 10 classes"):
+        found(table(tmp_path / "words.csv", words), None, {})
+
+
+def test_audit_of_a_file_of_labels(data: Path, tmp_path: Path) -> None:
+    """Dices' form, whose column `response` another study would take; given again, and taken back."""
+    path, _, _ = dices(tmp_path)
+    done = command("audit", str(path), "--name", "safety", "--column", "trait=rater_race", "--column", "rater=rater_id")
+    assert done.returncode == 0, done.stderr
+    assert "trait      rater_race" in done.stderr and "rater_gender" not in done.stderr
+    lake = Lake(Project("audit").workspace)
+    rows = lake.read("group_positive_rates", {"corpus": "safety"}).to_pylist()
+    assert {row["contrast"] for row in rows} == {"largest gap", "pair"} and len(rows) == 7
+    assert all(row["label"] == "Yes" for row in rows)
+    page = (Project("audit").workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
+    assert "the largest gap of 4 groups" in page and "says Yes" in page and "any group" in page
+    assert "as printed" not in page  # the thesis' tables are for those who reproduce it
+    assert "fairness-pipeline export-labels --profile audit --corpus safety" in page
+    again = command(
+        "audit", str(path), "--name", "safety", "--column", "trait=rater_gender", "--column", "rater=rater_id"
+    )
+    assert again.returncode == 1 and "'safety' already names something" in again.stderr
+    assert command("forget", "safety", "--profile", "audit").returncode == 0
+
+
+def test_init_writes_a_profile_of_labels(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRNESS_DATA", str(data))
+    done = command("init", "raters", "--study", "annotator_bias")
+    assert done.returncode == 0, done.stderr
+    assert "annotator_bias:" in (data / "profiles" / "raters.yaml").read_text()
+    assert (data / "corpora" / "raters-labels.yaml").exists()
+    done = command("init", "others", "--study", "sentiment_equity")
+    assert done.returncode == 1 and "needs a model to start from (--model)" in done.stderr
