@@ -7,10 +7,10 @@ import pytest
 from fairness_pipeline.annotation.truth_inference import (
     GLAD,
     MACE,
+    VIMF,
     DawidSkene,
     GroupAnno,
     MajorityVote,
-    Minimax,
     SoftLabels,
     registry,
 )
@@ -72,8 +72,8 @@ def test_group_anno_knows_nothing_of_a_class_that_nobody_names() -> None:
 
 def test_two_classes_are_asked_of_methods_that_know_no_more() -> None:
     data, _, _ = simulated(1, items=10)
-    with pytest.raises(FairnessError, match="Minimax infers one of two classes, not of 3"):
-        Minimax().fit(data, classes=3)
+    with pytest.raises(FairnessError, match="VIMF infers one of two classes, not of 3"):
+        VIMF().fit(data, classes=3)
     with pytest.raises(FairnessError, match="labels are none of 0 to 2"):
         MajorityVote().fit(data.assign(label=3), classes=3)
 

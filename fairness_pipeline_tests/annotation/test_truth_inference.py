@@ -236,3 +236,10 @@ def test_who_is_in_no_group_has_the_mean_effect_and_others_must_be_known() -> No
         match=r"category 'gender': expected two groups of annotators or more who labelled, found f; leave",
     ):
         GroupAnno(who.assign(gender="f")).fit(data)
+
+
+def test_drawn_ties_fall_either_way() -> None:
+    data = pd.DataFrame([(i, w, w) for i in range(200) for w in (0, 1)], columns=["task", "worker", "label"])
+    assert MajorityVote().fit_predict(data).eq(1).all()
+    drawn = MajorityVote(ties="drawn", seed=3).fit(data)
+    assert 0.4 < drawn.labels_.mean() < 0.6 and np.abs(drawn.probas_ - 0.5).max() < 1e-4

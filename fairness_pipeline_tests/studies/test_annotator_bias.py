@@ -199,14 +199,15 @@ def test_several_classes_from_a_table_to_labels(data: Path, tmp_path: Path) -> N
         "licence": "ours", "citation": "internal",
     }  # fmt: skip
     write_yaml(data / "corpora" / "three.yaml", corpus)
-    methods = {"mv": {}, "mace": {}, "minimax": {}, "group_anno": {}}
+    methods = {"mv": {}, "mace": {}, "minimax": {}, "vi_mf": {}, "group_anno": {}}
     write_yaml(data / "profiles" / "three.yaml", {**SMALL, STUDY: {"corpora": ["three"], "methods": methods}})
     done = run("--profile", "three")
     assert "three: annotators 'men' label the same items 'unclear'" in done.stdout
     lake = Lake(Project("three").workspace)
     rows = {row["measure"]: row for row in lake.read("group_positive_rates", {"corpus": "three"}).to_pylist()}
     assert list(rows) == ["sex: fine", "sex: unclear", "sex: rude"] and rows["sex: unclear"]["verdict"] == "biased"
-    assert not lake.card("truth_inference", {"corpus": "three", "method": "minimax"})  # it knows two classes
+    assert lake.card("truth_inference", {"corpus": "three", "method": "minimax"})
+    assert not lake.card("truth_inference", {"corpus": "three", "method": "vi_mf"})  # it knows two classes
     assert not lake.card("annotator_anova", {"corpus": "three"})
     table = lake.read("annotator_bias_estimates", {"corpus": "three", "method": "group_anno"}).to_pylist()
     found = {r["response"]: r for r in table if r["kind"] == "contrast"}
@@ -244,3 +245,5 @@ def test_on_public_sets_methods_are_as_good_as_published(corpora: Path) -> None:
             TRUTH, *beside_gold(inferred(name, {}, own.annotations, own.annotators, None), gold, "draw"), "draws"
         )
         assert [row["value"] for row in found[:2]] == pytest.approx([accuracy, f1], abs=within)
+    minimax = inferred("minimax", {}, own.annotations, own.annotators, None)
+    assert scores(TRUTH, *beside_gold(minimax, gold, "draw"), "draws")[0]["value"] == pytest.approx(0.8409, abs=0.002)

@@ -1,12 +1,22 @@
-"""MV: the label that most annotators give. A tie is 1 (of several classes the last one)."""
+"""MV: the label that most annotators give. A tie is 1 (of several classes the last one), or drawn."""
+
+from typing import Literal
 
 import numpy as np
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 
 
+_HAIR = 1e-5
+
+
 class MajorityVote(TruthInference):
     """Majority vote: `probas_` is the share of an item's labels that are 1, or that of each of several classes.
+
+    Args:
+        ties: `last` (of two classes positive), or `drawn` at random, as the survey's code does; the share of the class
+            that is drawn then stands a hair above the others'.
+        seed: The seed of what is drawn.
 
     Examples:
         >>> import pandas as pd
@@ -17,5 +27,15 @@ class MajorityVote(TruthInference):
 
     several = True
 
+    def __init__(self, ties: Literal["last", "drawn"] = "last", seed: int = 0) -> None:
+        self.ties = ties
+        self.seed = seed
+
     def _infer(self, labels: Labels) -> np.ndarray:
-        return labels.shares()
+        shares = labels.shares()
+        if self.ties == "last":
+            return shares
+        highest = shares == shares.max(axis=1, keepdims=True)
+        chosen = np.where(highest, np.random.default_rng(self.seed).random(shares.shape), -1.0).argmax(axis=1)
+        shares[np.arange(len(shares)), chosen] += _HAIR
+        return shares / shares.sum(axis=1, keepdims=True)

@@ -1,23 +1,22 @@
-"""Minimax entropy: the confusion of each annotator and the pull of each item (Zhou, Basu, Mao and Platt 2012).
+"""Minimax entropy: the confusion of each annotator and of each item (Zhou, Basu, Mao and Platt 2012; the survey's code).
 
-P(z_ri = k | y_i = c) is proportional to exp(sigma_r(c, k) + tau_i(k)): the distribution of maximum entropy whose
-counts, by annotator and by item, equal those of the labels. The constraints are soft. In the dual this is a square
-penalty on sigma and on tau. The penalty on sigma is gamma times the squared number of classes. The penalty on tau is
-larger by the ratio of an annotator's labels to an item's labels. This is the authors' scale; their released code uses
-gamma 1/4. With gamma 1, simulated labels (5 per item by 30 annotators) are read no worse than by majority vote. With
-two classes only the differences s_r(c) = sigma_r(c, 1) - sigma_r(c, 0) and t_i matter.
+P(z_ri = k | y_i = c) is proportional to exp(sigma_r(c, k) + tau_i(c, k)): the distribution of maximum entropy whose
+counts of each label by class, by annotator and by item, equal those of the labels. The constraints are soft. In the
+dual this is a square penalty on sigma and on tau. The penalty on sigma is gamma times the squared number of classes.
+The penalty on tau is larger by the ratio of an annotator's labels to an item's labels. This is the authors' scale;
+their released code, which Zheng et al. (2017) run, uses gamma 1/4.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import scipy
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 
-_CLASSES = 2
-
 
 class Minimax(TruthInference):
-    """Minimax entropy for two classes with the same prior probability.
+    """Minimax entropy for classes with the same prior probability.
 
     Args:
         gamma: The scale of the penalties.
@@ -25,8 +24,7 @@ class Minimax(TruthInference):
         tol: The iterations end when the mean penalised log-likelihood of an item grows by less.
 
     Attributes:
-        sensitivity_: P(z = 1 | y = 1) of each worker, for an item that pulls to neither side.
-        specificity_: P(z = 0 | y = 0) of each worker, for such an item.
+        confusion_: (workers, classes, classes) P(z = second | y = first) of each worker, for an item without a pull.
 
     Examples:
         >>> import pandas as pd
@@ -36,60 +34,61 @@ class Minimax(TruthInference):
         [0, 0, 0, 1, 1, 1]
     """
 
-    def __init__(self, gamma: float = 1.0, n_iter: int = 100, tol: float = 1e-6) -> None:
+    several = True
+
+    def __init__(self, gamma: float = 0.25, n_iter: int = 50, tol: float = 1e-5) -> None:
         self.gamma = gamma
         self.n_iter = n_iter
         self.tol = tol
 
     def _infer(self, labels: Labels) -> np.ndarray:
-        import pandas as pd
+        if not (named := np.bincount(labels.label, minlength=labels.classes) > 0).all():
+            # The penalty grows with the number of classes: one that nobody names is not counted.
+            fewer = replace(labels, label=(np.cumsum(named) - 1)[labels.label], classes=int(named.sum()))
+            sure = np.zeros((len(labels.items), labels.classes))
+            sure[:, named] = self._infer(fewer)
+            return sure
+        workers, items, size = len(labels.annotators), len(labels.items), labels.classes
+        of_sigma = self.gamma * size**2
+        penalty = np.repeat([of_sigma, of_sigma * items / workers], [workers, items]) / 2
+        point, sure = np.zeros((workers + items, size, size)), labels.shares()
+        by_item, by_worker = _sums(labels.item, items), _sums(labels.annotator, workers)
+        of_label = np.arange(len(labels.label))
+        given = np.eye(size)[labels.label]
 
-        workers, items = len(labels.annotators), len(labels.items)
-        of_sigma = self.gamma * _CLASSES**2
-        # Two parameters +d/2 and -d/2 have the difference d; their squares sum to d^2 / 2.
-        penalty = np.repeat([of_sigma / 4, of_sigma * items / workers / 4], [2 * workers, items])
-        point = np.zeros(2 * workers + items)
-        sign = np.where(labels.label == 1, 1.0, -1.0)
-        sure = labels.positive_shares()
-        for _ in range(self.n_iter):
-            point = self._m_step(labels, point, sure, penalty, sign)
-            negative, positive = self._logits(labels, point)
-            a = labels.of_items(scipy.special.log_expit(sign * positive)) + np.log(0.5)
-            b = labels.of_items(scipy.special.log_expit(sign * negative)) + np.log(0.5)
-            sure = scipy.special.expit(a - b)
-            self.loss_history_.append(float(penalty @ point**2 - np.logaddexp(a, b).sum()) / items)
-            if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
-                break
-        index = labels.annotators
-        self.sensitivity_ = pd.Series(scipy.special.expit(point[workers : 2 * workers]), index=index)
-        self.specificity_ = pd.Series(scipy.special.expit(-point[:workers]), index=index)
-        return sure
-
-    @staticmethod
-    def _logits(labels: Labels, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each label: the log-odds of 1 if y = 0, and if y = 1."""
-        workers = len(labels.annotators)
-        pull = point[2 * workers :][labels.item]
-        return point[labels.annotator] + pull, point[workers + labels.annotator] + pull
-
-    def _m_step(
-        self, labels: Labels, point: np.ndarray, sure: np.ndarray, penalty: np.ndarray, sign: np.ndarray
-    ) -> np.ndarray:
-        own = sure[labels.item]
-
-        def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
-            negative, positive = self._logits(labels, at)
-            expected = (1 - own) * scipy.special.log_expit(sign * negative) + own * scipy.special.log_expit(
-                sign * positive
-            )
-            slopes = (
-                (1 - own) * (labels.label - scipy.special.expit(negative)),
-                own * (labels.label - scipy.special.expit(positive)),
-            )
-            gradient = [*map(labels.of_annotators, slopes), labels.of_items(slopes[0] + slopes[1])]
-            return float(penalty @ at**2 - expected.sum()), 2 * penalty * at - np.concatenate(gradient)
+        def loss(at: np.ndarray, own: np.ndarray) -> tuple[float, np.ndarray]:
+            here = at.reshape(point.shape)
+            log_p = _log_p(labels, here)
+            expected = float((own * log_p[of_label, :, labels.label]).sum())
+            slope = (own[:, :, None] * (given[:, None, :] - np.exp(log_p))).reshape(len(own), -1)
+            gradient = np.concatenate([by_worker @ slope, by_item @ slope]).reshape(point.shape)
+            square = float(penalty @ np.square(here).sum(axis=(1, 2)))
+            return square - expected, (2 * penalty[:, None, None] * here - gradient).ravel()
 
         from scipy.optimize import minimize  # here, as loading it takes long
 
-        found: np.ndarray = minimize(loss, point, jac=True, method="L-BFGS-B").x
-        return found
+        for _ in range(self.n_iter):
+            found = minimize(loss, point.ravel(), (sure[labels.item],), jac=True, method="L-BFGS-B").x
+            point = np.asarray(found).reshape(point.shape)
+            told = by_item @ _log_p(labels, point)[of_label, :, labels.label]
+            whole = scipy.special.logsumexp(told, axis=1, keepdims=True)
+            sure = np.exp(told - whole)
+            worth = float(penalty @ np.square(point).sum(axis=(1, 2))) - float(whole.sum())
+            self.loss_history_.append(worth / items)
+            if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
+                break
+        self.confusion_ = scipy.special.softmax(point[:workers], axis=2)
+        return sure
+
+
+def _sums(place: np.ndarray, count: int) -> scipy.sparse.csr_array:
+    """(count, labels): adds up what stands at each place."""
+    return scipy.sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))), (count, len(place)))
+
+
+def _log_p(labels: Labels, point: np.ndarray) -> np.ndarray:
+    """(labels, classes, classes): log P(z = third | y = second) of each label's annotator and item."""
+    workers = len(labels.annotators)
+    told = point[labels.annotator] + point[workers + labels.item]
+    highest = told.max(axis=2, keepdims=True)
+    return np.asarray(told - highest - np.log(np.exp(told - highest).sum(axis=2, keepdims=True)))

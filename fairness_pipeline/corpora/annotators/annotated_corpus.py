@@ -189,8 +189,9 @@ class Simulated(Specification):
     """The number of annotators. Each is in a random group of every category."""
     labels: Positive = 4
     """The number of labels for each item, by different annotators."""
-    level: float = -0.3
-    """u: an annotator's sensitivity is u + the parameters of their groups + an individual effect."""
+    level: float | _Pair = -0.3
+    """u: an annotator's sensitivity is u + the parameters of their groups + an individual effect; of a pair the second
+    is that of specificities."""
     individual_sd: Annotated[float, pydantic.Field(ge=0)] = 0.1
     """The standard deviation of the individual effects."""
     edge: Annotated[float, pydantic.Field(ge=0, lt=0.5)] = 0.02
@@ -201,6 +202,10 @@ class Simulated(Specification):
     """How often the whole corpus is drawn."""
     seed: int = 1
     """The seed of the draws."""
+
+    def level_of(self, response: str) -> float:
+        """u of `sensitivity`, or of `specificity`."""
+        return self.level[response == "specificity"] if isinstance(self.level, tuple) else self.level
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

@@ -45,7 +45,7 @@ def simulate(settings: Simulated, draw: int) -> Simulation:
     groups = random.integers(0, 2, (settings.annotators, len(own)))
     sensitivity, specificity = (
         np.clip(
-            settings.level
+            settings.level_of(name)
             + sum(np.array(getattr(category, name))[groups[:, place]] for place, category in enumerate(own))
             + random.normal(0, settings.individual_sd, settings.annotators),
             settings.edge,
@@ -74,7 +74,7 @@ def true_contrast(settings: Simulated, groups: np.ndarray, category: str, respon
     """
     means = []
     for group in (0, 1):
-        total = np.full(len(groups), settings.level)
+        total = np.full(len(groups), settings.level_of(response))
         for place, (name, own) in enumerate(settings.categories.items()):
             effects = np.array(getattr(own, response))
             total += effects[group] if name == category else effects[groups[:, place]]
