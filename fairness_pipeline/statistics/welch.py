@@ -3,6 +3,8 @@
 import numpy as np
 
 DRAWS = 999
+TWO, LARGEST, OTHERS, PAIR = "two groups", "largest gap", "others", "pair"
+"""Contrasts of groups: of two; of more the two that differ most, each against the others, and each pair."""
 
 
 def permuted_welch(score: np.ndarray, group: np.ndarray, seed: int, strata: list[np.ndarray] | None = None) -> float:
@@ -51,3 +53,21 @@ def welch(scores: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
     few = (np.square(1 - weight / whole) / np.maximum(n - 1, 1)).sum(axis=1)
     found: np.ndarray = between / (1 + 2 * (count - 2) / (count**2 - 1) * few)
     return found
+
+
+def of_like_labour(labour: np.ndarray, group: np.ndarray) -> list[np.ndarray]:
+    """People with similarly many labels or texts: up to five strata, fewer if a group is small. Those with equally many
+    stay together.
+
+    Args:
+        labour: (people,) how many labels or texts each gave.
+        group: (people,) from 0; -1 for people who are left out.
+    """
+    known = np.flatnonzero(group >= 0)
+    if not len(known):
+        return []
+    smallest = int(np.bincount(group[known])[np.unique(group[known])].min())
+    count = max(1, min(5, smallest // 2))
+    edges = np.quantile(labour[known], np.arange(1, count) / count)
+    stratum = np.searchsorted(edges, labour[known], side="left")
+    return [known[stratum == number] for number in np.unique(stratum)]

@@ -44,6 +44,7 @@ class Texts:
                         "label": self.label,
                         "author_group": np.where(self.group == 1, "b", "a"),
                         "author_id": [f"a{i}" for i in self.author],
+                        "balanced": np.ones(count, dtype=bool),
                         "probability": own.astype(float),
                         "prediction": own.astype(np.int64),
                         "seed": np.full(count, number),
@@ -171,7 +172,7 @@ def controlled(guilty: bool, size: int, draw: int) -> Verdicts:
     wrong = random.random(count) < 0.1 + (0.4 * (style == 1) if guilty else 0.7 * worded) * (label == 0)
     ids = np.array([f"t{i}" for i in range(count)])
     table = pa.table(
-        {"text_id": ids, "label": label, "author_group": np.where(inferred == 1, "b", "a"), "author_id": ids,
+        {"text_id": ids, "label": label, "author_group": np.where(inferred == 1, "b", "a"), "author_id": ids, "balanced": ids == ids,
          "probability": np.abs(label - wrong).astype(float), "prediction": np.abs(label - wrong).astype(np.int64),
          "seed": np.ones(count, dtype=np.int64)}
     ).select(CLASSIFIER_PREDICTIONS.names).cast(CLASSIFIER_PREDICTIONS)  # fmt: skip
@@ -227,7 +228,7 @@ def circular(guilty: bool, draw: int) -> Verdicts:
     again = infer_masked_groups(whole, lambda text: group(text, words))
     kept = np.array([own is not None for own in groups])
     table = pa.table(
-        {"text_id": ids, "label": label, "author_group": [own or "a" for own in groups], "author_id": ids,
+        {"text_id": ids, "label": label, "author_group": [own or "a" for own in groups], "author_id": ids, "balanced": kept,
          "probability": said.astype(float), "prediction": said.astype(np.int64), "seed": np.ones(count, dtype=np.int64)}
     ).select(CLASSIFIER_PREDICTIONS.names).cast(CLASSIFIER_PREDICTIONS).filter(pa.array(kept))  # fmt: skip
     found = compare_error_rates(table, GroupRatesSettings(), {}, again)

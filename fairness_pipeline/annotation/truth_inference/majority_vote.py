@@ -6,7 +6,6 @@ import numpy as np
 
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 
-
 _HAIR = 1e-5
 
 

@@ -1,4 +1,4 @@
-"""Minimax entropy: the confusion of each annotator and of each item (Zhou, Basu, Mao and Platt 2012; the survey's code).
+"""Minimax entropy: the confusion of each annotator and of each item (Zhou, Basu, Mao and Platt 2012).
 
 P(z_ri = k | y_i = c) is proportional to exp(sigma_r(c, k) + tau_i(c, k)): the distribution of maximum entropy whose
 counts of each label by class, by annotator and by item, equal those of the labels. The constraints are soft. In the

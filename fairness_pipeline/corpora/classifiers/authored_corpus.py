@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from string import ascii_lowercase
 from typing import Annotated, Any, Self, TypeVar
 
 import pydantic
@@ -12,6 +13,8 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
 C = TypeVar("C")
+LETTERS = ascii_lowercase
+"""What tables call the groups of a corpus."""
 OTHERS = "*"
 """In a list of ignored values: every value that is not named."""
 
@@ -146,13 +149,13 @@ class Groups(Specification):
     dialect: Dialect | None = None
     """If no column names the group: a model that tells White-aligned (a) from African American-aligned English (b)."""
     each: dict[str, tuple[str, ...]] = {}
-    """For more than two groups, instead of `a` and `b`: the column's values for each group, by its name. Each is
-    compared with all others."""
+    """For more than two groups, instead of `a` and `b`: the column's values for each group, by its name. A classifier
+    that is trained here is trained on the first (a) and all others (b)."""
 
     @pydantic.model_validator(mode="before")
     @classmethod
     def _fill(cls, content: Any) -> Any:
-        """With `each`, a is the first group and b all others, until another is chosen."""
+        """With `each`, a is the first group and b all others, for training."""
         if not isinstance(content, dict) or not content.get("each"):
             return content
         if content.keys() & {"a", "b", "dialect"}:
@@ -160,7 +163,7 @@ class Groups(Specification):
         each = content["each"]
         if (
             not isinstance(each, dict)
-            or len(each) < 3
+            or not 3 <= len(each) <= len(LETTERS)
             or not all(isinstance(own, list | tuple) for own in each.values())
         ):
             raise ValueError("'each' names three groups or more, each with a list of values; two are 'a' and 'b'")
@@ -169,11 +172,15 @@ class Groups(Specification):
         a, b = {"name": str(first[0]), "values": first[1]}, {"name": "others", "values": others}
         return {**content, "a": a, "b": b}
 
-    def of_group(self, name: str) -> Self:
-        """The same groups as two: this one, and all others."""
-        others = tuple(value for other, own in self.each.items() if other != name for value in own)
-        two = {"a": Group(name=name, values=self.each[name]), "b": Group(name="others", values=others)}
-        return self.model_copy(update=two)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all groups; the group `a` is the first, `b` the second, and so on."""
+        return tuple(self.each) or (self.a.name, self.b.name)
+
+    def group_of(self, said: str) -> str | None:
+        """The letter of the group that a cell names; None if it names none."""
+        groups = [GroupValues(values=own) for own in self.each.values()] or [self.a, self.b]
+        return next((letter for letter, own in zip(LETTERS, groups, strict=False) if own.holds(said)), None)
 
 
 class Cells(Specification):
@@ -212,17 +219,17 @@ def _each_once(views: "Iterable[tuple[str, C]]") -> "dict[str, C]":
     found: dict[str, C] = {}
     for key, view in views:
         if key.endswith("."):
-            raise FairnessError(f"'{key}': a class or group needs a Latin letter or a digit in its name, for its key")
+            raise FairnessError(f"'{key}': a class needs a Latin letter or a digit in its name, for its key")
         if key in found:
-            raise FairnessError(f"'{key}': two classes or groups would get this key; rename one")
+            raise FairnessError(f"'{key}': two classes would get this key; rename one")
         found[key] = view
     return found
 
 
 class AuthoredCorpus(Specification):
-    """A corpus for classifiers: texts with one of two labels, by authors of one of two groups.
+    """A corpus for classifiers: texts with one of two labels, by authors of two groups or more.
 
-    Of more labels or groups each is taken against the rest: `views`.
+    Of more labels each is taken against the rest: `views`.
     """
 
     task: str
@@ -279,7 +286,7 @@ class AuthoredCorpus(Specification):
         return self
 
     def views(self, key: str) -> dict[str, Self]:
-        """What is audited, by key: the corpus, or of several classes or groups each against the rest.
+        """What is audited, by key: the corpus, or of several classes each against the rest.
 
         Raises:
             FairnessError: two names would get one key.
@@ -291,16 +298,7 @@ class AuthoredCorpus(Specification):
                 for own, view in found.items()
                 for name in self.labels.classes
             )
-        if self.groups.each:
-            found = _each_once(
-                (f"{own}.{_as_key(name)}", view.model_copy(update=self._of_group(name)))
-                for own, view in found.items()
-                for name in self.groups.each
-            )
         return found
-
-    def _of_group(self, name: str) -> dict[str, Any]:
-        return {"groups": self.groups.of_group(name), "published_as": None}
 
     def _of_class(self, name: str) -> dict[str, Any]:
         return {"labels": self.labels.of_class(name), "task": f"{self.task}: {name}", "published_as": None}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,6 @@ from fairness_pipeline.corpora.classifiers.authored_corpus import (
     AuthoredCorpus,
     AuthoredFile,
     Cells,
-    Group,
 )
 from fairness_pipeline.corpora.classifiers.authored_grammar import AuthoredGrammarFile
 from fairness_pipeline.corpora.classifiers.chat_rooms import read_chat_rooms
@@ -36,12 +35,14 @@ AUTHORED_TEXTS = schema(
     text_id=(pa.string(), "of the text: its corpus's and its own hash"),
     text=(pa.string(), "what was written"),
     label=(pa.int64(), "1 (positive) or 0"),
-    author_group=(pa.string(), "a or b"),
+    author_group=(pa.string(), "a or b; of more groups a letter for each, in the corpus's order"),
     author_id=(pa.string(), "who wrote it; the text itself where that is not known"),
     split=(pa.string(), "train, valid or test"),
+    balanced=(pa.bool_(), "whether it is one of equally many texts of each label and group of its split"),
 )
-"""Each split has equally many texts of each label and group. `label` is 1 or 0; `author_group` is a or b. A text with
-an unknown author counts as the only text of its own author."""
+"""The splits `train` and `valid` have equally many texts of each label and group (of more than two groups: of the first
+and of all others); `test` has all texts, and `balanced` marks those that are equally many. A text with an unknown
+author counts as the only text of its own author."""
 SKEWED_SETS = schema(
     balance_rate=(pa.string(), "positive to negative texts of group a; of group b the other way round"),
     **fields(AUTHORED_TEXTS, "split", "text_id"),
@@ -115,7 +116,8 @@ def balanced(
     seed: int,
     left_out: Mapping[str, int] | None = None,
 ) -> pa.Table:
-    """A table of `AUTHORED_TEXTS`, with each author in one split, and equally many texts of each label and group.
+    """A table of `AUTHORED_TEXTS`, with each author in one split. Splits to learn from have equally many texts of each
+    label and group; the split `test` has all.
 
     Args:
         texts: The texts, each once.
@@ -126,46 +128,62 @@ def balanced(
         left_out: How many texts were left out earlier, by reason; used in an error message.
 
     Raises:
-        FairnessError: a split has no text of some label and group; names the count of each.
+        FairnessError: a split has no two groups with texts of both labels; names the count of each.
     """
     total = shares.train + shares.valid + shares.test
     ends = np.cumsum([shares.train, shares.valid, shares.test]) / total
-    cells: dict[tuple[str, int, str], list[tuple[float, str, AuthoredText]]] = {
-        (split, label, group): [] for split in SPLITS for label in (1, 0) for group in "ab"
-    }
+    cells: dict[str, dict[tuple[int, str], list[tuple[float, str, AuthoredText]]]] = {split: {} for split in SPLITS}
     for text in texts:
         identity = blake2b(f"{key}\x1f{text.text}".encode(), digest_size=10).hexdigest()
         place = _draw(f"{seed} split {text.author or identity}")
         split = SPLITS[int(np.searchsorted(ends[:-1], place, side="right"))]
-        cells[split, text.label, text.group].append((_draw(f"{seed} order {identity}"), identity, text))
-    cells = {cell: found for cell, found in cells.items() if getattr(shares, cell[0])}
-    counts = {cell: len(found) for cell, found in cells.items()}
-    if empty := [cell for cell, count in counts.items() if not count]:
-        whole = Counter((label, group) for (_, label, group), found in cells.items() for _ in found)
-        told = ", ".join(
-            f"{'positive' if label else 'negative'} of group {group}: {whole[label, group]:,}"
-            for label in (1, 0)
-            for group in "ab"
-        )
-        split, label, group = empty[0]
-        told += "".join(f"; left out, {reason}: {count:,}" for reason, count in (left_out or {}).items())
-        raise FairnessError(
-            f"corpus '{key}': no {'positive' if label else 'negative'} text of group {group} for the split '{split}'; "
-            f"texts found: {told}. Every label of both groups is needed: look at 'labels' and 'groups', or add texts"
-        )
+        group = text.group if split == "test" else side_of(text.group)
+        found = cells[split].setdefault((text.label, group), [])
+        found.append((_draw(f"{seed} order {identity}"), identity, text))
     rows = []
     for split, share in zip(SPLITS, (shares.train, shares.valid, shares.test), strict=True):
         if not share:
             continue
-        own = [found for (name, _, _), found in cells.items() if name == split]
-        size = min(max(1, int(maximum * share / total)), *map(len, own))
-        for found in own:
+        own = cells[split]
+        whole = {group for _, group in own if {(0, group), (1, group)} <= own.keys()}
+        if len(whole) < 2:
+            _refuse(key, split, cells, left_out)
+        most = max(1, int(maximum * share / total))
+        size = min(most, *(len(found) for (_, group), found in own.items() if group in whole))
+        for cell in sorted(own, key=lambda cell: (-cell[0], cell[1])):
+            kept = sorted(own[cell], key=lambda entry: entry[:2])[: most if split == "test" else size]
             rows += [
                 {"text_id": identity, "text": text.text, "label": text.label, "author_group": text.group,
-                 "author_id": text.author or identity, "split": split}
-                for _, identity, text in sorted(found, key=lambda entry: entry[:2])[:size]
+                 "author_id": text.author or identity, "split": split,
+                 "balanced": place < size and cell[1] in whole}
+                for place, (_, identity, text) in enumerate(kept)
             ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=AUTHORED_TEXTS)
+
+
+def side_of(group: str) -> str:
+    """The group of a classifier's training: a, or b for all others."""
+    return "a" if group == "a" else "b"
+
+
+def _refuse(
+    key: str,
+    split: str,
+    cells: Mapping[str, Mapping[tuple[int, str], list[tuple[float, str, AuthoredText]]]],
+    left_out: Mapping[str, int] | None,
+) -> None:
+    groups = sorted({"a", "b"} | {group for own in cells.values() for _, group in own})
+    both = [(label, group) for label in (1, 0) for group in groups]
+    whole = Counter({cell: sum(len(own.get(cell, ())) for own in cells.values()) for cell in both})
+    told = ", ".join(
+        f"{'positive' if label else 'negative'} of group {group}: {whole[label, group]:,}" for label, group in both
+    )
+    label, group = next(cell for cell in both if not cells[split].get(cell))
+    told += "".join(f"; left out, {reason}: {count:,}" for reason, count in (left_out or {}).items())
+    raise FairnessError(
+        f"corpus '{key}': no {'positive' if label else 'negative'} text of group {group} for the split '{split}'; "
+        f"texts found: {told}. Two groups with both labels are needed: look at 'labels' and 'groups', or add texts"
+    )
 
 
 def parts_of(balance_rate: str) -> tuple[int, int]:
@@ -230,7 +248,7 @@ def _cells(texts: pa.Table, split: str) -> dict[tuple[int, str], list[str]]:
     cells: dict[tuple[int, str], list[str]] = {(label, group): [] for label in (1, 0) for group in "ab"}
     for row in texts.select(["text_id", "label", "author_group", "split"]).to_pylist():
         if row["split"] == split:
-            cells[row["label"], row["author_group"]].append(row["text_id"])
+            cells[row["label"], side_of(row["author_group"])].append(row["text_id"])
     return cells
 
 
@@ -300,7 +318,7 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
         if model and dialect:
             group, known = model.group(text, dialect.confidence), True
         else:
-            group, known = group_of(corpus.groups, row.group), is_ignored(row.group, corpus.groups.ignored)
+            group, known = corpus.groups.group_of(row.group), is_ignored(row.group, corpus.groups.ignored)
         for kind, value, is_known in (
             ("label", row.label, label is not None or is_ignored(row.label, corpus.labels.ignored)),
             ("group", row.group, group is not None or known),
@@ -365,26 +383,6 @@ def _rows(file: AuthoredFile, folder: Path, left_out: Counter[str]) -> Iterator[
             str(column(where, record, name)).strip() if name else "" for name in (own.label, own.group, own.author)
         )
         yield _Row(where, text, label, group, author or None)
-
-
-class TwoGroups(Protocol):
-    """Two groups that a column distinguishes."""
-
-    @property
-    def a(self) -> Group:
-        """The first group."""
-
-    @property
-    def b(self) -> Group:
-        """The second group."""
-
-
-def group_of(groups: TwoGroups, said: str) -> str | None:
-    """The group that a cell names, a or b; None if it names neither."""
-    for side, group in (("a", groups.a), ("b", groups.b)):
-        if group.holds(said):
-            return side
-    return None
 
 
 def is_ignored(said: str, ignored: tuple[str, ...]) -> bool:

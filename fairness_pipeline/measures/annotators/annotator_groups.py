@@ -20,17 +20,15 @@ from fairness_pipeline.corpora.annotators.annotated_corpus import of_class
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.foundation.yaml_files import Share, Specification
-from fairness_pipeline.measures.annotators.item_by_group import ItemsByGroup, items_by_group, of_like_labour
+from fairness_pipeline.measures.annotators.item_by_group import ItemsByGroup, items_by_group
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Published, adjusted, beside, compare_groups
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
 from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
-from fairness_pipeline.statistics.welch import permuted_welch
+from fairness_pipeline.statistics.welch import LARGEST, PAIR, TWO, of_like_labour, permuted_welch
 
-TWO, LARGEST, PAIR = "two groups", "largest gap", "pair"
-"""The contrasts: the groups of a category of two; of more the two that differ most, and each pair."""
 GROUP_POSITIVE_RATES = schema(
     COMPARISON,
     measure="the category whose groups are compared; of several classes with the class; of pairs with the pair",

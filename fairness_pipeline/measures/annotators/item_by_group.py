@@ -12,6 +12,7 @@ import numpy as np
 
 from fairness_pipeline.annotation.truth_inference.base import Labels
 from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.statistics.welch import of_like_labour
 
 DRAWS, SEED = 999, 0
 _ENOUGH = 20
@@ -102,24 +103,6 @@ def _strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, pe
         of_item = np.bincount(item, z - rater[who], items) / np.maximum(per_item, 1)
         rater = np.bincount(who, z - of_item[item], people) / np.maximum(per_person, 1)
     return np.asarray(rater[who])
-
-
-def of_like_labour(labour: np.ndarray, group: np.ndarray) -> list[np.ndarray]:
-    """Raters with a similar number of labels: up to five strata, fewer if a group is small. Raters with equally many
-    labels stay together.
-
-    Args:
-        labour: (raters,) how many labels each gave.
-        group: (raters,) from 0; -1 for raters who are left out.
-    """
-    known = np.flatnonzero(group >= 0)
-    if not len(known):
-        return []
-    smallest = int(np.bincount(group[known])[np.unique(group[known])].min())
-    count = max(1, min(5, smallest // 2))
-    edges = np.quantile(labour[known], np.arange(1, count) / count)
-    stratum = np.searchsorted(edges, labour[known], side="left")
-    return [known[stratum == number] for number in np.unique(stratum)]
 
 
 def _variance(item: np.ndarray, y: np.ndarray, group: np.ndarray, items: int) -> float | None:

@@ -1,17 +1,20 @@
 """Does a classifier decide differently about one group's texts? (Liu 2022, sections 4.2.2 and 4.5.4)
 
 FPR, FNR and the rate of positive predictions (DPR) by author group. FPED, FNED and DPD are the absolute differences.
-The groups' texts are different texts, so nothing is paired, and the unit is the author.
+The groups' texts are different texts, so nothing is paired, and the unit is the author. All test texts count: FPR and
+FNR are about one label, and DPR is the mean of the rates among positive and among negative texts, as in balanced tests.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from fairness_pipeline.corpora.classifiers.authored_corpus import LETTERS
 from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.foundation.yaml_files import Share, Specification
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_estimates
@@ -27,18 +30,23 @@ from fairness_pipeline.statistics.controls import p_smaller, too_small
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
-from fairness_pipeline.statistics.verdicts import ARTEFACT
+from fairness_pipeline.statistics.verdicts import ARTEFACT, verdict
+from fairness_pipeline.statistics.welch import LARGEST, OTHERS, PAIR, TWO, of_like_labour, permuted_welch
 
 FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
 RATES = (FP, FN, DP)
 CLASSIFIER_FAIRNESS = schema(
     COMPARISON,
+    measure="fp_rate, fn_rate or dp_rate; of single groups with their names",
     n="texts of both groups that the rate is about",
     ci_low="lower end of the 95% interval of the difference",
     ci_high="upper end of the 95% interval of the difference",
     test="none: the thesis prints rates without a test",
     paired_test="what is compared over: nothing is paired",
     paired_statistic="its t",
+    contrast=(pa.string(), f"{TWO}; of more {LARGEST} (the two that differ most), {OTHERS}, or {PAIR}"),
+    group=(pa.string(), "group a"),
+    against=(pa.string(), "group b"),
     seeds=(pa.int64(), "trainings; of metrics the value of each"),
     sd_seeds=optional(pa.float64(), "standard deviation of the difference between seeds"),
     authors_a=(
@@ -57,7 +65,11 @@ null if groups are known. If a difference is shown only with the original groups
 is shown to be left than groups that are merely inferred less reliably would leave. Otherwise it stays `biased`, and
 `note` says that the control is too small to tell."""
 CLASSIFIER_METRICS = schema(
-    metric=(pa.string(), "accuracy, f1 (of the positive class), or the absolute difference of a rate: fped, fned, dpd"),
+    metric=(
+        pa.string(),
+        "accuracy, f1 (of the positive class), or the absolute difference of a rate, of more than two groups the "
+        "largest: fped, fned, dpd",
+    ),
     value=(pa.float64(), "mean over the seeds"),
     **fields(COMPARISON, "unit"),
     seeds=(pa.list_(pa.float64()), "trainings; of metrics the value of each"),
@@ -79,7 +91,7 @@ class GroupRatesSettings(Specification):
 
 
 class Predictions(NamedTuple):
-    """(seeds, texts) of 0 or 1, with each text's label, group (0 is a, 1 is b) and author (numbered from 0).
+    """(seeds, texts) of 0 or 1, with each text's label, group (0 is a, 1 is b, ...) and author (numbered from 0).
 
     If authors are not `known`, each text has its own author.
     """
@@ -99,21 +111,34 @@ class Predictions(NamedTuple):
         return cls(
             table["prediction"].to_numpy().reshape(len(np.unique(seeds)), first.num_rows),
             first["label"].to_numpy(),
-            (first["author_group"].to_numpy(zero_copy_only=False) == "b").astype(np.int64),
+            np.array([LETTERS.index(own) for own in first["author_group"].to_pylist()], dtype=np.int64),
             authors,
             first["author_id"] != first["text_id"],
         )
 
+    def between(self, first: int, others: Sequence[int]) -> "Predictions":
+        """The texts of one group (then a), and of others (then b)."""
+        kept = (self.groups == first) | np.isin(self.groups, others)
+        groups = (self.groups[kept] != first).astype(np.int64)
+        return self._replace(
+            said=self.said[:, kept], labels=self.labels[kept], groups=groups, authors=self.authors[kept]
+        )
 
-def rates(found: Predictions, measure: str) -> np.ndarray:
-    """(seeds, 2): the rate of group a, and of group b.
+
+def rates(found: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> np.ndarray:
+    """(seeds, groups): the rate of each group; DPR is the mean over both labels.
 
     Args:
         found: The predictions.
         measure: One of `RATES`.
+        groups: Which.
     """
     said = _said(found, measure)
-    return np.stack([said[:, _about(found, measure, group)].mean(axis=1) for group in (0, 1)], axis=1)
+    of_cells = [
+        [said[:, (found.groups == group) & (found.labels == label)].mean(axis=1) for label in _CELLS[measure]]
+        for group in groups
+    ]
+    return np.stack([np.mean(own, axis=0) for own in of_cells], axis=1)
 
 
 def difference(found: Predictions, measure: str) -> Estimate:
@@ -152,14 +177,17 @@ def compare_error_rates(
     settings: GroupRatesSettings,
     published: Mapping[str, Published],
     masked: pa.Table | None = None,
+    groups: Sequence[str] = ("a", "b"),
 ) -> pa.Table:
-    """A table of `CLASSIFIER_FAIRNESS`.
+    """A table of `CLASSIFIER_FAIRNESS`: of two groups a row a rate; of more further rows below it, for each group
+    against the others and for each pair.
 
     Args:
         predictions: As `CLASSIFIER_PREDICTIONS`.
         settings: Margin and level.
         published: The values that the thesis prints, by measure.
         masked: As `MASKED_GROUPS`, if groups were inferred from texts.
+        groups: The names of the groups.
 
     Examples:
         >>> rows = [(f"t{i}", f"t{i}", i % 2, "ab"[i // 200], int(i % 2 or i >= 300), 1) for i in range(400)]
@@ -169,8 +197,12 @@ def compare_error_rates(
         >>> found.select(["measure", "difference", "verdict"]).to_pylist()[0]
         {'measure': 'fp_rate', 'difference': -50.0, 'verdict': 'biased'}
     """
+    if len(groups) > 2:
+        rows = compare_many(Predictions.of(predictions), settings, groups)
+        return pa.Table.from_pylist(rows, schema=CLASSIFIER_FAIRNESS)
     judged, own = _judged(Predictions.of(predictions), settings)
-    table = [{**asdict(row), **own[row.measure]} for row in beside(judged, published)]
+    named = {"contrast": TWO, "group": groups[0], "against": groups[1]}
+    table = [{**asdict(row), **own[row.measure], **named} for row in beside(judged, published)]
     again = _regrouped(predictions, masked) if masked is not None else None
     if masked is not None and again is None:
         table = [{**row, "note": _noted(row, _NO_CONTROL)} if row["verdict"] == "biased" else row for row in table]
@@ -228,20 +260,15 @@ class _Again(NamedTuple):
 
 
 def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Again | None:
-    """The predictions with the other groups, each with equally many texts of either label. None if a group has none."""
+    """The predictions with the other groups. None if a group has fewer than two texts of a label."""
     groups = dict(zip(masked["text_id"].to_pylist(), masked["author_group"].to_pylist(), strict=True))
     seeds = predictions["seed"].to_numpy()
     ids = predictions.filter(pa.array(seeds == seeds[0]))["text_id"].to_pylist()
     found = Predictions.of(predictions)
-    own = np.array([{"a": 0, "b": 1}.get(groups.get(name, ""), -1) for name in ids])
-    kept = np.zeros(len(own), dtype=bool)
-    for group in (0, 1):
-        cells = [np.flatnonzero((own == group) & (found.labels == label)) for label in (0, 1)]
-        size = min(map(len, cells))
-        if size < 2:
-            return None
-        for cell in cells:
-            kept[cell[:size]] = True  # texts are in the order of a hash: the first are random
+    own = np.array([LETTERS.find(groups.get(name, "?")) for name in ids])
+    if min(int(((own == group) & (found.labels == label)).sum()) for group in (0, 1) for label in (0, 1)) < 2:
+        return None
+    kept = own >= 0
     moved = found._replace(
         said=found.said[:, kept], labels=found.labels[kept], groups=own[kept], authors=found.authors[kept]
     )
@@ -249,30 +276,126 @@ def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Again | None:
 
 
 def _judged(found: Predictions, settings: GroupRatesSettings) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
-    """Every rate compared between the groups, and further columns by measure."""
+    """Every rate compared between the two groups, and further columns by measure."""
+    own = {measure: _compared(found, measure, settings) for measure in RATES}
+    rows = adjusted([row for row, _ in own.values()], settings.alpha)
+    return rows, {measure: more for measure, (_, more) in own.items()}
+
+
+def _compared(found: Predictions, measure: str, settings: GroupRatesSettings) -> tuple[Comparison, dict[str, Any]]:
+    """A rate compared between group a and group b, and further columns."""
+    each, unit = rates(found, measure), "authors" if found.known else "texts, as authors are not known"
+    row = compare_groups(
+        measure,
+        _texts(found, measure),
+        (float(each[:, 0].mean()), float(each[:, 1].mean())),
+        difference(found, measure),
+        settings.margin,
+        settings.alpha,
+        f"{unit}, and seeds" if len(found.said) > 1 else unit,
+    )
+    signed = 100 * (each[:, 0] - each[:, 1])
+    more: dict[str, Any] = {
+        "seeds": len(signed),
+        "sd_seeds": float(signed.std(ddof=1)) if len(signed) > 1 else None,
+        **{f"authors_{side}": authors_of(found, measure, group) for group, side in enumerate("ab")},
+    }
+    return row, more
+
+
+def compare_many(found: Predictions, settings: GroupRatesSettings, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of `CLASSIFIER_FAIRNESS` for three groups or more.
+
+    The omnibus test comes first: authors' rates change places (Welch's statistic). A rate that a group hardly ever has
+    makes that group's error tiny and its t huge; exchanged authors do the same. Each group is then compared with the
+    others, the farthest first, and who is shown to differ is no longer among the others: one group that is treated
+    otherwise would move the others' mean against every other group. Pairs by Holm. No p is below the omnibus test's.
+
+    Args:
+        found: The predictions.
+        settings: Margin and level.
+        names: The names of the groups.
+    """
+    present = {
+        measure: [
+            group
+            for group in range(len(names))
+            if all(((found.groups == group) & (found.labels == label)).sum() > 1 for label in _CELLS[measure])
+        ]
+        for measure in RATES
+    }
+    told = [measure for measure in RATES if len(present[measure]) > 1]
+    omnibus = {measure: _authors_exchanged(found, measure, present[measure]) for measure in told}
+    p_holm = dict(zip(told, holm(list(omnibus.values())), strict=True))
     rows = []
-    own: dict[str, dict[str, Any]] = {}
-    unit = "authors" if found.known else "texts, as authors are not known"
-    for measure in RATES:
-        each = rates(found, measure)
-        rows.append(
-            compare_groups(
-                measure,
-                _texts(found, measure),
-                (float(each[:, 0].mean()), float(each[:, 1].mean())),
-                difference(found, measure),
-                settings.margin,
-                settings.alpha,
-                f"{unit}, and seeds" if len(found.said) > 1 else unit,
-            )
-        )
-        signed = 100 * (each[:, 0] - each[:, 1])
-        own[measure] = {
-            "seeds": len(signed),
-            "sd_seeds": float(signed.std(ddof=1)) if len(signed) > 1 else None,
-            **{f"authors_{side}": authors_of(found, measure, group) for group, side in enumerate("ab")},
+    for measure in told:
+        groups = present[measure]
+        pairs = {
+            pair: _compared(found.between(pair[0], pair[1:]), measure, settings) for pair in combinations(groups, 2)
         }
-    return adjusted(rows, settings.alpha), own
+        equivalent = max(row.p_equivalence for row, _ in pairs.values()) if len(groups) == len(names) else 1.0
+        largest = max(pairs, key=lambda pair: abs(pairs[pair][0].difference))
+        row = replace(pairs[largest][0], p_paired=omnibus[measure], p_equivalence=equivalent)
+        row = replace(row, paired_test="authors' rates exchanged (Welch's statistic)", paired_statistic=None)
+        missing = [name for place, name in enumerate(names) if place not in groups]
+        note = f"fewer than two texts of a label: {', '.join(missing)}" if missing else row.note
+        of_pair = {"group": names[largest[0]], "against": names[largest[1]]}
+        whole = {**asdict(replace(row, note=note)), **pairs[largest][1], **of_pair, "contrast": LARGEST}
+        rows.append(_with_verdict(whole, p_holm[measure], settings))
+        others = _each_against_others(found, measure, groups, settings)
+        for (kind, listed), against in (((OTHERS, others), "the others"), ((PAIR, pairs), "")):
+            adjusted_p = holm([own.p_decides for own, _ in listed.values()])
+            for (place, (own, more)), p in zip(listed.items(), adjusted_p, strict=True):
+                group, other = names[place[0]], against or names[place[1]]
+                named = {"contrast": kind, "group": group, "against": other}
+                single = {**asdict(own), **more, **named, "measure": f"{measure}: {group} − {other}"}
+                rows.append(_with_verdict(single, max(p, p_holm[measure]), settings))
+    return rows
+
+
+def _with_verdict(row: dict[str, Any], p_holm: float, settings: GroupRatesSettings) -> dict[str, Any]:
+    equivalent = row["p_equivalence"] <= settings.alpha
+    return row | {"p_holm": p_holm, "verdict": verdict(equivalent=equivalent, p_holm=p_holm, alpha=settings.alpha)}
+
+
+def _each_against_others(
+    found: Predictions, measure: str, groups: Sequence[int], settings: GroupRatesSettings
+) -> dict[tuple[int, ...], tuple[Comparison, dict[str, Any]]]:
+    """Each group against the others, the farthest first; a group that is shown to differ leaves the others."""
+    compared: dict[tuple[int, ...], tuple[Comparison, dict[str, Any]]] = {}
+    left = list(groups)
+    while left:
+        now = (
+            {
+                group: _compared(found.between(group, [own for own in left if own != group]), measure, settings)
+                for group in left
+            }
+            if len(left) > 1
+            else {}
+        )
+        farthest = min(now, key=lambda group: now[group][0].p_decides) if now else None
+        differs = farthest is not None and now[farthest][0].p_decides * len(left) < settings.alpha and len(left) > 2
+        for group in [farthest] if differs else list(now):
+            compared[(group,)] = now[group]  # type: ignore[index]
+        left = [group for group in left if group != farthest] if differs else []
+    return compared
+
+
+def _authors_exchanged(found: Predictions, measure: str, groups: Sequence[int]) -> float:
+    """The p of equal rates of all groups. An author's score is their mean over texts of what was said minus its mean
+    over all texts of the label; authors change places among those with similarly many texts."""
+    said = _said(found, measure).mean(axis=0)
+    about = np.isin(found.labels, _CELLS[measure]) & np.isin(found.groups, groups)
+    centred = np.zeros(len(said))
+    for label in _CELLS[measure]:
+        own = about & (found.labels == label)
+        centred[own] = said[own] - said[own].mean()
+    size = found.authors.max() + 1
+    count = np.bincount(found.authors[about], minlength=size)
+    score = np.bincount(found.authors[about], centred[about], size) / np.maximum(count, 1)
+    group = np.full(size, -1)
+    group[found.authors[about]] = np.searchsorted(groups, found.groups[about])
+    return permuted_welch(score, group, 0, of_like_labour(count, group))
 
 
 def measure_performance(predictions: pa.Table, published: Mapping[str, float]) -> pa.Table:
@@ -283,7 +406,8 @@ def measure_performance(predictions: pa.Table, published: Mapping[str, float]) -
         published: The values that the thesis prints, by metric.
     """
     found = Predictions.of(predictions)
-    apart = {name: np.abs(np.diff(rates(found, measure), axis=1)[:, 0]) for name, measure in _DIFFERENCES.items()}
+    groups = np.unique(found.groups).tolist()
+    apart = {name: np.ptp(rates(found, measure, groups), axis=1) for name, measure in _DIFFERENCES.items()}
     values = {"accuracy": _accuracy(found), "f1": _f1(found), **apart}
     rows = []
     for name, own in values.items():
@@ -390,7 +514,7 @@ def _without_authors(
         variance = 0.0
         for label in _CELLS[measure]:
             cell = about & (found.labels == label)
-            count, share = int(cell.sum()), float(cell.sum() / about.sum())
+            count, share = int(cell.sum()), 1 / len(_CELLS[measure])
             sizes = np.bincount(found.authors[cell], minlength=len(without))
             sums = np.bincount(found.authors[cell], values[cell] - values[cell].mean(), minlength=len(without))
             if sizes.max() == count:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from fairness_pipeline.foundation.schemas import fields, schema
 CLASSIFIER_PREDICTIONS = schema(
     **fields(AUTHORED_TEXTS, "text_id"),
     label=(pa.int64(), "1 (positive) or 0"),
-    **fields(AUTHORED_TEXTS, "author_group", "author_id"),
+    **fields(AUTHORED_TEXTS, "author_group", "author_id", "balanced"),
     probability=(pa.float64(), "of the positive class"),
     prediction=(pa.int64(), "1 from a probability of 0.5 on"),
     seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
@@ -35,7 +35,7 @@ def predictions_of(tests: pa.Table, probabilities: Iterable[tuple[int, Any]]) ->
         tests: The texts of the split `test`, from `AUTHORED_TEXTS`.
         probabilities: Each seed with the probabilities of the positive class, one for each text.
     """
-    names = ("text_id", "label", "author_group", "author_id")
+    names = ("text_id", "label", "author_group", "author_id", "balanced")
     tables = []
     for seed, found in probabilities:
         values = pa.array(found, pa.float64())
@@ -53,13 +53,27 @@ def predictions_of(tests: pa.Table, probabilities: Iterable[tuple[int, Any]]) ->
     return pa.concat_tables(tables)
 
 
-def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
+class OfClass(NamedTuple):
+    """One of several classes, which predictions of all of them are read for.
+
+    Attributes:
+        name: The class.
+        classes: All of them.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+
+
+def read_predictions(path: Path, tests: pa.Table, of_class: OfClass | None = None) -> pa.Table:
     """The predictions in a file, as a table of `CLASSIFIER_PREDICTIONS`.
 
     Args:
         path: `.csv` or `.tsv` with a header, or `.jsonl`. The columns are `text_id`, and `probability` (0 to 1, of the
-            positive class) or `prediction` (0 or 1). Every text of the split `test` occurs once.
+            positive class) or `prediction` (0 or 1); of several classes `probability of CLASS` for each, or
+            `prediction` (the name of the class). Every text of the split `test` occurs once.
         tests: Those texts, from `AUTHORED_TEXTS`.
+        of_class: The class that is the positive one; None if there are two classes.
 
     Raises:
         FairnessError: a text is missing, unknown or repeated, or a value is wrong; names file, line and how many.
@@ -74,12 +88,7 @@ def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
         identity = str(column(where, record, "text_id")).strip()
         if identity not in known:
             identity = restored(identity)
-        name = "prediction" if "prediction" in record and "probability" not in record else "probability"
-        said = str(column(where, record, name)).strip()
-        value = float(said) if _NUMBER.fullmatch(said) else -1.0
-        if not 0 <= value <= 1 or (name == "prediction" and value not in (0.0, 1.0)):
-            wanted = "a number from 0 to 1" if name == "probability" else "0 or 1"
-            raise FairnessError(f"{where}: {name}: expected {wanted}, found {said[:40]!r}")
+        value = _value(where, record, of_class)
         if identity in lines:
             raise FairnessError(f"{where}: text_id {identity!r} was predicted before: {lines[identity]}")
         if identity not in known:
@@ -98,17 +107,35 @@ def read_predictions(path: Path, tests: pa.Table) -> pa.Table:
     return predictions_of(tests, [(0, [found[identity] for identity in tests["text_id"].to_pylist()])])
 
 
-def write_texts(tests: pa.Table, path: Path, form: str) -> int:
-    """Writes the texts that another classifier has to label: `text_id`, `text`, and an empty `probability`.
+def _value(where: str, record: dict[str, Any], of_class: OfClass | None) -> float:
+    """The probability of the positive class that a row tells."""
+    own = f"probability of {of_class.name}" if of_class else "probability"
+    own = "probability" if of_class and "probability" in record else own
+    name = "prediction" if "prediction" in record and own not in record else own
+    said = str(column(where, record, name)).strip()
+    if of_class and name == "prediction":
+        if said not in of_class.classes:
+            raise FairnessError(f"{where}: prediction: expected one of {', '.join(of_class.classes)}, found {said!r}")
+        return float(said == of_class.name)
+    value = float(said) if _NUMBER.fullmatch(said) else -1.0
+    if not 0 <= value <= 1 or (name == "prediction" and value not in (0.0, 1.0)):
+        wanted = "0 or 1" if name == "prediction" else "a number from 0 to 1"
+        raise FairnessError(f"{where}: {name}: expected {wanted}, found {said[:40]!r}")
+    return value
+
+
+def write_texts(tests: pa.Table, path: Path, form: str, fill: str = "probability") -> int:
+    """Writes the texts that another classifier has to label: `text_id`, `text`, and an empty column to fill in.
 
     Args:
         tests: The texts of the split `test`.
         path: The file.
         form: One of `FORMS`.
+        fill: The column: `probability`, or of several classes `prediction`.
 
     Returns:
         How many cells were escaped.
     """
     with path.open("w", encoding="utf-8", newline="") as stream:
         rows = ((*row, "") for row in zip(tests["text_id"].to_pylist(), tests["text"].to_pylist(), strict=True))
-        return write_rows(stream, ["text_id", "text", "probability"], rows, form)
+        return write_rows(stream, ["text_id", "text", fill], rows, form)

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.measures.annotators.annotator_groups import PAIR, Labelled, rates_of
+from fairness_pipeline.measures.annotators.annotator_groups import Labelled, rates_of
 from fairness_pipeline.reporting.samples import Samples
+from fairness_pipeline.statistics.welch import PAIR
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Key, Lake
 

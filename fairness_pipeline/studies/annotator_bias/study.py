@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.measures.annotators.annotator_groups import OTHER_ITEMS, PAIR, SAME_RATE, TWO
+from fairness_pipeline.measures.annotators.annotator_groups import OTHER_ITEMS, SAME_RATE
 from fairness_pipeline.project.study import Judged, Study
+from fairness_pipeline.statistics.welch import PAIR, TWO
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Key, Row
 

@@ -34,11 +34,15 @@ def _export_texts(arguments: argparse.Namespace) -> int:
 
     path = Path(arguments.output)
     check_output(path, FORMS, force=arguments.force)
-    tests = texts_to_classify(part_of(arguments.profile, NAME, ImplicitBiasPart), arguments.corpus)
+    part = part_of(arguments.profile, NAME, ImplicitBiasPart)
+    views = _views(part, arguments.corpus)
+    found = [texts_to_classify(part, view).select(["text_id", "text"]) for view in views]
+    tests = pa.concat_tables(found).group_by(["text_id", "text"], use_threads=False).aggregate([])
+    classes = part.classes[views[0]] if len(views) > 1 else ()
     with replacing(path) as temporary:
-        marked = write_texts(tests, temporary, path.suffix)
-    told = say_escaped(marked)
-    print(f"{path}: {tests.num_rows:,} texts; fill in 'probability' (of the positive class) in a copy, then:{told}")
+        marked = write_texts(tests, temporary, path.suffix, "prediction" if classes else "probability")
+    fill = f"'prediction' ({', '.join(classes)})" if classes else "'probability' (of the positive class)"
+    print(f"{path}: {tests.num_rows:,} texts; fill in {fill} in a copy, then:{say_escaped(marked)}")
     print(
         f"fairness-pipeline import-predictions FILE --corpus {arguments.corpus} --classifier NAME "
         f"--profile {arguments.profile}"
@@ -74,26 +78,35 @@ def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifi
     known = part.classifiers.get(classifier)
     taken = known is not None and known.architecture != "predictions"
     check_name("--classifier", classifier, part.project.name, taken=taken)
-    table = read_predictions(path, texts_to_classify(part, corpus))
-    target = part.prediction_file(corpus, classifier, path.suffix)
-    before = [part.prediction_file(corpus, classifier, form) for form in FORMS]
-    import_file(path, target, part.project.workspace, f"the predictions of '{classifier}'", before)
-    return target, table.num_rows
+    views = _views(part, corpus)
+    tests = {view: texts_to_classify(part, view) for view in views}
+    tables = [read_predictions(path, own, part.of_class(view)) for view, own in tests.items()]
+    for view in views:
+        target = part.prediction_file(view, classifier, path.suffix)
+        before = [part.prediction_file(view, classifier, form) for form in FORMS]
+        import_file(path, target, part.project.workspace, f"the predictions of '{classifier}'", before)
+    return target, max(table.num_rows for table in tables)
+
+
+def _views(part: ImplicitBiasPart, corpus: str) -> list[str]:
+    """What is audited of a corpus: itself, or each of its classes; raises FairnessError if there is no such corpus."""
+    found = [view for view in part.corpora if corpus in (view, view.partition(".")[0])]
+    if not found:
+        known = dict.fromkeys(view.partition(".")[0] for view in part.corpora)
+        raise FairnessError(
+            f"--corpus: '{corpus}' is no corpus of {NAME} in profile '{part.project.name}'; those: {', '.join(known)}"
+        )
+    return found
 
 
 def texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:
     """The texts of the split `test`, made first if they are not there.
 
     Raises:
-        FairnessError: the profile has no such corpus, or it cannot be read.
+        FairnessError: the corpus cannot be read.
     """
     from fairness_pipeline.cli.run import make
 
-    if corpus not in part.corpora:
-        raise FairnessError(
-            f"--corpus: '{corpus}' is no corpus of {NAME} in profile '{part.project.name}'; those: "
-            f"{', '.join(part.corpora)}"
-        )
     make(part.project, NAME, "authored_texts", None)
     texts = Lake(part.project.workspace).read("authored_texts", {"corpus": corpus})
     return texts.filter(pc.equal(texts["split"], "test"))

@@ -60,6 +60,7 @@ from fairness_pipeline.measures.classifiers.probabilities_by_group import (
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.prediction_files import (
     CLASSIFIER_PREDICTIONS,
+    OfClass,
     predictions_of,
     read_predictions,
 )
@@ -128,16 +129,16 @@ class Balanced:
 
 @of_texts(
     inputs=lambda part, key: Balanced(_source(part, key), part.settings.splits, part.settings.maximum),
-    code_version="2",
+    code_version="3",
     schema=AUTHORED_TEXTS,
     checks=(checks.not_empty,),
 )
 def authored_texts(inputs: Balanced, run: Run) -> Result:
-    """Texts with a label and their author's group, in each split as many of each (Liu 2022, section 4.2.1)."""
+    """Texts with a label and their author's group: as many of each to learn from, all to test on (section 4.2.1)."""
     source, corpus = inputs.source, inputs.source.corpus
     texts, left_out = read_authored(corpus, source.folder, run.progress)
     maximum = min(corpus.maximum, inputs.maximum or corpus.maximum)
-    table = balanced(texts, source.key, inputs.splits, maximum, run.profile_seed, left_out)
+    table = balanced(texts, source.key.partition(".")[0], inputs.splits, maximum, run.profile_seed, left_out)
     read = Counter(f"{'positive' if text.label else 'negative'} {text.group}" for text in texts)
     words = pc.mean(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))).as_py()
     figures: dict[str, Any] = {
@@ -182,7 +183,7 @@ class Skewed:
     covers=lambda part, key: any(own.trained for own in part.classifiers.values()),
     inputs=lambda part, key: Skewed(part.rates[key["rate"]], tuple(sorted(part.rates.values()))),
     reads={"texts": authored_texts},
-    code_version="2",
+    code_version="3",
     schema=SKEWED_SETS,
     checks=(checks.not_empty,),
 )
@@ -259,7 +260,7 @@ def _task(
         return Texts(
             tokens.encode([row["text"] for row in own_rows]) if own_rows else [],
             np.array([row["label"] for row in own_rows], dtype=np.int64),
-            np.array([int(row["author_group"] == "b") for row in own_rows], dtype=np.int64),
+            np.array([int(row["author_group"] != "a") for row in own_rows], dtype=np.int64),
         )
 
     return Task(
@@ -283,6 +284,7 @@ class Predicting(Classifier):
     """A classifier that is asked; the file of its predictions, or the round of questions of one that may change."""
 
     file: File | None
+    of_class: OfClass | None
     round: str | None
 
 
@@ -291,7 +293,12 @@ def _predicting(part: ImplicitBiasPart, key: Key) -> Predicting:
     own = part.classifiers[name].of_class(part.corpora[corpus].labels.names[0], part.classes[corpus])
     file = part.predictions.get((corpus, name))
     predicted = imported_file(file, part.project.workspace)
-    return Predicting(**vars(_classifier(own)), file=predicted, round=part.query_epoch_of(name))
+    return Predicting(
+        **vars(_classifier(own)),
+        file=predicted,
+        of_class=part.of_class(corpus) if file else None,
+        round=part.query_epoch_of(name),
+    )
 
 
 @asset(
@@ -300,7 +307,7 @@ def _predicting(part: ImplicitBiasPart, key: Key) -> Predicting:
     covers=lambda part, key: part.predicts(key),
     inputs=_predicting,
     reads={"texts": authored_texts, "trained": text_classifiers},
-    code_version="1",
+    code_version="2",
     schema=CLASSIFIER_PREDICTIONS,
     checks=(checks.not_empty,),
     asks=True,
@@ -309,7 +316,7 @@ def classifier_predictions(inputs: Predicting, texts: pa.Table, trained: Path | 
     """The probability of the positive class for every test text, by every seed; each distinct text is asked once."""
     own, tests = inputs.classifier, _tests(texts)
     if inputs.file:
-        table = read_predictions(inputs.file.path, tests)
+        table = read_predictions(inputs.file.path, tests, inputs.of_class)
     elif trained:
         from fairness_pipeline.models.classifiers.network import probabilities
 
@@ -336,6 +343,11 @@ def classifier_predictions(inputs: Predicting, texts: pa.Table, trained: Path | 
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
+def _balanced(predictions: pa.Table) -> pa.Table:
+    """Those of equally many texts of each label and group, as the thesis has them."""
+    return predictions.filter(predictions["balanced"])
+
+
 def _published_as(part: ImplicitBiasPart, key: Key) -> tuple[PublishedAs | None, ClassifierSpecification]:
     """What the thesis' tables know a corpus and a classifier as."""
     return part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]]
@@ -343,57 +355,63 @@ def _published_as(part: ImplicitBiasPart, key: Key) -> tuple[PublishedAs | None,
 
 @dataclass(frozen=True)
 class Judged:
-    """How rates are judged, and table 4.3."""
+    """How rates are judged, between which groups, and table 4.3."""
 
     significance: GroupRatesSettings
+    groups: tuple[str, ...]
     published: Mapping[str, PublishedRate]
 
 
 @of_verdicts(
-    inputs=lambda part, key: Judged(part.settings.significance, published.rates(*_published_as(part, key))),
+    inputs=lambda part, key: Judged(
+        part.settings.significance,
+        part.corpora[key["corpus"]].groups.names,
+        published.rates(*_published_as(part, key)),
+    ),
     reads={"predictions": classifier_predictions, "inferred": masked_groups},
-    code_version="4",
+    code_version="5",
     libraries=("numpy", "scipy"),
     schema=CLASSIFIER_FAIRNESS,
     checks=(checks.not_empty, checks.rates_in_range),
     show=judged(STUDY),
 )
 def classifier_fairness(inputs: Judged, predictions: pa.Table, inferred: pa.Table | None) -> Result:
-    """FPR, FNR and DPR of both groups compared, over authors and seeds, and the verdict (section 4.2.2)."""
-    table = compare_error_rates(predictions, inputs.significance, inputs.published, inferred)
-    shown = table.select(["measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm", "verdict"])
+    """FPR, FNR and DPR of the groups compared, over authors and seeds, and the verdict (section 4.2.2)."""
+    table = compare_error_rates(predictions, inputs.significance, inputs.published, inferred, inputs.groups)
+    shown = table.select(["measure", "group", "against", "n", "value_a", "value_b", "difference", "p_holm", "verdict"])
     return Result(table, tables={"significance": shown})
 
 
 @of_verdicts(
     inputs=lambda part, key: published.metrics(*_published_as(part, key)),
     reads={"predictions": classifier_predictions},
-    code_version="1",
+    code_version="2",
     schema=CLASSIFIER_METRICS,
     checks=(checks.not_empty, checks.values_not_negative),
 )
 def classifier_metrics(printed: dict[str, float], predictions: pa.Table) -> Result:
     """Accuracy, F1, FPED, FNED and DPD, each seed's, with intervals over seeds (tables 4.4 to 4.7)."""
-    table = measure_performance(predictions, printed)
+    table = measure_performance(_balanced(predictions), printed)
     return Result(table, tables={"metrics": table.drop_columns(["seeds"])})
 
 
 @of_verdicts(
+    covers=lambda part, key: part.predicts(key) and part.two_groups(key),
     inputs=lambda part, key: None,
     reads={"predictions": classifier_predictions},
-    code_version="1",
+    code_version="2",
     libraries=("numpy", "scipy"),
     schema=CLASSIFIER_PROBABILITIES,
 )
 def classifier_probabilities(_: None, predictions: pa.Table) -> Result:
     """Error rates at every threshold, AUC and calibration by group, where there are probabilities."""
-    table = describe_probabilities(predictions)
+    table = describe_probabilities(_balanced(predictions))
     areas = table.filter(pc.is_in(table["measure"], pa.array([AUC, CROSSED]))) if table.num_rows else table
     return Result(table, tables={"areas": areas})
 
 
 @of_verdicts(
-    covers=lambda part, key: part.classifiers[key["classifier"]].base is not None,
+    covers=lambda part, key: part.classifiers[key["classifier"]].base is not None and part.two_groups(key),
     inputs=lambda part, key: part.level,
     reads={
         "before": of_base(classifier_predictions),
@@ -517,7 +535,7 @@ def _pictures(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> Pictur
         classifier_debiasing_effects, saliency, balance_rates,
     ),
     arrows=(classifier_fairness, classifier_debiasing_effects, saliency, balance_rates),
-    code_version="5",
+    code_version="6",
     libraries=LIBRARIES,
     show=drawn(STUDY, _pictures),
 )  # fmt: skip

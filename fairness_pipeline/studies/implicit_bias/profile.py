@@ -14,7 +14,7 @@ from fairness_pipeline.explanation.settings import ExplainerSettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.measures.classifiers.group_rates import RATES, GroupRatesSettings
-from fairness_pipeline.models.classifiers.prediction_files import FORMS
+from fairness_pipeline.models.classifiers.prediction_files import FORMS, OfClass
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
 from fairness_pipeline.project.study import Part
@@ -39,7 +39,7 @@ class ImplicitBias(Specification):
     """The section of a profile. Classifiers given to `audit`, and imported predictions, come on top of its own."""
 
     corpora: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
-    """Files of data/corpora. One with more than two classes or groups is audited once for each against the rest."""
+    """Files of data/corpora. One with more than two classes is audited once for each against the rest."""
     classifiers: dict[str, dict[str, Any]] = {}
     """A classifier's key, and what the profile changes in its file."""
     splits: AuthoredShares = AuthoredShares()
@@ -154,6 +154,15 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         """Whether there can be predictions: an imported classifier has them where they were imported."""
         imported = self.classifiers[key["classifier"]].architecture == "predictions"
         return not imported or (key["corpus"], key["classifier"]) in self.predictions
+
+    def of_class(self, corpus: str) -> OfClass | None:
+        """The class of several that a corpus is about."""
+        classes = self.classes[corpus]
+        return OfClass(self.corpora[corpus].labels.names[0], classes) if classes else None
+
+    def two_groups(self, key: Key) -> bool:
+        """Whether a corpus has two groups, as the thesis knows them."""
+        return len(self.corpora[key["corpus"]].groups.names) == 2
 
     def given_classifier(self, classifier: str) -> Path:
         """Where the file of a classifier lies that was given to `audit`."""

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from fairness_pipeline.corpora.classifiers.authored_corpus import LETTERS
+from fairness_pipeline.measures.classifiers.group_rates import FN
 from fairness_pipeline.measures.classifiers.probabilities_by_group import AUC, CROSSED
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.results import Audit, worst_first
@@ -10,7 +12,7 @@ from fairness_pipeline.studies.implicit_bias import published
 from fairness_pipeline.studies.implicit_bias.plots import balance_plot, probability_plot
 from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.results import KINDS, effects, explained, metrics
-from fairness_pipeline.studies.implicit_bias.study import HEADINGS, STUDY
+from fairness_pipeline.studies.implicit_bias.study import HEADINGS, STUDY, rate_of
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _HERE = Path(__file__).parent
@@ -34,7 +36,7 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         headings=HEADINGS,
-        groups={key: (own.groups.a.name, own.groups.b.name) for key, own in part.corpora.items()},
+        groups={key: own.groups.names for key, own in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
         printed=published.elsewhere(own.published_as for own in part.corpora.values()),
@@ -90,12 +92,13 @@ def _striking(part: ImplicitBiasPart, lake: Lake, audit: Audit, row: Row) -> dic
     texts = {r["text_id"]: r["text"] for r in lake.read("authored_texts", {"corpus": audit.key["corpus"]}).to_pylist()}
     rows = lake.read("classifier_predictions", audit.key).to_pylist()
     more = "a" if row["difference"] > 0 else "b"
-    wrong = int(row["measure"] != "fn_rate")
-    groups = dict(zip("ab", STUDY.groups(part, audit.key), strict=True))
+    wrong = int(rate_of(row) != FN)
+    letters = dict(zip(part.corpora[audit.key["corpus"]].groups.names, LETTERS, strict=False))
+    groups = {"a": row["group"], "b": row["against"]}
     found = {}
-    for side in "ab":
-        said = wrong if side == more else 1 - wrong
-        shown = [r for r in rows if r["author_group"] == side and r["label"] == 1 - wrong and r["prediction"] == said]
+    for side, group in groups.items():
+        said, letter = wrong if side == more else 1 - wrong, letters[group]
+        shown = [r for r in rows if r["author_group"] == letter and r["label"] == 1 - wrong and r["prediction"] == said]
         if not shown:
             return None
         chosen = min(shown, key=lambda r: (abs(r["probability"] - said), r["text_id"]))

@@ -8,24 +8,32 @@ from fairness_pipeline.models.classifiers.specification import ClassifierSpecifi
 from fairness_pipeline.project.study import Judged, Pending, Study, compare_debiased
 from fairness_pipeline.statistics.controls import control_doubts
 from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.statistics.welch import LARGEST, TWO
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBias, ImplicitBiasPart
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 HEADINGS = {FP: "FPR", FN: "FNR", DP: "DPR"}
+GATED = (TWO, LARGEST)
+"""The contrasts that carry verdicts."""
+
+
+def rate_of(row: Row) -> str:
+    """The rate that a row is about, also of single groups."""
+    return str(row["measure"]).partition(":")[0]
 
 
 def _groups(part: ImplicitBiasPart, key: Key) -> tuple[str, str]:
-    groups = part.corpora[key["corpus"]].groups
-    return groups.a.name, groups.b.name
+    names = part.corpora[key["corpus"]].groups.names
+    return (names[0], names[1]) if len(names) == 2 else ("first group", "second group")
 
 
 def _finding(part: ImplicitBiasPart, key: Key, row: Row) -> str:
     positive, negative = part.corpora[key["corpus"]].labels.names
     of, said = {FP: (f"'{negative}' texts", positive), FN: (f"'{positive}' texts", negative), DP: ("texts", positive)}[
-        row["measure"]
+        rate_of(row)
     ]
-    sides = sorted(zip((row["value_a"], row["value_b"]), _groups(part, key), strict=True), key=lambda side: -side[0])
-    (high, more), (low, less) = sides
+    sides = zip((row["value_a"], row["value_b"]), (row["group"], row["against"]), strict=True)
+    (high, more), (low, less) = sorted(sides, key=lambda side: -side[0])
     labels = f"{key['classifier']} labels {high:.1f}% of the {of} by '{more}' as '{said}'"
     return f"{labels}, but {low:.1f}% of those by '{less}'"
 
@@ -90,17 +98,18 @@ STUDY = Study(
     asked="classifier_predictions",
     identity=("corpus", "classifier", "measure"),
     shown=(
-        "corpus", "classifier", "measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm",
-        "verdict", "masked_difference", "masked_p", "seeds", "sd_seeds",
+        "corpus", "classifier", "measure", "group", "against", "n", "value_a", "value_b", "difference", "ci_low",
+        "ci_high", "p_holm", "verdict", "masked_difference", "masked_p", "seeds", "sd_seeds",
     ),
     headings=tuple(HEADINGS.values()),
-    heading=lambda row: HEADINGS[row["measure"]],
-    label=lambda row: HEADINGS[row["measure"]],
+    heading=lambda row: HEADINGS[rate_of(row)] if row["contrast"] in GATED else None,
+    label=lambda row: HEADINGS[rate_of(row)] + str(row["measure"]).removeprefix(rate_of(row)),
+    gated=lambda row: row["contrast"] in GATED,
     groups=_groups,
     finding=_finding,
     doubts=lambda part, key, row: control_doubts(row),
     control=_control,
-    files={"classifiers": ClassifierSpecification, "corpora (texts by authors of two groups)": AuthoredCorpus},
+    files={"classifiers": ClassifierSpecification, "corpora (texts by authors of groups)": AuthoredCorpus},
     legend="FPR: false positives, FNR: false negatives, DPR: texts labelled positive",
     more=_more,
     cure=_cure,

@@ -171,7 +171,7 @@ def cells(texts: pa.Table, split: str, ids: set[str] | None = None) -> Counter:
     return Counter(
         (row["label"], row["author_group"])
         for row in texts.to_pylist()
-        if row["split"] == split and (ids is None or row["text_id"] in ids)
+        if row["split"] == split and row["balanced"] and (ids is None or row["text_id"] in ids)
     )
 
 
@@ -213,6 +213,22 @@ def test_what_an_empty_cell_comes_from_is_said(tmp_path: Path) -> None:
 def test_all_texts_may_be_put_to_the_test() -> None:
     texts = balanced(drawn(400), "c", AuthoredShares(train=0, valid=0, test=1), 10_000, seed=1)
     assert set(texts["split"].to_pylist()) == {"test"} and len(set(cells(texts, "test").values())) == 1
+    assert texts.num_rows == 400  # none is lost, whatever the labels' and groups' numbers
+
+
+def test_of_more_groups_the_first_is_learned_against_all_others() -> None:
+    """One group without positive texts is tested as far as it goes, and in no balanced set."""
+    random = np.random.default_rng(4)
+    texts = [AuthoredText(f"text {i}", int(random.integers(2)) if i % 4 < 3 else 0, "abcd"[i % 4]) for i in range(4000)]
+    table = balanced(texts, "c", AuthoredShares(), 10_000, seed=1)
+    learned = Counter(
+        (row["label"], row["author_group"] == "a") for row in table.to_pylist() if row["split"] == "train"
+    )
+    assert len(learned) == 4 and len(set(learned.values())) == 1
+    assert {group for _, group in cells(table, "test")} == set("abc")
+    tested = [row for row in table.to_pylist() if row["split"] == "test"]
+    assert len(tested) == pytest.approx(800, rel=0.1) and any(row["author_group"] == "d" for row in tested)
+    assert not any(row["balanced"] for row in tested if row["author_group"] == "d")
 
 
 def test_skewed_sets_are_balanced_overall_and_skewed_within_groups() -> None:

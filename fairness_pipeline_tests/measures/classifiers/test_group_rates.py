@@ -26,8 +26,9 @@ def table(said: np.ndarray, labels: np.ndarray, groups: np.ndarray, authors: np.
         {
             "text_id": [f"t{i}" for i in range(count)] * seeds,
             "label": np.tile(labels, seeds),
-            "author_group": ["ab"[group] for group in groups] * seeds,
+            "author_group": ["abcdefgh"[group] for group in groups] * seeds,
             "author_id": [str(author) for author in own] * seeds,
+            "balanced": [True] * count * seeds,
             "probability": said.astype(float).ravel(),
             "prediction": (said >= 0.5).astype(np.int64).ravel(),
             "seed": np.repeat(np.arange(1, seeds + 1), count),
@@ -77,7 +78,7 @@ def test_the_rates_are_fairlearns() -> None:
     )
 
     draw = np.random.default_rng(1)
-    labels, groups = draw.integers(0, 2, 500), draw.integers(0, 2, 500)
+    labels, groups = cells(125)
     said = (draw.random((1, 500)) < 0.3 + 0.3 * labels + 0.1 * groups).astype(int)
     predictions = table(said, labels, groups)
     frame = MetricFrame(
@@ -89,6 +90,13 @@ def test_the_rates_are_fairlearns() -> None:
         assert rates(found, measure)[0] == pytest.approx(frame.by_group[measure].to_numpy())
     (dpd,) = (r["value"] for r in measure_performance(predictions, {}).to_pylist() if r["metric"] == "dpd")
     assert dpd == pytest.approx(100 * demographic_parity_difference(labels, said[0], sensitive_features=groups))
+    kept = (labels == 0) | (draw.random(500) < 0.3)  # of fewer positive texts the rate is as if labels were 1:1
+    found = Predictions.of(table(said[:, kept], labels[kept], groups[kept]))
+    for group in (0, 1):
+        own = groups[kept] == group
+        weights = np.where(labels[kept][own] == 1, (labels[kept][own] == 0).sum() / labels[kept][own].sum(), 1.0)
+        rate = selection_rate(labels[kept][own], said[0, kept][own], sample_weight=weights)
+        assert rates(found, "dp_rate")[0, group] == pytest.approx(rate)
 
 
 def test_the_error_is_that_of_a_bootstrap_by_group() -> None:
@@ -221,3 +229,36 @@ def test_one_training_shows_no_change() -> None:
     found = effects(np.random.default_rng(9), 0.4, 0.0, seeds=1)
     assert {row["effect"] for row in found.values()} == {"no change shown"}
     assert {row["test"] for row in found.values()} == {"not told from another seed: one training"}
+
+
+def many(seed: int, planted: float, base: float = 0.05, sizes: tuple[int, ...] = (2000, 600, 300, 150)) -> pa.Table:
+    """Texts of four groups of other sizes and shares of labels; group b is called positive more often by `planted`."""
+    random = np.random.default_rng([seed, 29])
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    labels = (random.random(len(groups)) < np.array([0.5, 0.2, 0.7, 0.4])[groups]).astype(np.int64)
+    chance = np.where(labels == 1, 0.9, base + planted * (groups == 1))
+    return table((random.random((1, len(groups))) < chance).astype(float), labels, groups)
+
+
+def test_four_groups_of_other_sizes_hold_the_level_and_name_the_one_that_differs() -> None:
+    names = ("White", "Black", "Latine", "Asian")
+    alarms, found, wrong = 0, 0, 0
+    for seed in range(60):
+        rows = compare_error_rates(many(seed, 0.0, 0.01), GroupRatesSettings(), {}, groups=names).to_pylist()
+        alarms += any(row["p_paired"] < 0.05 for row in rows if row["measure"] == "fp_rate")
+    assert alarms <= 8  # 5% of 60, and three standard errors: rates of 1%, where t alone calls 13 to 94%
+    for seed in range(20):
+        rows = compare_error_rates(many(seed, 0.1), GroupRatesSettings(), {}, groups=names).to_pylist()
+        others = {
+            row["group"]: row["verdict"]
+            for row in rows
+            if row["measure"].startswith("fp_rate: ") and row["contrast"] == "others"
+        }
+        found += others["Black"] == "biased"
+        wrong += sum(verdict == "biased" for group, verdict in others.items() if group != "Black")
+    assert found >= 19 and wrong <= 4  # Black authors are no part of the others that White ones are compared with
+    labelled = {row["measure"]: row for row in rows}
+    pair = labelled["dp_rate: White − Black"]
+    assert pair["value_a"] == pytest.approx(50, abs=5) and pair["value_b"] == pytest.approx(
+        52.5, abs=5
+    )  # as if labels were 1:1

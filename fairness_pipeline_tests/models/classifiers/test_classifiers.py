@@ -29,6 +29,7 @@ TESTS = pa.table(
         "text": ['say "it", now', "two\twords", "three"],
         "label": [1, 0, 1],
         "author_group": ["a", "b", "b"],
+        "balanced": [True, True, False],
         "author_id": ["x1", "x2", "x3"],
         "split": ["test"] * 3,
     },
