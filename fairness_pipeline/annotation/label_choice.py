@@ -122,7 +122,7 @@ def planted(
     return draws
 
 
-def told(rows: list[dict[str, Any]], titles: Mapping[str, str]) -> str:
+def advice(rows: list[dict[str, Any]], titles: Mapping[str, str]) -> str:
     """Which labels to use, and why, in a sentence.
 
     Args:

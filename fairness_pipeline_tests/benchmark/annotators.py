@@ -54,7 +54,7 @@ def _labels(count: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def infer(count: int) -> None:
     """Every method of truth inference on `count` labels; prints seconds of each and peak memory."""
-    from fairness_pipeline.annotation.truth_inference import GroupAnno
+    from fairness_pipeline.annotation.truth_inference import GroupAnno, GroupBeta
     from fairness_pipeline.annotation.truth_inference.registry import METHODS, method
 
     labels, who = _labels(count)
@@ -63,7 +63,7 @@ def infer(count: int) -> None:
         own = method(name, {}, who)
         started = time.perf_counter()
         own.fit(labels)
-        if isinstance(own, GroupAnno):
+        if isinstance(own, GroupAnno | GroupBeta):
             own.contrasts()
         found[METHODS[name].title] = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

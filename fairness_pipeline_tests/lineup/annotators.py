@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 
 from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.annotation.truth_inference.group_design import levels_of
 from fairness_pipeline.measures.annotators.annotator_groups import (
     AnnotatorGroupsSettings,
     Labelled,
     compare_positive_rates,
 )
+from fairness_pipeline.statistics.welch import PAIR
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
 
 STUDY = "annotator_bias"
@@ -22,11 +24,11 @@ ITEMS = (150, 600)
 class Raters:
     """Who labels what: items with a rate of their own, raters of two groups."""
 
-    def __init__(self, draw: int, *, sizes: tuple[int, int] = (15, 15), each: int = 8, labour: str = "even") -> None:
+    def __init__(self, draw: int, *, sizes: tuple[int, ...] = (15, 15), each: int = 8, labour: str = "even") -> None:
         self.random = np.random.default_rng([draw, 23])
         self.items = int(self.random.integers(*ITEMS, endpoint=True))
         people = sum(sizes)
-        self.sides = np.array([0] * sizes[0] + [1] * sizes[1])
+        self.sides = np.repeat(np.arange(len(sizes)), sizes)
         weights = np.ones(people)
         if labour == "pareto":
             weights = self.random.pareto(1.5, people) + 0.3
@@ -63,9 +65,9 @@ def judge(make: Callable[[int], Raters], lean: Lean, draw: int) -> Verdicts:
             {"task": own.item, "worker": own.who, "label": (own.random.random(len(chance)) < chance).astype(int)}
         )
     )
-    sides = own.sides[labels.annotators.to_numpy()]
-    table = compare_positive_rates(Labelled(labels, {"group": sides}), AnnotatorGroupsSettings(), {})
-    return {row["measure"]: row["verdict"] for row in table.to_pylist()}
+    sides = pd.Series(own.sides[labels.annotators.to_numpy()])
+    table = compare_positive_rates(Labelled(labels, {"group": levels_of(sides)}), AnnotatorGroupsSettings(), {})
+    return {row["measure"]: row["verdict"] for row in table.to_pylist() if row["contrast"] != PAIR}
 
 
 def _none(own: Raters) -> np.ndarray:
@@ -98,6 +100,8 @@ def systems() -> Iterator[System]:
     pareto = partial(Raters, sizes=(30, 30), labour="pareto")
     tied = partial(Raters, sizes=(30, 30), labour="tied")
     unequal = partial(Raters, sizes=(5, 200), each=20)
+    four = partial(Raters, sizes=(60, 25, 15, 8))
+    four_tied = partial(Raters, sizes=(60, 25, 15, 8), labour="tied")
     innocent: dict[str, tuple[Callable[[int], Raters], Lean]] = {
         "15 against 15 raters": (even, _none),
         "raters differ in strictness, sd 10 points": (even, partial(_strict, 0.1)),
@@ -107,6 +111,8 @@ def systems() -> Iterator[System]:
         "group b does more of the work": (tied, partial(_strict, 0.1)),
         "5 against 200 raters": (unequal, _none),
         "5 against 200 raters, strictness sd 10 points": (unequal, partial(_strict, 0.1)),
+        "four groups of 60, 25, 15 and 8 raters, strictness sd 10 points": (four, partial(_strict, 0.1)),
+        "the same, of whom later groups do more of the work": (four_tied, partial(_strict, 0.1)),
     }
     strict = partial(_strict, 0.05)
     guilty: dict[str, tuple[Callable[[int], Raters], Lean, float]] = {
@@ -117,6 +123,8 @@ def systems() -> Iterator[System]:
         "240 raters, opposite by 40 points on every item": (many, _with(strict, partial(_opposite, 0.4, 1.0)), 0.9),
         "10 against 10 label everything, opposite by 40 points": (sorted_raters, partial(_opposite, 0.4, 1.0), 0.9),
         "240 raters, opposite by 60 points on every item": (many, partial(_opposite, 0.6, 1.0), 0.9),
+        "four groups, the second calls 25 points more positive": (four, _with(strict, partial(_shift, 0.25)), 0.9),
+        "four groups, the second opposite by 60 points on every item": (four, partial(_opposite, 0.6, 1.0), 0.8),
         "240 raters, opposite by 40 points on half of the items": (many, partial(_opposite, 0.4, 0.5), 0.8),
         "240 raters, opposite by 80 points on a fifth of the items": (many, partial(_opposite, 0.8, 0.2), 0.8),
     }

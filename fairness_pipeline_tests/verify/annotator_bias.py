@@ -10,14 +10,16 @@ import pyarrow.compute as pc
 from scipy.stats import binomtest, ttest_rel
 
 from fairness_pipeline.annotation.inference import people, task_table
-from fairness_pipeline.annotation.truth_inference import GroupAnno, LFCBinary, MajorityVote
+from fairness_pipeline.annotation.truth_inference import GroupAnno, GroupBeta, LFCBinary, MajorityVote
 from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.annotation.truth_inference.group_design import levels_of
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.corpora.annotators.annotations import read_annotated
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.measures.annotators.annotator_groups import Labelled, rates_of
 from fairness_pipeline.statistics.paired import paired_t
+from fairness_pipeline_tests.annotation.beta_raters import drawn
 from fairness_pipeline_tests.verify.shared import Claim, Part
 
 STUDY = "annotator_bias"
@@ -25,6 +27,27 @@ SMALL = {"corpora": ["circle"], "methods": {"mv": {}, "group_anno": {}}, "learn"
 """What a run that is killed changes in the sample's section."""
 SHAPES = ("circle", "moon")
 DRAWS, SIMULATIONS, UNEQUAL = 20, 200, 100
+BETA_DRAWS, LEVEL_DRAWS = 100, 200
+CELLS: dict[str, dict[str, Any]] = {
+    "specificity 0.97 / 0.94, 200 raters": {"items": 2000, "raters": 200, "per": 5, "specificity": (0.97, 0.94), "spread": 100.0},
+    "specificity 0.999 / 0.985, 60 raters": {"items": 1000, "raters": 60, "per": 5, "specificity": (0.999, 0.985), "spread": 300.0},
+    "specificity 0.995 in both, 60 raters": {"items": 1000, "raters": 60, "per": 5, "specificity": (0.995, 0.995)},
+    "1% positive": {"items": 3000, "raters": 60, "per": 5, "sensitivity": (0.8, 0.7), "specificity": (0.95, 0.92), "prevalence": 0.01},
+    "5% positive": {"items": 2000, "raters": 60, "per": 5, "sensitivity": (0.8, 0.7), "specificity": (0.95, 0.92), "prevalence": 0.05},
+    "50% positive": {"items": 1000, "raters": 60, "per": 5, "sensitivity": (0.8, 0.7), "specificity": (0.95, 0.92), "prevalence": 0.5},
+    "20 raters, 3 labels an item": {"items": 800, "raters": 20, "per": 3, "sensitivity": (0.8, 0.7), "specificity": (0.93, 0.88)},
+    "20 raters, 10 labels an item": {"items": 800, "raters": 20, "per": 10, "sensitivity": (0.8, 0.7), "specificity": (0.93, 0.88)},
+    "200 raters, 3 labels an item": {"items": 2000, "raters": 200, "per": 3, "sensitivity": (0.8, 0.7), "specificity": (0.93, 0.88)},
+}  # fmt: skip
+"""Two groups of annotators with other rates: how often GroupBeta's intervals hold."""
+NULLS: dict[str, dict[str, Any]] = {
+    "three groups of 70, 20, 10%": {"shares": (0.7, 0.2, 0.1)},
+    "five groups, the two smallest of five": {"shares": (0.4, 0.25, 0.18, 0.085, 0.085)},
+    "three groups, the smallest labels six times as much": {"shares": (0.5, 0.3, 0.2), "work": (1, 1, 6)},
+    "three groups, 200 raters, three labels an item": {"shares": (0.7, 0.2, 0.1), "raters": 200, "items": 2000, "per": 3},
+    "three groups, six annotators vary five times as much": {"shares": (0.7, 0.2, 0.1), "spread": (40.0, 40.0, 8.0)},
+}  # fmt: skip
+"""Groups of one mean: how often their test calls a difference. The last is known to call more."""
 NULL = {"category 0": {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]}, "category 1": {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]}}  # fmt: skip
 """As good annotators as the page's on average, whatever their group."""
 PUBLISHED = {"circle": (0.728, 0.911), "moon": (0.748, 0.916)}
@@ -38,6 +61,8 @@ def parts() -> dict[str, Part]:
         "coverage-planted": partial(coverage, {}),
         "coverage-null": partial(coverage, {"categories": NULL}),
         "unequal": unequal,
+        **{f"beta-{number}": partial(beta_coverage, cell) for number, cell in enumerate(CELLS.values())},
+        **{f"beta-null-{number}": partial(beta_level, cell) for number, cell in enumerate(NULLS.values())},
     }
 
 
@@ -53,7 +78,9 @@ def recovery(shape: str) -> dict[str, Any]:
             for method in (model, LFCBinary(), MajorityVote())
         ]
         found["accuracies"].append(accuracy)
-        found["contrasts"].append([float(own.centre - truths[key]) for key, own in model.contrasts().items()])
+        found["contrasts"].append(
+            [float(own.estimate.centre - truths[own.category, own.response]) for own in model.contrasts()]
+        )
         found["totals"].append(
             [
                 float((getattr(model, f"{name}_") - rates[name].reindex(model.sensitivity_.index)).abs().mean())
@@ -72,10 +99,10 @@ def coverage(changes: dict[str, Any]) -> dict[str, Any]:
     called, rates_called, items_called = 0, 0, 0
     for data, who, _, _ in draws:
         p_values = []
-        for key, own in GroupAnno(who).fit(data).contrasts().items():
-            low, high = own.interval(0.95)
+        for own in GroupAnno(who).fit(data).contrasts():
+            key, (low, high) = (own.category, own.response), own.estimate.interval(0.95)
             held[" ".join(key)] += bool(low <= truths[key] <= high)
-            p_values.append(own.p_zero())
+            p_values.append(own.estimate.p_zero())
         called += sum(p < 0.05 for p in p_values)
         labelled = _labelled(data, who)
         for category in who.columns:
@@ -100,9 +127,34 @@ def unequal() -> dict[str, Any]:
             label = (draw.random(who.shape) < positive).astype(int)
             data = pd.DataFrame({"task": np.repeat(np.arange(800), 5), "worker": who.ravel(), "label": label.ravel()})
             contrasts = GroupAnno(pd.DataFrame({"g": group})).fit(data).contrasts()
-            called += sum(bool(own.p_zero() < 0.05) for own in contrasts.values())
+            called += sum(bool(own.estimate.p_zero() < 0.05) for own in contrasts)
         found[name] = called
     return found
+
+
+def beta_coverage(cell: dict[str, Any]) -> dict[str, Any]:
+    """Of each draw and response: whether GroupBeta's interval holds the planted difference, and its estimate."""
+    found: dict[str, list[Any]] = {"held": [], "estimates": [], "called": []}
+    for seed in range(BETA_DRAWS):
+        data, who, _ = drawn(seed, **cell)
+        for own in GroupBeta(who).fit(data).contrasts():
+            first, second = cell.get(own.response, (0.75, 0.75))
+            low, high = own.estimate.interval(0.95)
+            found["held"].append(bool(low <= first - second <= high))
+            found["estimates"].append(float(own.estimate.centre))
+            found["called"].append(bool(own.estimate.p_zero() < 0.05))
+    return found
+
+
+def beta_level(cell: dict[str, Any]) -> dict[str, Any]:
+    """How often groups of one mean are called different: by the omnibus test of each response."""
+    cell = {"items": 800, "raters": 60, "per": 5, **cell}
+    groups = len(cell["shares"])
+    called = 0
+    for seed in range(LEVEL_DRAWS):
+        data, who, _ = drawn(seed, sensitivity=(0.78,) * groups, specificity=(0.9,) * groups, **cell)
+        called += sum(p < 0.05 for p in GroupBeta(who).fit(data).omnibus().values())
+    return {"called": called}
 
 
 def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
@@ -149,6 +201,29 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
                     f"{count} of {2 * UNEQUAL}",
                 )
             )
+    return claims + _of_beta(outcomes)
+
+
+def _of_beta(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
+    claims: list[Claim] = []
+    shares = []
+    for number, name in enumerate(CELLS):
+        own = outcomes[f"beta-{number}"]
+        held, estimates = np.reshape(own["held"], (-1, 2)), np.reshape(own["estimates"], (-1, 2))
+        shares.append(held.mean())
+        low, high = binomtest(int(held.sum()), held.size).proportion_ci()
+        told = f"GroupBeta, {name}: 95% intervals hold (exact interval meets 92 to 98%)"
+        sides = zip(("sensitivity", "specificity"), held.mean(axis=0), estimates.mean(axis=0), strict=True)
+        figures = ", ".join(f"{response} {100 * share:.0f}%, mean {mean:+.4f}" for response, share, mean in sides)
+        claims.append((told, bool(high >= 0.92 and low <= 0.98), figures))
+    whole = float(np.mean(shares))
+    told = f"GroupBeta: the intervals hold in 92 to 98% of all cells' {BETA_DRAWS} draws"
+    claims.append((told, 0.92 <= whole <= 0.98, f"{100 * whole:.1f}%"))
+    for number, name in enumerate(NULLS):
+        called, most = outcomes[f"beta-null-{number}"]["called"], 0.13 if number == len(NULLS) - 1 else 0.05
+        low, _ = binomtest(called, 2 * LEVEL_DRAWS).proportion_ci()
+        told = f"GroupBeta, {name}: the omnibus test calls (p < 0.05) no more than {100 * most:.0f}% (exact interval)"
+        claims.append((told, bool(low <= most), f"{called} of {2 * LEVEL_DRAWS}"))
     return claims
 
 
@@ -186,4 +261,4 @@ def _truths(corpus: AnnotatedCorpus) -> dict[tuple[str, str], float]:
 def _labelled(data: pd.DataFrame, who: pd.DataFrame) -> Labelled:
     labels = Labels.of(data)
     own = who.reindex(labels.annotators)
-    return Labelled(labels, {str(name): np.where(own[name] == "a", 0, 1) for name in who.columns})
+    return Labelled(labels, {str(name): levels_of(own[name]) for name in who.columns})

@@ -111,14 +111,21 @@ class Labels:
     def _by_annotator(self) -> "tuple[scipy.sparse.csr_array, ...]":
         return tuple(labels.T.tocsr() for labels in self.said)
 
+    @cached_property
+    def _given(self) -> np.ndarray:
+        """(classes, annotators): the number of labels of each class."""
+        return np.stack([np.asarray(labels.sum(axis=1)).ravel() for labels in self._by_annotator])
+
     def counts(self, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Each annotator's expected positive and negative labels of positive items, then of negative items.
 
         Args:
             sure: P(y = 1) of each item.
         """
-        found = self.confusion(np.stack([1 - sure, sure], axis=1))
-        return found[:, 1, 1], found[:, 1, 0], found[:, 0, 1], found[:, 0, 0]
+        negative, positive = self._by_annotator
+        of_positive, of_negative = positive @ sure, negative @ sure
+        given = self._given
+        return of_positive, of_negative, given[1] - of_positive, given[0] - of_negative
 
     def _where(self, value: int) -> "scipy.sparse.csr_array":
         own = self.label == value

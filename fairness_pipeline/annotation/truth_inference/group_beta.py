@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy
 
-from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference, class_posterior
+from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 from fairness_pipeline.annotation.truth_inference.beta_rates import BetaRates
 from fairness_pipeline.annotation.truth_inference.group_design import (
     RESPONSES,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _MOST_SWEEPS, _FEWEST_SWEEPS, _MOST_WORK = 400, 100, 40_000_000
 """Imputations: as many as this work allows (sweeps times labels), within limits."""
+_NEVER = -700.0
+"""The logarithm of a probability that is drawn as 0."""
 _PRIOR = 2.0
 """P(y = 1) ~ Beta(2, 2)."""
 
@@ -229,7 +231,6 @@ def _right_and_wrong(labels: Labels, sure: np.ndarray) -> list[tuple[np.ndarray,
 
 def _posterior(labels: Labels, logs: list[tuple[np.ndarray, np.ndarray]], prevalence: float) -> np.ndarray:
     """(items,) P(y = 1), given ln p and ln(1 - p) of sensitivities and specificities."""
-    (right, wrong), (right_not, wrong_not) = logs
-    of_negative, of_positive = np.stack([right_not, wrong_not], axis=1), np.stack([wrong, right], axis=1)
-    floor = np.maximum(np.stack([of_negative, of_positive], axis=1), -700.0)
-    return class_posterior(labels, floor, np.log([1 - prevalence, prevalence]))[0][:, 1]
+    (right, wrong), (right_not, wrong_not) = ([np.maximum(own, _NEVER) for own in side] for side in logs)
+    told = labels.positive @ (right - wrong_not) + labels.negative @ (wrong - right_not)
+    return np.asarray(scipy.special.expit(told + np.log(prevalence) - np.log1p(-prevalence)))

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from fairness_pipeline.annotation.label_choice import advice
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.cli.arguments import check_output
 from fairness_pipeline.cli.commands import Command
@@ -11,15 +12,14 @@ from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Lake
 
-_PREFERRED = ("group_anno", "dawid_skene")
-"""The method whose labels are written, the first of these that the corpus and the profile have."""
-
 
 def add_commands(command: Command) -> None:
     """Adds it to the command line."""
     labels = command("export-labels", _export_labels, "Write inferred and soft labels, and what each group says.")
     labels.add_argument("--corpus", required=True, help="which of the profile's corpora")
-    labels.add_argument("--method", choices=METHODS, help=f"of truth inference; {' or '.join(_PREFERRED)} if left out")
+    labels.add_argument(
+        "--method", choices=METHODS, help="of truth inference (default: the one that the report advises)"
+    )
     labels.add_argument("--output", metavar="FILE", required=True, help=".csv, .jsonl or .parquet")
     labels.add_argument("--force", action="store_true", help="replace FILE if it is there")
 
@@ -39,12 +39,18 @@ def _export_labels(arguments: argparse.Namespace) -> int:
             f"{part.project.path}"
         )
     own = [name for name in part.settings.methods if part.infers({"corpus": arguments.corpus, "method": name})]
-    method = arguments.method or next((name for name in _PREFERRED if name in own), own[0])
-    if method not in own:
-        raise FairnessError(f"--method: expected one of {', '.join(own)} on '{arguments.corpus}', found '{method}'")
-    key = {"corpus": arguments.corpus, "method": method}
+    if arguments.method not in (None, *own):
+        raise FairnessError(
+            f"--method: expected one of {', '.join(own)} on '{arguments.corpus}', found '{arguments.method}'"
+        )
     make(part.project, NAME, "annotator_bias_estimates", subject=arguments.corpus)
-    lake = Lake(part.project.workspace)
+    lake, method = Lake(part.project.workspace), arguments.method or own[0]
+    if arguments.method is None and part.infer_truths(arguments.corpus):
+        make(part.project, NAME, "label_choice", subject=arguments.corpus)
+        rows = lake.read("label_choice", {"corpus": arguments.corpus}).to_pylist()
+        method = next(row["method"] for row in rows if row["chosen"])
+        print(f"labels by {advice(rows, {name: METHODS[name].title for name in own})}")
+    key = {"corpus": arguments.corpus, "method": method}
     truths, estimates = (lake.read(name, key) for name in ("truth_inference", "annotator_bias_estimates"))
     names = ("annotated_items", "annotations", "annotators")
     items, labels, who = (lake.read(name, {"corpus": arguments.corpus}) for name in names)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.annotation.bias_estimates import CONTRAST, GROUP, OMNIBUS, SUM, exceeds
-from fairness_pipeline.annotation.label_choice import told
+from fairness_pipeline.annotation.label_choice import advice
 from fairness_pipeline.annotation.truth_inference.group_design import RESPONSES
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.reporting import page
@@ -130,7 +130,7 @@ def _choice(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, Any] 
         return None
     titles = {name: METHODS[name].title for name in part.settings.methods}
     return {
-        "told": told(rows, titles),
+        "told": advice(rows, titles),
         "rows": [{**row, "title": titles[row["method"]]} for row in sorted(rows, key=lambda row: -row["accuracy"])],
         "command": f"fairness-pipeline export-labels --profile {part.project.name} --corpus {corpus} --output FILE",
     }
