@@ -74,7 +74,7 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
     target = tmp_path / "labels.csv"
     done = command("export-labels", "--profile", "small", "--corpus", "circle", "--output", str(target))
     assert done.returncode == 0 and "800 items with the label and the probability that Group" in done.stdout
-    assert "right of 800 items with a gold label, the vote 7" in done.stdout
+    assert "right of 800 items with a gold label, the vote 6" in done.stdout
     with target.open(newline="") as stream:
         labels = list(csv.DictReader(stream))
     assert {row["label"] for row in labels} == {"0", "1"} and "said by category 0: group 1" in labels[0]
