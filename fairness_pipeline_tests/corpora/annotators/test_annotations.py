@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus, AnnotationLabels
+from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus, AnnotationLabels, Simulated
 from fairness_pipeline.corpora.annotators.annotations import read_annotated
-from fairness_pipeline.corpora.annotators.simulated_annotations import simulate
+from fairness_pipeline.corpora.annotators.simulated_annotations import simulate, true_contrast
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load
@@ -278,3 +278,21 @@ def test_the_real_corpora(corpora: Path) -> None:
     with gzip.open(corpora / "crowdsourcing" / "social_bias_frames_v2_dev.csv.gz", "rt", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["offensiveYN"] in ("0.0", "1.0")]
     assert len({(row["post"], row["WorkerId"]) for row in rows}) == 11_224
+
+
+def test_two_levels_of_u() -> None:
+    """Specificities are 0.3 above sensitivities where u is, and groups' probabilities differ by less than their sums."""
+    settings = Simulated.model_validate(
+        {"shape": "circle", "level": [-0.4, -0.1], "annotators": 400, "labels": 4, "individual_sd": 0.05,
+         "categories": {"one": {"sensitivity": [0.9, 0.9], "specificity": [0.9, 0.9]}}}
+    )  # fmt: skip
+    found = simulate(settings, 1)
+    assert found.specificity.mean() - found.sensitivity.mean() == pytest.approx(0.3, abs=0.01)
+    beyond = settings.model_copy(
+        update={
+            "level": 0.0,
+            "categories": {"one": settings.categories["one"].model_copy(update={"sensitivity": (1.2, 0.9)})},
+        }
+    )
+    groups = np.arange(400)[:, None] % 2
+    assert true_contrast(beyond, groups, "one", "sensitivity") == pytest.approx(0.98 - 0.9, abs=0.002)

@@ -163,3 +163,34 @@ def test_who_labelled_nothing_of_a_class_is_left_out_of_its_response() -> None:
     found = against_majority(labelled(rows, {}).labels)
     assert np.isnan(found["specificity"][0]) and np.isnan(found["sensitivity"][3])
     assert found["sensitivity"][:3].tolist() == [1, 1, 1]
+
+
+def groups_of(seed: int, effect: float = 0.0, *, sd: float = 0.1, per: int = 8) -> Labelled:
+    """Four groups of 60, 25, 15 and 8 raters; the second calls items positive more often."""
+    draw = np.random.default_rng(seed)
+    code = np.repeat(np.arange(4), (60, 25, 15, 8))
+    base, lean = draw.beta(1, 2, 250), draw.normal(0, sd, len(code)) + effect * (code == 1)
+    who = draw.random((250, len(code))).argsort(axis=1)[:, :per]
+    z = (draw.random(who.shape) < np.clip(base[:, None] + lean[who], 0, 1)).astype(int)
+    labels = Labels.of(
+        pd.DataFrame({"task": np.repeat(np.arange(250), per), "worker": who.ravel(), "label": z.ravel()})
+    )
+    return Labelled(labels, {"g": Levels(("w", "b", "l", "a"), code[labels.annotators], {})})
+
+
+def test_four_groups_one_test_before_pairs() -> None:
+    alarms, found = 0, 0
+    for seed in range(60):
+        rows = compare_positive_rates(groups_of(seed), AnnotatorGroupsSettings(), {}).to_pylist()
+        alarms += rows[0]["p_paired"] < 0.05
+        assert [row["contrast"] for row in rows] == ["largest gap", *["pair"] * 6]
+        assert all(row["p_holm"] >= rows[0]["p_holm"] or rows[0]["note"] for row in rows[1:])
+    assert alarms <= 8  # 5% of 60, and three standard errors
+    for seed in range(10):
+        rows = {
+            row["measure"]: row
+            for row in compare_positive_rates(groups_of(seed, 0.3), AnnotatorGroupsSettings(), {}).to_pylist()
+        }
+        found += rows["g"]["verdict"] == "biased" and rows["g: w − b"]["verdict"] == "biased"
+        assert rows["g: w − b"]["difference"] < -15 and "b" in (rows["g"]["group"], rows["g"]["against"])
+    assert found == 10
