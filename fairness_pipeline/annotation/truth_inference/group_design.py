@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from fairness_pipeline.corpora.annotators.annotated_corpus import FEWEST_RATERS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.statistics.intervals import Estimate
 
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
 
 RESPONSES = ("sensitivity", "specificity")
 """What is estimated of two classes: of the positive and of the negative one."""
-FEWEST_RATERS = 5
-"""A group of fewer annotators, where a category has three groups or more, counts as unknown: nothing can be said of
-it."""
 
 
 class Levels(NamedTuple):

@@ -131,6 +131,9 @@ class Category(Specification):
         return next((name for name, own in self.groups.items() if own.holds(said)), None)
 
 
+FEWEST_RATERS = 5
+"""A group of fewer annotators, where a category has three groups or more, counts as unknown: nothing can be said of
+it."""
 CROSS = " × "
 """Between the categories of crossed groups, and between the groups."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fairness_pipeline.annotation.truth_inference.group_design import FEWEST_RATERS
+from fairness_pipeline.corpora.annotators.annotated_corpus import FEWEST_RATERS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import some
 
