@@ -174,7 +174,9 @@ def test_an_asset_is_a_function() -> None:
     labels = pa.table(
         {"draw": [1] * 6, "item_id": list("aabbcc"), "annotator_id": list("xyxyxy"), "label": [1, 1, 0, 0, 1, 0]}
     )
-    who = pa.table({"draw": [1, 1], "annotator_id": ["x", "y"], "category": ["g", "g"], "group": ["a", "b"], "place": [0, 1]})
+    who = pa.table(
+        {"draw": [1, 1], "annotator_id": ["x", "y"], "category": ["g", "g"], "group": ["a", "b"], "place": [0, 1]}
+    )
     found = truth_inference(Inference("mv", {}, (), 2), labels, who, Run())
     assert found.content.select(INFERRED.names)["item_id"].to_pylist() == ["a", "b", "c"]
     assert found.content["label"].to_pylist()[:2] == [1, 0]

@@ -86,8 +86,13 @@ def find_columns(
         FairnessError: a role is not found; says which columns there are and what to write.
     """
     rater = _one("rater", roles, rows, path, lambda name: rows[name].nunique() < len(rows))
+    if rows[rater].nunique() < 2:
+        raise FairnessError(
+            f"{path}: all labels are by one rater ({rows[rater].iloc[0]}); groups of raters need several"
+        )
     item = _one("item", roles, rows, path, lambda name: _is_item(rows, name, rater), unlike=(rater,))
-    label = _one("label", roles, rows, path, lambda name: 2 <= rows[name].nunique() <= 102, unlike=(rater, item))
+    label = _one("label", roles, rows, path, lambda name: _is_label(rows, name, rater, item), unlike=(rater, item))
+    rows = rows.assign(**{label: _one_spelling(rows[label])})
     text = next(iter(roles.get("text", [])), None) or _text(rows, item, (rater, label))
     if raters is not None:
         own = _one("rater", {}, raters, path, lambda name: raters[name].is_unique)
@@ -145,8 +150,15 @@ def _one(
         return said[0]
     known = {name.lower(): name for name in _names(rows) if name not in unlike}
     found = next((known[name] for name in _NAMES[role] if name in known and fits(known[name])), None)
+    if found is None and role != "rater":  # by structure alone, where that tells
+        named = {name for other, own in _NAMES.items() if other != role for name in own}
+        others = [name for lower, name in known.items() if lower not in named and fits(name)]
+        found = others[0] if len(others) == 1 else None
     if found is None:
-        why = "; several raters label an item, and a rater several items" if role == "item" else ""
+        why = {
+            "item": "; several raters label an item, and a rater several items",
+            "label": "; it has two values or more, which vary within raters and items",
+        }.get(role, "")
         raise FairnessError(
             f"{path}: which column holds the {role}{why}? Say it: --column {role}=NAME, one of {some(_names(rows), 14)}"
         )
@@ -154,9 +166,24 @@ def _one(
 
 
 def _is_item(rows: "pd.DataFrame", name: str, rater: str) -> bool:
-    """Whether a column's values have labels of several raters, and a rater several of them."""
+    """Whether a column's values have labels of several raters, and a rater several of them, each once or so."""
     pairs = rows[[name, rater]].drop_duplicates()
-    return bool(len(pairs) >= 1.2 * pairs[name].nunique() and len(pairs) >= 1.2 * pairs[rater].nunique())
+    several = len(pairs) >= 1.2 * pairs[name].nunique() and len(pairs) >= 1.2 * pairs[rater].nunique()
+    return bool(several and (name.lower() in _NAMES["item"] or len(pairs) > 0.95 * len(rows.drop_duplicates())))
+
+
+def _is_label(rows: "pd.DataFrame", name: str, rater: str, item: str) -> bool:
+    """Whether a column has a few values that vary within raters and within items."""
+    if not 2 <= rows[name].nunique() <= 102:
+        return False
+    within = [(rows.groupby(key)[name].nunique() > 1).mean() for key in (rater, item)]
+    return min(within) > 0 and (name.lower() in _NAMES["label"] or within[0] > 0.5)
+
+
+def _one_spelling(column: "pd.Series") -> "pd.Series":
+    """Labels that differ in capitals alone, as the commonest of them is written."""
+    common = {value.lower(): value for value in reversed(column.value_counts().index.tolist())}
+    return column.map(lambda value: common[value.lower()])
 
 
 def _once(table: "pd.DataFrame", labels: Mapping[str, Any]) -> tuple["pd.DataFrame", str]:
@@ -190,7 +217,8 @@ def _labels(column: "pd.Series", positive: str | None, path: Path) -> tuple[dict
             numbers = numbers[1:]
         least = float(positive) if positive else float(-(-(numbers[0] + numbers[-1]) // 2))
         said = f"a scale from {numbers[0]:g} to {numbers[-1]:g}; {least:g} or more is positive"
-        return {"at_least": least, "ignored": ignored}, f"{said} (--label positive={least:g}){_left(ignored)}"
+        said += f" (--label positive={least:g}; classes that are numbers: see the file named below)"
+        return {"at_least": least, "ignored": ignored}, f"{said}{_left(ignored)}"
     known = {value.lower().removesuffix(".0"): value for value in values}
     yes = positive or next((known[word] for word in _YES if word in known), None)
     no = [value for value in values if value != yes]

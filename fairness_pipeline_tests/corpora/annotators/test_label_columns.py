@@ -234,6 +234,27 @@ def test_what_is_not_clear_is_asked(tmp_path: Path) -> None:
         found(table(tmp_path / "words.csv", words), None, {})
 
 
+def test_columns_of_other_names_are_found_by_structure(tmp_path: Path) -> None:
+    rows = [
+        {
+            "Ticket": f"T{i}",
+            "Coder": f"c{r}",
+            "Verdict": ("ok", "ok", "ok", "not ok", "Ok")[v],
+            "Team": race(r),
+            "Note": f"{i}{r}{v}",
+        }
+        for i, r, v in given()
+    ]
+    own = found(table(tmp_path / "odd.csv", rows), None, {})
+    told = "\n".join(own.lines)
+    assert "item       Ticket (24)" in told and "label      Verdict: not ok is positive, ok negative" in told
+    assert own.document["categories"].keys() == {"Team"} and set(own.table["label"]) == {"ok", "not ok"}
+    with pytest.raises(FairnessError, match=r"all labels are by one rater \(x\)"):
+        found(table(tmp_path / "one.csv", [{**row, "Coder": "x"} for row in rows]), None, {})
+    with pytest.raises(FairnessError, match="which column holds the label; it has two values or more"):
+        found(table(tmp_path / "same.csv", [{**row, "Verdict": "ok"} for row in rows]), None, {})
+
+
 def test_audit_of_a_file_of_labels(data: Path, tmp_path: Path) -> None:
     """Dices' form, whose column `response` another study would take; given again, and taken back."""
     path, _, _ = dices(tmp_path)
