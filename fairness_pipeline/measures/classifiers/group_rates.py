@@ -7,8 +7,7 @@ FNR are about one label, and DPR is the mean of the rates among positive and amo
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from itertools import combinations
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,8 +29,8 @@ from fairness_pipeline.statistics.controls import p_smaller, too_small
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
-from fairness_pipeline.statistics.verdicts import ARTEFACT, verdict
-from fairness_pipeline.statistics.welch import LARGEST, OTHERS, PAIR, TWO, of_like_labour, permuted_welch
+from fairness_pipeline.statistics.verdicts import ARTEFACT
+from fairness_pipeline.statistics.welch import LARGEST, OTHERS, PAIR, TWO
 
 FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
 RATES = (FP, FN, DP)
@@ -133,9 +132,9 @@ def rates(found: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> n
         measure: One of `RATES`.
         groups: Which.
     """
-    said = _said(found, measure)
+    said = said_of(found, measure)
     of_cells = [
-        [said[:, (found.groups == group) & (found.labels == label)].mean(axis=1) for label in _CELLS[measure]]
+        [said[:, (found.groups == group) & (found.labels == label)].mean(axis=1) for label in CELLS[measure]]
         for group in groups
     ]
     return np.stack([np.mean(own, axis=0) for own in of_cells], axis=1)
@@ -156,7 +155,7 @@ def difference(found: Predictions, measure: str) -> Estimate:
     each = rates(found, measure)
     signed = each[:, 0] - each[:, 1]
     return combined(
-        float(signed.mean()), [*_of_texts(found, measure, _said(found, measure).mean(axis=0)), _of_seeds(signed)]
+        float(signed.mean()), [*_of_texts(found, measure, said_of(found, measure).mean(axis=0)), _of_seeds(signed)]
     )
 
 
@@ -179,15 +178,14 @@ def compare_error_rates(
     masked: pa.Table | None = None,
     groups: Sequence[str] = ("a", "b"),
 ) -> pa.Table:
-    """A table of `CLASSIFIER_FAIRNESS`: of two groups a row a rate; of more further rows below it, for each group
-    against the others and for each pair.
+    """A table of `CLASSIFIER_FAIRNESS` for two groups (`many_groups` is for more).
 
     Args:
         predictions: As `CLASSIFIER_PREDICTIONS`.
         settings: Margin and level.
         published: The values that the thesis prints, by measure.
         masked: As `MASKED_GROUPS`, if groups were inferred from texts.
-        groups: The names of the groups.
+        groups: The names of both groups.
 
     Examples:
         >>> rows = [(f"t{i}", f"t{i}", i % 2, "ab"[i // 200], int(i % 2 or i >= 300), 1) for i in range(400)]
@@ -197,9 +195,6 @@ def compare_error_rates(
         >>> found.select(["measure", "difference", "verdict"]).to_pylist()[0]
         {'measure': 'fp_rate', 'difference': -50.0, 'verdict': 'biased'}
     """
-    if len(groups) > 2:
-        rows = compare_many(Predictions.of(predictions), settings, groups)
-        return pa.Table.from_pylist(rows, schema=CLASSIFIER_FAIRNESS)
     judged, own = _judged(Predictions.of(predictions), settings)
     named = {"contrast": TWO, "group": groups[0], "against": groups[1]}
     table = [{**asdict(row), **own[row.measure], **named} for row in beside(judged, published)]
@@ -237,7 +232,7 @@ def _p_regrouped(measure: str, found: Predictions, again: "_Again") -> float:
     about = _about(again.found, measure, 0) | _about(again.found, measure, 1)
     kept = 2 * float(again.same[about].mean()) - 1
     old, new = (rates(own, measure) @ [1, -1] for own in (found, again.found))
-    influences = [_without_authors(own, measure, _said(own, measure).mean(axis=0)) for own in (found, again.found)]
+    influences = [_without_authors(own, measure, said_of(own, measure).mean(axis=0)) for own in (found, again.found)]
     if kept <= 0 or None in influences:
         return 1.0
     (of_old, added_old), (of_new, added_new) = (own for own in influences if own)
@@ -277,13 +272,19 @@ def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Again | None:
 
 def _judged(found: Predictions, settings: GroupRatesSettings) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
     """Every rate compared between the two groups, and further columns by measure."""
-    own = {measure: _compared(found, measure, settings) for measure in RATES}
+    own = {measure: compared(found, measure, settings) for measure in RATES}
     rows = adjusted([row for row, _ in own.values()], settings.alpha)
     return rows, {measure: more for measure, (_, more) in own.items()}
 
 
-def _compared(found: Predictions, measure: str, settings: GroupRatesSettings) -> tuple[Comparison, dict[str, Any]]:
-    """A rate compared between group a and group b, and further columns."""
+def compared(found: Predictions, measure: str, settings: GroupRatesSettings) -> tuple[Comparison, dict[str, Any]]:
+    """A rate compared between group a and group b, and further columns.
+
+    Args:
+        found: The predictions.
+        measure: One of `RATES`.
+        settings: Margin and level.
+    """
     each, unit = rates(found, measure), "authors" if found.known else "texts, as authors are not known"
     row = compare_groups(
         measure,
@@ -301,101 +302,6 @@ def _compared(found: Predictions, measure: str, settings: GroupRatesSettings) ->
         **{f"authors_{side}": authors_of(found, measure, group) for group, side in enumerate("ab")},
     }
     return row, more
-
-
-def compare_many(found: Predictions, settings: GroupRatesSettings, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of `CLASSIFIER_FAIRNESS` for three groups or more.
-
-    The omnibus test comes first: authors' rates change places (Welch's statistic). A rate that a group hardly ever has
-    makes that group's error tiny and its t huge; exchanged authors do the same. Each group is then compared with the
-    others, the farthest first, and who is shown to differ is no longer among the others: one group that is treated
-    otherwise would move the others' mean against every other group. Pairs by Holm. No p is below the omnibus test's.
-
-    Args:
-        found: The predictions.
-        settings: Margin and level.
-        names: The names of the groups.
-    """
-    present = {
-        measure: [
-            group
-            for group in range(len(names))
-            if all(((found.groups == group) & (found.labels == label)).sum() > 1 for label in _CELLS[measure])
-        ]
-        for measure in RATES
-    }
-    told = [measure for measure in RATES if len(present[measure]) > 1]
-    omnibus = {measure: _authors_exchanged(found, measure, present[measure]) for measure in told}
-    p_holm = dict(zip(told, holm(list(omnibus.values())), strict=True))
-    rows = []
-    for measure in told:
-        groups = present[measure]
-        pairs = {
-            pair: _compared(found.between(pair[0], pair[1:]), measure, settings) for pair in combinations(groups, 2)
-        }
-        equivalent = max(row.p_equivalence for row, _ in pairs.values()) if len(groups) == len(names) else 1.0
-        largest = max(pairs, key=lambda pair: abs(pairs[pair][0].difference))
-        row = replace(pairs[largest][0], p_paired=omnibus[measure], p_equivalence=equivalent)
-        row = replace(row, paired_test="authors' rates exchanged (Welch's statistic)", paired_statistic=None)
-        missing = [name for place, name in enumerate(names) if place not in groups]
-        note = f"fewer than two texts of a label: {', '.join(missing)}" if missing else row.note
-        of_pair = {"group": names[largest[0]], "against": names[largest[1]]}
-        whole = {**asdict(replace(row, note=note)), **pairs[largest][1], **of_pair, "contrast": LARGEST}
-        rows.append(_with_verdict(whole, p_holm[measure], settings))
-        others = _each_against_others(found, measure, groups, settings)
-        for (kind, listed), against in (((OTHERS, others), "the others"), ((PAIR, pairs), "")):
-            adjusted_p = holm([own.p_decides for own, _ in listed.values()])
-            for (place, (own, more)), p in zip(listed.items(), adjusted_p, strict=True):
-                group, other = names[place[0]], against or names[place[1]]
-                named = {"contrast": kind, "group": group, "against": other}
-                single = {**asdict(own), **more, **named, "measure": f"{measure}: {group} − {other}"}
-                rows.append(_with_verdict(single, max(p, p_holm[measure]), settings))
-    return rows
-
-
-def _with_verdict(row: dict[str, Any], p_holm: float, settings: GroupRatesSettings) -> dict[str, Any]:
-    equivalent = row["p_equivalence"] <= settings.alpha
-    return row | {"p_holm": p_holm, "verdict": verdict(equivalent=equivalent, p_holm=p_holm, alpha=settings.alpha)}
-
-
-def _each_against_others(
-    found: Predictions, measure: str, groups: Sequence[int], settings: GroupRatesSettings
-) -> dict[tuple[int, ...], tuple[Comparison, dict[str, Any]]]:
-    """Each group against the others, the farthest first; a group that is shown to differ leaves the others."""
-    compared: dict[tuple[int, ...], tuple[Comparison, dict[str, Any]]] = {}
-    left = list(groups)
-    while left:
-        now = (
-            {
-                group: _compared(found.between(group, [own for own in left if own != group]), measure, settings)
-                for group in left
-            }
-            if len(left) > 1
-            else {}
-        )
-        farthest = min(now, key=lambda group: now[group][0].p_decides) if now else None
-        differs = farthest is not None and now[farthest][0].p_decides * len(left) < settings.alpha and len(left) > 2
-        for group in [farthest] if differs else list(now):
-            compared[(group,)] = now[group]  # type: ignore[index]
-        left = [group for group in left if group != farthest] if differs else []
-    return compared
-
-
-def _authors_exchanged(found: Predictions, measure: str, groups: Sequence[int]) -> float:
-    """The p of equal rates of all groups. An author's score is their mean over texts of what was said minus its mean
-    over all texts of the label; authors change places among those with similarly many texts."""
-    said = _said(found, measure).mean(axis=0)
-    about = np.isin(found.labels, _CELLS[measure]) & np.isin(found.groups, groups)
-    centred = np.zeros(len(said))
-    for label in _CELLS[measure]:
-        own = about & (found.labels == label)
-        centred[own] = said[own] - said[own].mean()
-    size = found.authors.max() + 1
-    count = np.bincount(found.authors[about], minlength=size)
-    score = np.bincount(found.authors[about], centred[about], size) / np.maximum(count, 1)
-    group = np.full(size, -1)
-    group[found.authors[about]] = np.searchsorted(groups, found.groups[about])
-    return permuted_welch(score, group, 0, of_like_labour(count, group))
 
 
 def measure_performance(predictions: pa.Table, published: Mapping[str, float]) -> pa.Table:
@@ -439,7 +345,7 @@ def compare_methods(
     changes = {}
     for measure in RATES:
         signed = [(each[:, 0] - each[:, 1]) for each in (rates(first, measure), rates(second, measure))]
-        own = [_said(found, measure).mean(axis=0) for found in (first, second)]
+        own = [said_of(found, measure).mean(axis=0) for found in (first, second)]
         once = min(len(each) for each in signed) < 2
         seeds = [(math.inf, 1.0)] if once else [_of_seeds(each) for each in signed]
         estimates = [
@@ -466,13 +372,13 @@ def compare_methods(
 
 
 _DIFFERENCES = {"fped": FP, "fned": FN, "dpd": DP}
-_CELLS = {FP: (0,), FN: (1,), DP: (0, 1)}
+CELLS = {FP: (0,), FN: (1,), DP: (0, 1)}
 """The labels of the texts that a rate is about."""
 
 
 def _about(found: Predictions, measure: str, group: int) -> np.ndarray:
     """Which texts a group's rate is about."""
-    about: np.ndarray = (found.groups == group) & np.isin(found.labels, _CELLS[measure])
+    about: np.ndarray = (found.groups == group) & np.isin(found.labels, CELLS[measure])
     return about
 
 
@@ -481,7 +387,8 @@ def _texts(found: Predictions, measure: str) -> int:
     return sum(int(_about(found, measure, group).sum()) for group in (0, 1))
 
 
-def _said(found: Predictions, measure: str) -> np.ndarray:
+def said_of(found: Predictions, measure: str) -> np.ndarray:
+    """(seeds, texts): 1 where a prediction counts for the rate, else 0."""
     return 1 - found.said if measure == FN else found.said
 
 
@@ -512,9 +419,9 @@ def _without_authors(
         about = _about(found, measure, group)
         without = np.zeros(found.authors.max() + 1)
         variance = 0.0
-        for label in _CELLS[measure]:
+        for label in CELLS[measure]:
             cell = about & (found.labels == label)
-            count, share = int(cell.sum()), 1 / len(_CELLS[measure])
+            count, share = int(cell.sum()), 1 / len(CELLS[measure])
             sizes = np.bincount(found.authors[cell], minlength=len(without))
             sums = np.bincount(found.authors[cell], values[cell] - values[cell].mean(), minlength=len(without))
             if sizes.max() == count:

@@ -51,6 +51,7 @@ from fairness_pipeline.measures.classifiers.group_rates import (
     rates,
 )
 from fairness_pipeline.measures.classifiers.label_words import MASKED_GROUPS, infer_masked_groups, label_words
+from fairness_pipeline.measures.classifiers.many_groups import compare_many_groups
 from fairness_pipeline.measures.classifiers.probabilities_by_group import (
     AUC,
     CLASSIFIER_PROBABILITIES,
@@ -377,7 +378,10 @@ class Judged:
 )
 def classifier_fairness(inputs: Judged, predictions: pa.Table, inferred: pa.Table | None) -> Result:
     """FPR, FNR and DPR of the groups compared, over authors and seeds, and the verdict (section 4.2.2)."""
-    table = compare_error_rates(predictions, inputs.significance, inputs.published, inferred, inputs.groups)
+    if len(inputs.groups) > 2:
+        table = compare_many_groups(predictions, inputs.significance, inputs.groups)
+    else:
+        table = compare_error_rates(predictions, inputs.significance, inputs.published, inferred, inputs.groups)
     shown = table.select(["measure", "group", "against", "n", "value_a", "value_b", "difference", "p_holm", "verdict"])
     return Result(table, tables={"significance": shown})
 

@@ -14,6 +14,7 @@ from fairness_pipeline.measures.classifiers.group_rates import (
     measure_performance,
     rates,
 )
+from fairness_pipeline.measures.classifiers.many_groups import compare_many_groups
 from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
 from fairness_pipeline.workspace.published import PublishedRate
 
@@ -244,11 +245,11 @@ def test_four_groups_of_other_sizes_hold_the_level_and_name_the_one_that_differs
     names = ("White", "Black", "Latine", "Asian")
     alarms, found, wrong = 0, 0, 0
     for seed in range(60):
-        rows = compare_error_rates(many(seed, 0.0, 0.01), GroupRatesSettings(), {}, groups=names).to_pylist()
+        rows = compare_many_groups(many(seed, 0.0, 0.01), GroupRatesSettings(), names).to_pylist()
         alarms += any(row["p_paired"] < 0.05 for row in rows if row["measure"] == "fp_rate")
     assert alarms <= 8  # 5% of 60, and three standard errors: rates of 1%, where t alone calls 13 to 94%
     for seed in range(20):
-        rows = compare_error_rates(many(seed, 0.1), GroupRatesSettings(), {}, groups=names).to_pylist()
+        rows = compare_many_groups(many(seed, 0.1), GroupRatesSettings(), names).to_pylist()
         others = {
             row["group"]: row["verdict"]
             for row in rows
