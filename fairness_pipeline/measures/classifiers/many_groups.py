@@ -1,8 +1,8 @@
 """Does a classifier decide differently about the texts of one of several groups?
 
 The omnibus test comes first: authors' rates change places (Welch's statistic), as a rate that a group hardly ever has
-makes that group's error tiny and its t huge. Its p is never below the smallest of the groups' own t tests, which know of
-the seeds of a training. Each group is compared with the others, the farthest first, and who is shown to differ is no
+makes that group's error tiny and its t huge. Its p is never below the smallest of the groups' own t tests, which know
+of the seeds of a training. Each group is compared with the others, the farthest first, and who is shown to differ is no
 longer among the others: one group that is treated otherwise would move the others' mean against every other group.
 Pairs by Holm. No p is below the omnibus test's.
 """
