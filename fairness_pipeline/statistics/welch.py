@@ -3,6 +3,8 @@
 import numpy as np
 
 DRAWS = 999
+_MOST_AT_ONCE = 2_000_000
+"""Scores that are exchanged together."""
 TWO, LARGEST, OTHERS, PAIR = "two groups", "largest gap", "others", "pair"
 """Contrasts of groups: of two; of more the two that differ most, each against the others, and each pair."""
 
@@ -25,12 +27,16 @@ def permuted_welch(score: np.ndarray, group: np.ndarray, seed: int, strata: list
     if count < 2:
         return 1.0
     random = np.random.default_rng(seed)
-    drawn = np.tile(np.where(known, score, 0.0), (DRAWS + 1, 1))
-    for own in [np.arange(len(score))] if strata is None else strata:
-        place = own[known[own]]
-        drawn[1:, place] = random.permuted(drawn[1:, place], axis=1)
-    statistic = welch(drawn[:, known], group[known], count)
-    return float((1 + (statistic[1:] >= statistic[0] * (1 - 1e-9)).sum()) / (DRAWS + 1))
+    own, places = group[known], np.cumsum(known) - 1
+    within = [places[part[known[part]]] for part in ([np.arange(len(score))] if strata is None else strata)]
+    observed = welch(score[None, known], own, count)[0] * (1 - 1e-9)
+    at_once, reached = max(1, _MOST_AT_ONCE // max(1, len(own))), 0
+    for start in range(0, DRAWS, at_once):
+        drawn = np.tile(score[known], (min(at_once, DRAWS - start), 1))
+        for place in within:
+            drawn[:, place] = random.permuted(drawn[:, place], axis=1)
+        reached += int((welch(drawn, own, count) >= observed).sum())
+    return (1 + reached) / (DRAWS + 1)
 
 
 def welch(scores: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:

@@ -241,15 +241,23 @@ def many(seed: int, planted: float, base: float = 0.05, sizes: tuple[int, ...] =
     return table((random.random((1, len(groups))) < chance).astype(float), labels, groups)
 
 
-def test_four_groups_of_other_sizes_hold_the_level_and_name_the_one_that_differs() -> None:
-    names = ("White", "Black", "Latine", "Asian")
-    alarms, found, wrong = 0, 0, 0
+NAMED = ("White", "Black", "Latine", "Asian")
+
+
+@pytest.mark.kills
+def test_four_groups_of_other_sizes_hold_the_level() -> None:
+    """Rates of 1%, where each group's t alone calls 13 to 94%."""
+    alarms = 0
     for seed in range(60):
-        rows = compare_many_groups(many(seed, 0.0, 0.01), GroupRatesSettings(), names).to_pylist()
+        rows = compare_many_groups(many(seed, 0.0, 0.01), GroupRatesSettings(), NAMED).to_pylist()
         alarms += any(row["p_paired"] < 0.05 for row in rows if row["measure"] == "fp_rate")
-    assert alarms <= 8  # 5% of 60, and three standard errors: rates of 1%, where t alone calls 13 to 94%
-    for seed in range(20):
-        rows = compare_many_groups(many(seed, 0.1), GroupRatesSettings(), names).to_pylist()
+    assert alarms <= 8  # 5% of 60, and three standard errors
+
+
+def test_of_four_groups_the_one_that_differs_is_named() -> None:
+    found, wrong = 0, 0
+    for seed in range(5):
+        rows = compare_many_groups(many(seed, 0.1), GroupRatesSettings(), NAMED).to_pylist()
         others = {
             row["group"]: row["verdict"]
             for row in rows
@@ -257,7 +265,7 @@ def test_four_groups_of_other_sizes_hold_the_level_and_name_the_one_that_differs
         }
         found += others["Black"] == "biased"
         wrong += sum(verdict == "biased" for group, verdict in others.items() if group != "Black")
-    assert found >= 19 and wrong <= 4  # Black authors are no part of the others that White ones are compared with
+    assert found == 5 and wrong <= 2  # Black authors are no part of the others that White ones are compared with
     labelled = {row["measure"]: row for row in rows}
     pair = labelled["dp_rate: White − Black"]
     assert pair["value_a"] == pytest.approx(50, abs=5) and pair["value_b"] == pytest.approx(
