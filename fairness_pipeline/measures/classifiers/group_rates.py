@@ -30,7 +30,7 @@ from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
 from fairness_pipeline.statistics.verdicts import ARTEFACT
-from fairness_pipeline.statistics.welch import LARGEST, OTHERS, PAIR, TWO
+from fairness_pipeline.statistics.welch import LARGEST, OTHERS, PAIR, TWO, of_like_labour, permuted_welch
 
 FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
 RATES = (FP, FN, DP)
@@ -277,6 +277,39 @@ def _judged(found: Predictions, settings: GroupRatesSettings) -> tuple[list[Comp
     return rows, {measure: more for measure, (_, more) in own.items()}
 
 
+def _guarded(found: Predictions, measure: str, estimate: Estimate, alpha: float) -> Estimate:
+    """The difference; where a group has the rate hardly ever, or nearly always, with no smaller an error than exchanged
+    authors allow: t alone then calls up to 12% of equal rates of groups of other sizes."""
+    said = said_of(found, measure).mean(axis=0)
+    cells = [said[(found.groups == g) & (found.labels == label)] for g in (0, 1) for label in CELLS[measure]]
+    if min(min(own.sum(), (1 - own).sum()) for own in cells) >= _FEWEST_EVENTS or estimate.p_zero() >= alpha:
+        return estimate
+    return estimate.in_accord_with(authors_exchanged(found, measure), alpha)[0]
+
+
+def authors_exchanged(found: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> float:
+    """The p of equal rates of groups. An author's score is their mean over texts of what was said minus its mean
+    over all texts of the label; authors change places among those with similarly many texts.
+
+    Args:
+        found: The predictions.
+        measure: One of `RATES`.
+        groups: Which.
+    """
+    said = said_of(found, measure).mean(axis=0)
+    about = np.isin(found.labels, CELLS[measure]) & np.isin(found.groups, groups)
+    centred = np.zeros(len(said))
+    for label in CELLS[measure]:
+        own = about & (found.labels == label)
+        centred[own] = said[own] - said[own].mean()
+    size = found.authors.max() + 1
+    count = np.bincount(found.authors[about], minlength=size)
+    score = np.bincount(found.authors[about], centred[about], size) / np.maximum(count, 1)
+    group = np.full(size, -1)
+    group[found.authors[about]] = np.searchsorted(groups, found.groups[about])
+    return permuted_welch(score, group, 0, of_like_labour(count, group))
+
+
 def compared(found: Predictions, measure: str, settings: GroupRatesSettings) -> tuple[Comparison, dict[str, Any]]:
     """A rate compared between group a and group b, and further columns.
 
@@ -290,7 +323,7 @@ def compared(found: Predictions, measure: str, settings: GroupRatesSettings) -> 
         measure,
         _texts(found, measure),
         (float(each[:, 0].mean()), float(each[:, 1].mean())),
-        difference(found, measure),
+        _guarded(found, measure, difference(found, measure), settings.alpha),
         settings.margin,
         settings.alpha,
         f"{unit}, and seeds" if len(found.said) > 1 else unit,
@@ -371,6 +404,7 @@ def compare_methods(
     return pa.Table.from_pylist(rows, schema=DEBIASING_EFFECTS)
 
 
+_FEWEST_EVENTS = 15
 _DIFFERENCES = {"fped": FP, "fned": FN, "dpd": DP}
 CELLS = {FP: (0,), FN: (1,), DP: (0, 1)}
 """The labels of the texts that a rate is about."""

@@ -12,7 +12,6 @@ from dataclasses import asdict, replace
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.measures.classifiers.group_rates import (
@@ -21,13 +20,13 @@ from fairness_pipeline.measures.classifiers.group_rates import (
     RATES,
     GroupRatesSettings,
     Predictions,
+    authors_exchanged,
     compared,
-    said_of,
 )
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.verdicts import verdict
-from fairness_pipeline.statistics.welch import LARGEST, OTHERS, PAIR, of_like_labour, permuted_welch
+from fairness_pipeline.statistics.welch import LARGEST, OTHERS, PAIR
 
 
 def compare_many_groups(predictions: pa.Table, settings: GroupRatesSettings, names: Sequence[str]) -> pa.Table:
@@ -52,7 +51,7 @@ def compare_many_groups(predictions: pa.Table, settings: GroupRatesSettings, nam
     others = {measure: _each_against_others(found, measure, present[measure], settings) for measure in told}
     omnibus = {
         measure: max(
-            _authors_exchanged(found, measure, present[measure]),
+            authors_exchanged(found, measure, present[measure]),
             min(own.p_decides for own, _ in others[measure].values()),
         )
         for measure in told
@@ -104,20 +103,3 @@ def _each_against_others(
             return told | {(group,): own for group, own in now.items()}
         told[(farthest,)] = now[farthest]
         left.remove(farthest)
-
-
-def _authors_exchanged(found: Predictions, measure: str, groups: Sequence[int]) -> float:
-    """The p of equal rates of all groups. An author's score is their mean over texts of what was said minus its mean
-    over all texts of the label; authors change places among those with similarly many texts."""
-    said = said_of(found, measure).mean(axis=0)
-    about = np.isin(found.labels, CELLS[measure]) & np.isin(found.groups, groups)
-    centred = np.zeros(len(said))
-    for label in CELLS[measure]:
-        own = about & (found.labels == label)
-        centred[own] = said[own] - said[own].mean()
-    size = found.authors.max() + 1
-    count = np.bincount(found.authors[about], minlength=size)
-    score = np.bincount(found.authors[about], centred[about], size) / np.maximum(count, 1)
-    group = np.full(size, -1)
-    group[found.authors[about]] = np.searchsorted(groups, found.groups[about])
-    return permuted_welch(score, group, 0, of_like_labour(count, group))

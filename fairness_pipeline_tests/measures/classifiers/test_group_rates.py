@@ -271,3 +271,18 @@ def test_of_four_groups_the_one_that_differs_is_named() -> None:
     assert pair["value_a"] == pytest.approx(50, abs=5) and pair["value_b"] == pytest.approx(
         52.5, abs=5
     )  # as if labels were 1:1
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize("sizes", [(3000, 400), (500, 60)])
+def test_rare_rates_of_groups_of_other_sizes_hold_the_level(sizes: tuple[int, int]) -> None:
+    """Misses of 3 and 10% among few positive texts, where t alone calls 12 and 10% of draws."""
+    rate, alarms = 0.03 if sizes[0] == 3000 else 0.1, []
+    for seed in range(200):
+        random = np.random.default_rng([seed, 7])
+        groups = np.repeat([0, 1], sizes)
+        labels = (random.random(len(groups)) < np.where(groups == 0, 0.5, 0.3)).astype(int)
+        said = (random.random(len(groups)) < np.where(labels == 1, 1 - rate, rate)).astype(float)[None]
+        rows = judged(table(said, labels, groups))
+        alarms.append([rows[measure]["p_paired"] < 0.05 for measure in RATES])
+    assert (np.mean(alarms, axis=0) <= 0.095).all()  # 5%, and three standard errors
