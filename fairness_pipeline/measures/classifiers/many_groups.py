@@ -2,12 +2,13 @@
 
 The omnibus test comes first: authors' rates change places (Welch's statistic), as a rate that a group hardly ever has
 makes that group's error tiny and its t huge. Its p is never below the smallest of the groups' own t tests, which know
-of the seeds of a training. Each group is compared with the others, the farthest first, and who is shown to differ is no
-longer among the others: one group that is treated otherwise would move the others' mean against every other group.
-Pairs by Holm. No p is below the omnibus test's.
+of the seeds of a training. Each group is compared with the others. Who is shown to differ is no longer among the
+others: one group that is treated otherwise would move the others' mean against every other group. The first to leave is
+the one without which the pairs of the rest differ least; a large group may differ more surely from the others only
+because one of these does. Pairs by Holm. No p is below the omnibus test's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import combinations
 from typing import Any
@@ -48,7 +49,14 @@ def compare_many_groups(predictions: pa.Table, settings: GroupRatesSettings, nam
         for measure in RATES
     }
     told = [measure for measure in RATES if len(present[measure]) > 1]
-    others = {measure: _each_against_others(found, measure, present[measure], settings) for measure in told}
+    pairs = {
+        measure: {
+            pair: compared(found.between(pair[0], pair[1:]), measure, settings)
+            for pair in combinations(present[measure], 2)
+        }
+        for measure in told
+    }
+    others = {measure: _each_against_others(found, measure, pairs[measure], settings) for measure in told}
     omnibus = {
         measure: max(
             authors_exchanged(found, measure, present[measure]),
@@ -60,19 +68,17 @@ def compare_many_groups(predictions: pa.Table, settings: GroupRatesSettings, nam
     rows = []
     for measure in told:
         groups = present[measure]
-        pairs = {
-            pair: compared(found.between(pair[0], pair[1:]), measure, settings) for pair in combinations(groups, 2)
-        }
-        equivalent = max(row.p_equivalence for row, _ in pairs.values()) if len(groups) == len(names) else 1.0
-        largest = max(pairs, key=lambda pair: abs(pairs[pair][0].difference))
-        row = replace(pairs[largest][0], p_paired=omnibus[measure], p_equivalence=equivalent)
+        of_pairs = pairs[measure]
+        equivalent = max(row.p_equivalence for row, _ in of_pairs.values()) if len(groups) == len(names) else 1.0
+        largest = max(of_pairs, key=lambda pair: abs(of_pairs[pair][0].difference))
+        row = replace(of_pairs[largest][0], p_paired=omnibus[measure], p_equivalence=equivalent)
         row = replace(row, paired_test="authors' rates exchanged (Welch's statistic)", paired_statistic=None)
         missing = [name for place, name in enumerate(names) if place not in groups]
         note = f"fewer than two texts of a label: {', '.join(missing)}" if missing else row.note
         of_pair = {"group": names[largest[0]], "against": names[largest[1]]}
-        whole = {**asdict(replace(row, note=note)), **pairs[largest][1], **of_pair, "contrast": LARGEST}
+        whole = {**asdict(replace(row, note=note)), **of_pairs[largest][1], **of_pair, "contrast": LARGEST}
         rows.append(_with_verdict(whole, p_holm[measure], settings))
-        for kind, listed, against in ((OTHERS, others[measure], "the others"), (PAIR, pairs, "")):
+        for kind, listed, against in ((OTHERS, others[measure], "the others"), (PAIR, of_pairs, "")):
             adjusted_p = holm([own.p_decides for own, _ in listed.values()])
             for (place, (own, more)), p in zip(listed.items(), adjusted_p, strict=True):
                 group, other = names[place[0]], against or names[place[1]]
@@ -88,18 +94,27 @@ def _with_verdict(row: dict[str, Any], p_holm: float, settings: GroupRatesSettin
 
 
 def _each_against_others(
-    found: Predictions, measure: str, groups: Sequence[int], settings: GroupRatesSettings
+    found: Predictions,
+    measure: str,
+    pairs: Mapping[tuple[int, int], tuple[Comparison, dict[str, Any]]],
+    settings: GroupRatesSettings,
 ) -> dict[tuple[int, ...], tuple[Comparison, dict[str, Any]]]:
-    """Each group against the others, the farthest first; a group that is shown to differ leaves the others."""
+    """Each group against the others; a group that is shown to differ leaves the others."""
     told: dict[tuple[int, ...], tuple[Comparison, dict[str, Any]]] = {}
-    left = list(groups)
+    left = sorted({group for pair in pairs for group in pair})
+
+    def rest_alike(group: int) -> float:
+        """The smallest p of two groups among those that are left without this one."""
+        return min(own.p_decides for pair, (own, _) in pairs.items() if set(pair) <= {*left} - {group})
+
     while True:
         now = {
             group: compared(found.between(group, [own for own in left if own != group]), measure, settings)
             for group in left
         }
-        farthest = min(now, key=lambda group: now[group][0].p_decides)
-        if len(left) < 3 or now[farthest][0].p_decides * len(left) >= settings.alpha:
+        differ = [group for group in left if now[group][0].p_decides * len(left) < settings.alpha]
+        if len(left) < 3 or not differ:
             return told | {(group,): own for group, own in now.items()}
-        told[(farthest,)] = now[farthest]
-        left.remove(farthest)
+        odd = max(differ, key=rest_alike)
+        told[(odd,)] = now[odd]
+        left.remove(odd)

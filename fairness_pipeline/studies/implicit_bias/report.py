@@ -14,6 +14,7 @@ from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.results import KINDS, effects, explained, metrics
 from fairness_pipeline.studies.implicit_bias.study import HEADINGS, STUDY, rate_of
 from fairness_pipeline.workspace.lake import Lake, Row
+from fairness_pipeline.workspace.published import PrintedTable
 
 _HERE = Path(__file__).parent
 _METRICS = {"fped": "FPED", "fned": "FNED", "dpd": "DPD", "accuracy": "accuracy", "f1": "F1"}
@@ -39,7 +40,7 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         groups={key: own.groups.names for key, own in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
-        printed=published.elsewhere(own.published_as for own in part.corpora.values()),
+        printed=_elsewhere(part),
         effects=effects(part, lake),
         explained=explained(part, lake),
         kinds=KINDS,
@@ -55,6 +56,12 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         trained=any(own.trained for own in part.classifiers.values()),
         methods={key: own.debiasing for key, own in part.classifiers.items()},
     )
+
+
+def _elsewhere(part: ImplicitBiasPart) -> list[PrintedTable]:
+    """The thesis' tables of data that is not here, for those who reproduce it."""
+    known = [own.published_as for own in part.corpora.values()]
+    return published.elsewhere(known) if any(known) else []
 
 
 def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
