@@ -224,6 +224,7 @@ class Study(Generic[P]):
         legend: What abbreviations in its headings mean, for the line below its table of verdicts.
         more: How rows without a conclusion get one: how much more is needed, and how to get it.
         cure: What could remove what rows show, or what to use instead, and its command; empty if nothing is known.
+        older: Columns that tables of earlier versions lack, with their value there.
         gated: Whether a row's verdict counts for the audit: `run` shows it in its table, and `--fail-on` checks it.
     """
 
@@ -250,6 +251,7 @@ class Study(Generic[P]):
     asides: Callable[[P, Key, list[Row]], list[str]] = lambda part, key, rows: []
     harmful: Callable[[Row], bool] = lambda row: False
     gated: Callable[[Row], bool] = lambda row: True
+    older: Mapping[str, Any] = field(default_factory=dict)
     legend: str = ""
     more: Callable[[P, Sequence[Judged]], str] = lambda part, rows: "more data of the same kind, or a wider margin"
     cure: Callable[[P, Sequence[Judged]], str] = lambda part, rows: ""

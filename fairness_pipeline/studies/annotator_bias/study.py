@@ -21,7 +21,7 @@ def label_of(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
 
 
 def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
-    groups, label = (row["group"], row["against"]), label_of(part, key, row)
+    groups, label = STUDY.compared(part, key, row), label_of(part, key, row)
     if row["note"] in (SAME_RATE, OTHER_ITEMS):
         many = (
             f"label as many items {label}" if row["note"] == SAME_RATE else "are not shown to differ in their mean rate"
@@ -89,6 +89,7 @@ STUDY = Study(
     headings=("positive labels",),
     heading=lambda row: None if row["contrast"] == PAIR else "positive labels",
     gated=lambda row: row["contrast"] != PAIR,
+    older={"contrast": TWO, "group": None, "against": None, "label": "positive"},
     label=lambda row: str(row["measure"]),
     groups=_groups,
     finding=_finding,

@@ -32,7 +32,7 @@ def _finding(part: ImplicitBiasPart, key: Key, row: Row) -> str:
     of, said = {FP: (f"'{negative}' texts", positive), FN: (f"'{positive}' texts", negative), DP: ("texts", positive)}[
         rate_of(row)
     ]
-    sides = zip((row["value_a"], row["value_b"]), (row["group"], row["against"]), strict=True)
+    sides = zip((row["value_a"], row["value_b"]), STUDY.compared(part, key, row), strict=True)
     (high, more), (low, less) = sorted(sides, key=lambda side: -side[0])
     labels = f"{key['classifier']} labels {high:.1f}% of the {of} by '{more}' as '{said}'"
     return f"{labels}, but {low:.1f}% of those by '{less}'"
@@ -105,6 +105,7 @@ STUDY = Study(
     heading=lambda row: HEADINGS[rate_of(row)] if row["contrast"] in GATED else None,
     label=lambda row: HEADINGS[rate_of(row)] + str(row["measure"]).removeprefix(rate_of(row)),
     gated=lambda row: row["contrast"] in GATED,
+    older={"contrast": TWO, "group": None, "against": None},
     groups=_groups,
     finding=_finding,
     doubts=lambda part, key, row: control_doubts(row),
