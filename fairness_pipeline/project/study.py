@@ -224,7 +224,7 @@ class Study(Generic[P]):
         legend: What abbreviations in its headings mean, for the line below its table of verdicts.
         more: How rows without a conclusion get one: how much more is needed, and how to get it.
         cure: What could remove what rows show, or what to use instead, and its command; empty if nothing is known.
-        older: Columns that tables of earlier versions lack, with their value there.
+        older: Columns that tables of earlier versions lack, with their value there; they come last.
         gated: Whether a row's verdict counts for the audit: `run` shows it in its table, and `--fail-on` checks it.
     """
 

@@ -99,7 +99,7 @@ def _read_table(path: Path) -> pa.Table:
 def rows_at(workspace: Path, study: AnyStudy, entry: str) -> Rows:
     """The significance tables of an entry."""
     kept = _read_table(workspace / "history" / entry / f"{study.table}.parquet").to_pylist()
-    rows: Rows = [{**study.older, **row} for row in kept]
+    rows: Rows = [{**row, **study.older, **row} for row in kept]
     return rows
 
 
