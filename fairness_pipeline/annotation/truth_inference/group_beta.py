@@ -165,7 +165,8 @@ class GroupBeta(TruthInference):
         self._check()
         found = {}
         for category, levels in self.design_.levels.items():
-            others = GroupDesign.of(self.annotators.drop(columns=category), self._labels.annotators)
+            kept = [str(name) != category for name in self.annotators.columns]
+            others = GroupDesign.of(self.annotators.loc[:, kept], self._labels.annotators)
             rates, sure, _ = self._fitted(others, [])
             for response, own, pair in zip(RESPONSES, rates, _right_and_wrong(self._labels, sure), strict=True):
                 found[category, response] = permuted_welch(own.curve(*pair).slope[:, 0], levels.code, self.seed)
