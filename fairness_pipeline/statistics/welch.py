@@ -29,6 +29,10 @@ def permuted_welch(score: np.ndarray, group: np.ndarray, seed: int, strata: list
     random = np.random.default_rng(seed)
     own, places = group[known], np.cumsum(known) - 1
     within = [places[part[known[part]]] for part in ([np.arange(len(score))] if strata is None else strata)]
+    own = np.unique(own, return_inverse=True)[1]  # a group without units is none
+    count = int(own.max(initial=-1)) + 1
+    if count < 2 or np.ptp(score[known]) == 0:
+        return 1.0
     observed = welch(score[None, known], own, count)[0] * (1 - 1e-9)
     at_once, reached = max(1, _MOST_AT_ONCE // max(1, len(own))), 0
     for start in range(0, DRAWS, at_once):
