@@ -251,6 +251,8 @@ class _Fitted:
                 modelled = np.vstack([of_class, prevalence @ of_class])
                 shares = raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-12)
                 for of, name in enumerate((*names, "")):
+                    if raw[of].sum() < 1:  # nothing tells what they say of a class that hardly occurs
+                        continue
                     for said, other in enumerate(names):
                         kind, value = CONFUSION if name else SAID, float(modelled[of, said])
                         row = _row(self.draw, kind, category, group, name, value, float(raw[of].sum()))

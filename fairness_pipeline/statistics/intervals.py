@@ -63,6 +63,11 @@ class Estimate(NamedTuple):
             return self._replace(error=abs(self.centre) / reach if reach > 0 else math.inf), p
         return self, max(p, own) if own >= alpha else p
 
+    def corrected(self, comparisons: int, alpha: float = 0.05) -> Self:
+        """With an error whose 1 - alpha interval holds for this many estimates together (Bonferroni)."""
+        wider = self._quantile(1 - alpha / 2 / comparisons) / self._quantile(1 - alpha / 2)
+        return self._replace(error=wider * self.error)
+
     def minimum_detectable(self, alpha: float = 0.05, power: float = 0.8) -> float:
         """The true difference that a two-sided test at `alpha` would find with `power`."""
         if not math.isfinite(self.error):

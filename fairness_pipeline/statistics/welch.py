@@ -8,6 +8,9 @@ _MOST_AT_ONCE = 2_000_000
 TWO, LARGEST, OTHERS, PAIR = "two groups", "largest gap", "others", "pair"
 """Contrasts of groups: of two; of more the two that differ most, each against the others, and each pair."""
 
+NO_PAIR = "the groups differ; which two is not shown"
+"""The note of a row that rests on a test of all groups, where the interval of the two that differ most has 0."""
+
 
 def permuted_welch(score: np.ndarray, group: np.ndarray, seed: int, strata: list[np.ndarray] | None = None) -> float:
     """The p of equal means when scores change places; groups may vary by different amounts.

@@ -113,3 +113,19 @@ def test_welchs_statistic_is_his_and_exchanges_hold_the_level() -> None:
         permuted_welch(score, group, 0), abs=0.15
     )
     assert permuted_welch(score, np.full(40, -1), 0) == 1.0
+    assert permuted_welch(np.ones(40), group, 0) == 1.0  # equal scores differ in nothing
+    assert permuted_welch(score, np.repeat([0, 2], 20), 0) == permuted_welch(score, np.repeat([0, 1], 20), 0)
+
+
+@pytest.mark.kills
+def test_three_annotators_against_forty_are_no_certainty() -> None:
+    """The error alone calls 15% of such equal groups (100 draws)."""
+    alarms = 0
+    for seed in range(25):
+        data, people, _ = drawn(seed, items=200, raters=43, per=5, spread=5.0, shares=(3 / 43, 40 / 43))
+        model = GroupBeta(people).fit(data)
+        p = model.omnibus()
+        for own in model.contrasts():
+            assert own.estimate.p_zero() >= 0.049 or p[own.category, own.response] < 0.05
+            alarms += own.estimate.p_zero() < 0.05
+    assert alarms <= 7  # 5% of 50, and three standard errors

@@ -89,7 +89,8 @@ class GroupBeta(TruthInference):
         import pandas as pd
 
         self._labels, self.design_ = labels, GroupDesign.of(self.annotators, labels.annotators)
-        self.__dict__.pop("_imputed", None)
+        for name in ("_imputed", "_omnibus"):
+            self.__dict__.pop(name, None)
         self._rates, sure, self.prevalence_ = self._fitted(self.design_, self.loss_history_)
         self.converged_ = len(self.loss_history_) < self.n_iter
         self._counts = _right_and_wrong(labels, sure)
@@ -140,6 +141,9 @@ class GroupBeta(TruthInference):
     def contrasts(self) -> list[GroupContrast]:
         """Each group minus each later one: differences of probabilities, with their errors (delta method).
 
+        Of two groups an interval excludes 0 only where the omnibus test rejects, too: of a few annotators the error
+        alone is too small.
+
         Raises:
             FairnessError: nothing is fitted yet.
         """
@@ -152,6 +156,8 @@ class GroupBeta(TruthInference):
                         self._mean(side, category, place) for place in (first, second)
                     )
                     own = self._estimate(side, category, one - other, slope_one - slope_other)
+                    if len(levels.names) == 2:
+                        own = own.in_accord_with(self._omnibus[category, response])[0]
                     found.append(GroupContrast(category, levels.names[first], levels.names[second], response, own))
         return found
 
@@ -163,6 +169,10 @@ class GroupBeta(TruthInference):
             FairnessError: nothing is fitted yet.
         """
         self._check()
+        return self._omnibus
+
+    @cached_property
+    def _omnibus(self) -> dict[tuple[str, str], float]:
         found = {}
         for category, levels in self.design_.levels.items():
             kept = [str(name) != category for name in self.annotators.columns]

@@ -1,7 +1,6 @@
 """The analysis of variance of annotators' sensitivities and specificities against the majority vote (Liu 2022, section
 5.2.2, table 5.3), for categories of any number of groups."""
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -57,24 +56,27 @@ def against_majority(labels: Labels) -> dict[str, np.ndarray]:
 def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tuple[float, str]]) -> pa.Table:
     """A table of `ANNOTATOR_ANOVA`: additive, type II (each category after all others), k - 1 columns for k groups.
 
-    Two kinds of annotators are left out: those with an unknown group in some category, and those who labelled no item
-    of a class.
+    Two kinds of annotators are left out: those with an unknown group in some category of two groups or more, and
+    those who labelled no item of a class.
 
     Args:
         labelled: Labels of one draw, with the categories that are factors.
         published: The sum of squares and the stars that the thesis prints, by category and response.
     """
-    known = np.all([own.code >= 0 for own in labelled.levels.values()], axis=0)
+    factors = {category: own for category, own in labelled.levels.items() if len(own.names) > 1}
+    known = np.all(
+        [np.ones(len(labelled.labels.annotators), bool), *(own.code >= 0 for own in factors.values())], axis=0
+    )
     rows = []
     for response, values in against_majority(labelled.labels).items():
         kept = known & np.isfinite(values)
         y = values[kept]
-        columns = {category: sum_to_zero(own)[kept] for category, own in labelled.levels.items()}
+        columns = {category: sum_to_zero(own)[kept] for category, own in factors.items()}
         whole, freedom = _residual(list(columns.values()), y), len(y) - _rank(list(columns.values()), len(y))
         for category, own in labelled.levels.items():
             others = [column for name, column in columns.items() if name != category]
             more = _rank(list(columns.values()), len(y)) - _rank(others, len(y))
-            squares, size = max(0.0, _residual(others, y) - whole), len(own.names) - 1
+            squares, size = max(0.0, _residual(others, y) - whole), max(0, len(own.names) - 1)
             reason = ""
             if size < 1:
                 reason = "fewer than two groups with annotators enough"
@@ -82,10 +84,10 @@ def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tup
                 reason = f"too few annotators ({len(y)}) for these groups"
             elif more < size:
                 reason = "the other categories determine its groups, or a group has nobody"
-            elif max(whole, squares) <= EPSILON:
-                reason = "all annotators agree with the vote alike"
-            f = None if reason else squares / size / (whole / freedom) if whole > EPSILON else math.inf
-            p = None if f is None else float(scipy.special.fdtrc(size, freedom, f)) if math.isfinite(f) else 0.0
+            elif whole <= EPSILON:
+                reason = "within the groups all annotators agree with the vote alike"
+            f = None if reason else squares / size / (whole / freedom)
+            p = None if f is None else float(scipy.special.fdtrc(size, freedom, f))
             printed = published.get((category, response), (None, None))
             means = [y[own.code[kept] == place] for place in range(len(own.names))]
             rows.append(
@@ -93,7 +95,7 @@ def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tup
                     "category": category, "response": response, "annotators": len(y), "groups": list(own.names),
                     "means": [float(group.mean()) if len(group) else None for group in means],
                     "sum_of_squares": None if reason else squares, "freedom": size,
-                    "f": None if f is None else float(f), "p": p, "stars": "" if p is None else stars(p),
+                    "f": f, "p": p, "stars": "" if p is None else stars(p),
                     "reason": reason,
                     "published_sum_of_squares": printed[0], "published_stars": printed[1],
                 }

@@ -24,10 +24,10 @@ from fairness_pipeline.measures.annotators.item_by_group import ItemsByGroup, it
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Published, adjusted, beside, compare_groups
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
-from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
+from fairness_pipeline.statistics.intervals import Estimate, combined
 from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
-from fairness_pipeline.statistics.welch import LARGEST, PAIR, TWO, of_like_labour, permuted_welch
+from fairness_pipeline.statistics.welch import LARGEST, NO_PAIR, PAIR, TWO, of_like_labour, permuted_welch
 
 GROUP_POSITIVE_RATES = schema(
     COMPARISON,
@@ -272,11 +272,14 @@ def compare_positive_rates(
             judged |= {"verdict": "biased", "p_holm": float(p_item), "note": note}
         elif judged["verdict"] == "fair" and not own.items.small:
             judged["verdict"] = FAIR_ON_AVERAGE
+        elif own.pairs and judged["verdict"] == "biased" and judged["ci_low"] <= 0 <= judged["ci_high"]:
+            judged["note"] = NO_PAIR
         table.append(judged)
         pairs = holm([pair.p_decides for pair, _ in own.pairs])
         for (pair, of_pair), p in zip(own.pairs, pairs, strict=True):
             p_holm = float(max(p, p_mean))
-            said = verdict(equivalent=pair.p_equivalence <= alpha, p_holm=p_holm, alpha=alpha)
+            of_means = verdict(equivalent=pair.p_equivalence <= alpha, p_holm=p_holm, alpha=alpha)
+            said = FAIR_ON_AVERAGE if of_means == "fair" and not own.items.small else of_means
             table.append({**asdict(pair), **of_pair, **single, "p_holm": p_holm, "verdict": said})
     return pa.Table.from_pylist(table, schema=GROUP_POSITIVE_RATES)
 
@@ -297,9 +300,8 @@ def _compared(part: Labelled, label: str, category: str, settings: AnnotatorGrou
         row, own, _ = pairs[0]
         return _Compared(replace(row, measure=category), own | {"contrast": TWO}, [], items)
     _, own, rates = max(pairs, key=lambda pair: abs(pair[0].difference))
-    wider = quantile(1 - 0.025 / len(pairs), rates.estimate.freedom) / quantile(0.975, rates.estimate.freedom)
     p = _scores_exchanged(part.labels, levels.code)
-    estimate = rates.estimate._replace(error=wider * rates.estimate.error).in_accord_with(p, settings.alpha)[0]
+    estimate = rates.estimate.corrected(len(pairs)).in_accord_with(p, settings.alpha)[0]
     shown = _row(category, (str(own["group"]), str(own["against"])), rates._replace(estimate=estimate), settings)
     row = replace(
         shown,

@@ -65,9 +65,10 @@ def items_by_group(labels: Labels, sides: np.ndarray, draws: int = DRAWS) -> Ite
 
 
 def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, float]:
-    """p, and the ratio to chance. T is the mean over items of sum_g n_g d_g^2, with d_g how far a group's rate of the
-    item differs from the item's, beyond the groups' own levels; of two groups the V-weighted variance of the items'
-    differences, V = n_a n_b / n.
+    """p, and the ratio to chance. For each item, sum_g n_g d_g^2 minus what chance would give, sum_g (1 - n_g / n)
+    s_g^2; d_g is how far a group's rate of the item differs from the item's, beyond the groups' own levels, s_g^2 the
+    variance of its labels of the item. The statistic is the mean over items divided by its error, as labels may vary
+    more in a small group than in a large one.
 
     Each rater's own strictness is removed first (alternating means of items and raters), so that a strict rater of one
     group does not count as an interaction. Groups change places within strata of raters with a similar number of
@@ -78,21 +79,25 @@ def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, 
     y = z - _strictness(item, who, z, len(labels.items), len(sides))
     labour = np.bincount(who, minlength=len(sides))
     strata = of_like_labour(labour, np.where(labour > 0, sides, -1))
-    observed = _variance(item, y, sides[who], len(labels.items))
-    if observed is None:
+    beyond, chance = _beyond_chance(item, y, sides[who], len(labels.items))
+    if len(beyond) < 2:
         return 1.0, 1.0
+    observed = _studentized(beyond)
     random = np.random.default_rng(SEED)
-    reached, made, total = 0, 0, 0.0
+    reached, made = 0, 0
     while made < draws and reached < _ENOUGH:
         drawn = sides.copy()
         for stratum in strata:
             drawn[stratum] = random.permutation(sides[stratum])
-        value = _variance(item, y, drawn[who], len(labels.items))
         made += 1
-        if value is not None:
-            reached += value >= observed * (1 - 1e-12)
-            total += value
-    return (reached + 1) / (made + 1), observed * made / total if total else 1.0
+        reached += _studentized(_beyond_chance(item, y, drawn[who], len(labels.items))[0]) >= observed - 1e-9
+    return (reached + 1) / (made + 1), 1 + float(beyond.sum()) / chance if chance > 0 else 1.0
+
+
+def _studentized(beyond: np.ndarray) -> float:
+    """The mean over items, divided by its error; 0 if nothing varies."""
+    spread = float(beyond.std()) if len(beyond) > 1 else 0.0
+    return float(beyond.mean()) * math.sqrt(len(beyond)) / spread if spread > 0 else 0.0
 
 
 def _strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, people: int) -> np.ndarray:
@@ -105,23 +110,33 @@ def _strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, pe
     return np.asarray(rater[who])
 
 
-def _variance(item: np.ndarray, y: np.ndarray, group: np.ndarray, items: int) -> float | None:
+def _beyond_chance(item: np.ndarray, y: np.ndarray, group: np.ndarray, items: int) -> tuple[np.ndarray, float]:
+    """(items,) how much more the groups' rates of an item vary than by chance, of items that two groups labelled; and
+    the sum over items of what chance gives. A single label varies as its group's labels of other items do."""
     count = int(group.max()) + 1
     cell = group * items + item
-    counts = np.bincount(cell, minlength=count * items).reshape(count, items)
-    sums = np.bincount(cell, y, count * items).reshape(count, items)
+    counts, sums, squares = (
+        np.bincount(cell, weights, count * items).reshape(count, items) for weights in (None, y, np.square(y))
+    )
+    # Where a group hardly ever labels an item twice, nothing tells how much its single labels vary.
+    alone = 2 * (counts > 1).sum(axis=1) < (counts == 1).sum(axis=1)
+    counts[alone[:, None] & (counts == 1)] = 0
     both = (counts > 0).sum(axis=0) > 1
     if both.sum() < 2:
-        return None
-    counts, sums = counts[:, both], sums[:, both]
+        return np.zeros(0), 0.0
+    counts = counts[:, both]
+    sums, squares = (np.where(counts > 0, own[:, both], 0.0) for own in (sums, squares))
     whole = counts.sum(axis=0)
-    apart = sums / np.maximum(counts, 1) - sums.sum(axis=0) / whole
-    share = counts / whole
+    rate, share = sums / np.maximum(counts, 1), counts / whole
+    apart = rate - sums.sum(axis=0) / whole
     # The groups' own levels c, by least squares: d_g = apart_g - (c_g - the item's mean of c).
     normal = np.diag(counts.sum(axis=1)) - counts @ share.T
     level = np.linalg.lstsq(normal, (counts * apart).sum(axis=1), rcond=None)[0]
     apart = apart - (level[:, None] - level @ share)
-    return float((counts * np.square(apart)).sum(axis=0).mean())
+    within, freedom = np.maximum(squares - counts * np.square(rate), 0.0), np.maximum(counts - 1, 0)
+    common = within.sum(axis=1, keepdims=True) / np.maximum(freedom.sum(axis=1, keepdims=True), 1)
+    chance = ((1 - share) * np.where(freedom > 0, within / np.maximum(freedom, 1), common) * (counts > 0)).sum(axis=0)
+    return (counts * np.square(apart)).sum(axis=0) - chance, float(chance.sum())
 
 
 def _typical(labels: Labels, sides: np.ndarray) -> tuple[float, float, float, int]:

@@ -288,8 +288,10 @@ def _guarded(found: Predictions, measure: str, estimate: Estimate, alpha: float)
 
 
 def authors_exchanged(found: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> float:
-    """The p of equal rates of groups. An author's score is their mean over texts of what was said minus its mean
-    over all texts of the label; authors change places among those with similarly many texts.
+    """The p of equal rates of groups. An author's score is their mean over texts of what was said minus its mean over
+    all texts of the label; authors change places among those with similarly many texts. Of DPR a text counts as much
+    as its label does in its group's rate, so that opposite differences of the two labels do not cancel by their
+    numbers.
 
     Args:
         found: The predictions.
@@ -302,6 +304,11 @@ def authors_exchanged(found: Predictions, measure: str, groups: Sequence[int] = 
     for label in CELLS[measure]:
         own = about & (found.labels == label)
         centred[own] = said[own] - said[own].mean()
+    for place in groups:
+        whole = about & (found.groups == place)
+        for label in CELLS[measure]:
+            own = whole & (found.labels == label)
+            centred[own] *= whole.sum() / (len(CELLS[measure]) * max(1, own.sum()))
     size = found.authors.max() + 1
     count = np.bincount(found.authors[about], minlength=size)
     score = np.bincount(found.authors[about], centred[about], size) / np.maximum(count, 1)
@@ -310,20 +317,28 @@ def authors_exchanged(found: Predictions, measure: str, groups: Sequence[int] = 
     return permuted_welch(score, group, 0, of_like_labour(count, group))
 
 
-def compared(found: Predictions, measure: str, settings: GroupRatesSettings) -> tuple[Comparison, dict[str, Any]]:
+def compared(
+    found: Predictions, measure: str, settings: GroupRatesSettings, largest: tuple[int, float] | None = None
+) -> tuple[Comparison, dict[str, Any]]:
     """A rate compared between group a and group b, and further columns.
 
     Args:
         found: The predictions.
         measure: One of `RATES`.
         settings: Margin and level.
+        largest: If these are the two groups that differ most: of how many pairs, and the p of the test of all groups.
     """
+    estimate = difference(found, measure)
+    if largest is None:
+        estimate = _guarded(found, measure, estimate, settings.alpha)
+    else:
+        estimate = estimate.corrected(largest[0]).in_accord_with(largest[1], settings.alpha)[0]
     each, unit = rates(found, measure), "authors" if found.known else "texts, as authors are not known"
     row = compare_groups(
         measure,
         _texts(found, measure),
         (float(each[:, 0].mean()), float(each[:, 1].mean())),
-        _guarded(found, measure, difference(found, measure), settings.alpha),
+        estimate,
         settings.margin,
         settings.alpha,
         f"{unit}, and seeds" if len(found.said) > 1 else unit,

@@ -27,7 +27,7 @@ from fairness_pipeline.measures.classifiers.group_rates import (
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.verdicts import verdict
-from fairness_pipeline.statistics.welch import LARGEST, OTHERS, PAIR
+from fairness_pipeline.statistics.welch import LARGEST, NO_PAIR, OTHERS, PAIR
 
 
 def compare_many_groups(predictions: pa.Table, settings: GroupRatesSettings, names: Sequence[str]) -> pa.Table:
@@ -71,13 +71,18 @@ def compare_many_groups(predictions: pa.Table, settings: GroupRatesSettings, nam
         of_pairs = pairs[measure]
         equivalent = max(row.p_equivalence for row, _ in of_pairs.values()) if len(groups) == len(names) else 1.0
         largest = max(of_pairs, key=lambda pair: abs(of_pairs[pair][0].difference))
-        row = replace(of_pairs[largest][0], p_paired=omnibus[measure], p_equivalence=equivalent)
+        shown = found.between(largest[0], largest[1:])
+        row = compared(shown, measure, settings, (len(of_pairs), omnibus[measure]))[0]
+        row = replace(row, p_paired=omnibus[measure], p_equivalence=equivalent)
         row = replace(row, paired_test="authors' rates exchanged (Welch's statistic)", paired_statistic=None)
         missing = [name for place, name in enumerate(names) if place not in groups]
         note = f"fewer than two texts of a label: {', '.join(missing)}" if missing else row.note
         of_pair = {"group": names[largest[0]], "against": names[largest[1]]}
         whole = {**asdict(replace(row, note=note)), **of_pairs[largest][1], **of_pair, "contrast": LARGEST}
-        rows.append(_with_verdict(whole, p_holm[measure], settings))
+        whole = _with_verdict(whole, p_holm[measure], settings)
+        if whole["verdict"] == "biased" and whole["ci_low"] <= 0 <= whole["ci_high"]:
+            whole["note"] = "; ".join(filter(None, [whole["note"], NO_PAIR]))
+        rows.append(whole)
         for kind, listed, against in ((OTHERS, others[measure], "the others"), (PAIR, of_pairs, "")):
             adjusted_p = holm([own.p_decides for own, _ in listed.values()])
             for (place, (own, more)), p in zip(listed.items(), adjusted_p, strict=True):

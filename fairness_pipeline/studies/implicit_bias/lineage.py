@@ -370,7 +370,7 @@ class Judged:
         published.rates(*_published_as(part, key)),
     ),
     reads={"predictions": classifier_predictions, "inferred": masked_groups},
-    code_version="5",
+    code_version="6",
     libraries=("numpy", "scipy"),
     schema=CLASSIFIER_FAIRNESS,
     checks=(checks.not_empty, checks.rates_in_range),

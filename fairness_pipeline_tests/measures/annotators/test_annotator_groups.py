@@ -17,6 +17,7 @@ from fairness_pipeline.measures.annotators.annotator_groups import (
     rates_of,
 )
 from fairness_pipeline.statistics.paired import paired_t
+from fairness_pipeline.statistics.welch import NO_PAIR
 
 
 def labelled(rows: list[tuple[str, str, int]], sides: dict[str, dict[str, int]]) -> Labelled:
@@ -149,13 +150,31 @@ def test_perfect_separation_and_a_category_told_by_another() -> None:
     rows += [(str(i), w, int(i < 3 or i == 3)) for i in range(6) for w in ("b1", "b2")]
     sides = {"g": {**{f"a{i}": 0 for i in range(1, 6)}, "b1": 1, "b2": 1}}
     found = {r["response"]: r for r in analyse_variance(labelled(rows, sides), {}).to_pylist()}
-    assert found["specificity"]["p"] == 0 and found["specificity"]["stars"] == "**"
-    assert found["sensitivity"]["p"] is None and found["sensitivity"]["means"] == [1, 1]
-    assert found["sensitivity"]["reason"] == "all annotators agree with the vote alike"
+    for response, means in (("specificity", [1, 2 / 3]), ("sensitivity", [1, 1])):  # nothing varies within: no F
+        assert found[response]["p"] is None and found[response]["means"] == pytest.approx(means)
+        assert found[response]["reason"] == "within the groups all annotators agree with the vote alike"
     twice = analyse_variance(labelled(rows, {"g": sides["g"], "h": sides["g"]}), {}).to_pylist()
     for row in twice:
         assert row["f"] is row["p"] is row["sum_of_squares"] is None and row["stars"] == ""
         assert row["reason"].startswith("the other categories determine its groups")
+
+
+def test_a_category_without_groups_leaves_the_others_alone() -> None:
+    rows = [
+        (str(i), f"{g}{w}", int((i * 7 + w * 3) % 5 < 2 + (g == "a")))
+        for i in range(40)
+        for g in "ab"
+        for w in range(6)
+    ]
+    sides = {"g": {f"{g}{w}": "ab".index(g) for g in "ab" for w in range(6)}}
+    alone = analyse_variance(labelled(rows, sides), {}).to_pylist()
+    own = labelled(rows, sides)
+    own.levels["race"] = Levels((), np.full(12, -1), {"x": 4, "y": 4, "z": 4})
+    both = analyse_variance(own, {}).to_pylist()
+    assert [row for row in both if row["category"] == "g"] == alone
+    assert {row["reason"] for row in both if row["category"] == "race"} == {
+        "fewer than two groups with annotators enough"
+    }
 
 
 def test_who_labelled_nothing_of_a_class_is_left_out_of_its_response() -> None:
@@ -193,4 +212,12 @@ def test_four_groups_one_test_before_pairs() -> None:
         }
         found += rows["g"]["verdict"] == "biased" and rows["g: w − b"]["verdict"] == "biased"
         assert rows["g: w − b"]["difference"] < -15 and "b" in (rows["g"]["group"], rows["g"]["against"])
+        low, high = rows["g"]["ci_low"], rows["g"]["ci_high"]
+        assert low <= min(
+            p["ci_low"]
+            for p in rows.values()
+            if p["group"] == rows["g"]["group"] and p["against"] == rows["g"]["against"]
+        )
+        assert (rows["g"]["note"] == NO_PAIR) == (low <= 0 <= high)
+        assert "fair" not in {row["verdict"] for row in rows.values()}  # single items are not shown to differ little
     assert found == 4

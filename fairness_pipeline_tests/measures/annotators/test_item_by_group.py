@@ -78,6 +78,25 @@ def test_level_power_and_bound() -> None:
     assert small >= 36
 
 
+def test_a_small_group_with_other_labels_is_no_interaction() -> None:
+    """Six annotators say positive in 25 points more of the items than fifty-four: their labels vary more, on every item.
+    Exchanged labels alone call half of such draws; with four labels an item of random people, all."""
+    random = np.random.default_rng(4)
+    alarms, found = 0, 0
+    sides = np.repeat([0, 1], [6, 54])
+    for other in [0.0] * 20 + [0.3] * 3:
+        base, own = random.beta(1, 2, 200) * 0.5 + 0.1, random.normal(0, other, 200)
+        who = np.hstack([random.random((200, n)).argsort(axis=1)[:, :k] + o for n, k, o in ((6, 3, 0), (54, 9, 6))])
+        p = base[:, None] + np.where(sides[who] == 0, 0.25 + own[:, None], -0.08)
+        z = random.random(who.shape) < np.clip(p, 0.02, 0.98)
+        data = {"task": np.repeat(np.arange(200), 12), "worker": who.ravel(), "label": z.ravel().astype(int)}
+        labels = Labels.of(pd.DataFrame(data))
+        rejected = items_by_group(labels, sides[labels.annotators.to_numpy()], draws=199).p < 0.05
+        alarms += rejected and not other
+        found += rejected and other > 0
+    assert alarms <= 4 and found == 3  # 5% of 20, and three standard errors
+
+
 def test_what_cannot_be_told_is_not() -> None:
     labels, sides = draw(np.random.default_rng(3), 40, 0.0, raters=4, each=2)
     found = items_by_group(labels, sides, draws=19)

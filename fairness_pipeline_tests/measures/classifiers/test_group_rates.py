@@ -279,6 +279,24 @@ def test_of_four_groups_the_one_that_differs_is_named() -> None:
     )  # as if labels were 1:1
 
 
+def test_opposite_differences_of_labels_of_other_numbers_do_not_hide_dpr() -> None:
+    """One group in three: 3 points more false positives, 20 points fewer true ones; four texts in five are negative."""
+    found = 0
+    for seed in range(6):
+        random = np.random.default_rng([seed, 31])
+        groups = np.repeat([0, 1, 2], 700)
+        labels = (random.random(2100) < 0.2).astype(np.int64)
+        odd = groups == 2
+        chance = np.where(labels == 1, 0.7 - 0.2 * odd, 0.2 + 0.03 * odd)
+        rows = compare_many_groups(
+            table((random.random((1, 2100)) < chance).astype(float), labels, groups),
+            GroupRatesSettings(),
+            ("a", "b", "c"),
+        ).to_pylist()
+        found += next(row for row in rows if row["measure"] == "dp_rate")["p_paired"] < 0.05
+    assert found >= 4
+
+
 @pytest.mark.kills
 @pytest.mark.parametrize("sizes", [(3000, 400), (500, 60)])
 def test_rare_rates_of_groups_of_other_sizes_hold_the_level(sizes: tuple[int, int]) -> None:
