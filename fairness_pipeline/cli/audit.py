@@ -101,8 +101,9 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     questions = bool(arguments.benchmark or arguments.groups)
     given = look_at(arguments.what, arguments.revision, of_benchmark=questions)
     _check_options(given, arguments)
-    tables = _of_columns(project, arguments.column) if arguments.column or questions else None
-    study = study_of(project, given, arguments.study or tables, benchmark=questions)
+    named = _of_columns(project, given, arguments.column) if arguments.column or questions else None
+    asked_for = arguments.study or named
+    study = study_of(project, given, asked_for, certain=questions or (named is not None and asked_for == named))
     asked = (arguments.benchmark or "").partition("=")[0].lower() or "-".join(
         Path(group).stem for group in (arguments.groups or "").replace(" ", "").split(",")
     )
@@ -136,8 +137,10 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     tell_requests(plan)
     status = bring_up_to_date(project, chosen, plan, arguments)
     if status != 1:
+        if told := getattr(module, "told", None):
+            print("", *told(project.parts[study.name], plan.lake, name), sep="\n")
         print(
-            f"\nNext: open the report. Every pair: fairness-pipeline view --profile {project.name}\n"
+            f"\nNext: open the report. Every {study.observed}: fairness-pipeline view --profile {project.name}\n"
             f"All numbers: fairness-pipeline results --profile {project.name} --model {name}"
         )
         if given.kind != "file" and not questions:
@@ -146,12 +149,12 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _of_columns(project: "Project", said: list[str]) -> str | None:
+def _of_columns(project: "Project", given: "Given", said: list[str]) -> str | None:
     """The study that takes tables whose columns the user names: the first that knows the roles."""
     roles = {text.partition("=")[0] for text in said}
     modules = {study.name: study.load("audit") for study in project.studies}
     known = {name: getattr(module, "takes_columns", None) for name, module in modules.items()}
-    return next((name for name, takes in known.items() if takes and takes(roles)), None)
+    return next((name for name, takes in known.items() if takes and takes(roles, given)), None)
 
 
 _FITS = {
@@ -179,9 +182,9 @@ def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
             )
 
 
-def study_of(project: "Project", given: "Given", asked: str | None, *, benchmark: bool = False) -> "AnyStudy":
-    """The study that can audit what is given: the requested one, or else the first. One that asks a benchmark says
-    itself whether a model fits.
+def study_of(project: "Project", given: "Given", asked: str | None, *, certain: bool = False) -> "AnyStudy":
+    """The study that can audit what is given: the requested one, or else the first. If it is `certain`, as the user
+    names its columns or a benchmark, the study itself says what does not fit.
 
     Raises:
         FairnessError: no study can audit it, or the requested one cannot.
@@ -191,15 +194,17 @@ def study_of(project: "Project", given: "Given", asked: str | None, *, benchmark
     if asked is not None and asked not in known:
         raise FairnessError(f"--study: unknown study '{asked}'; known: {', '.join(known)}")
     for study, module in sorted(modules, key=lambda own: not getattr(own[1], "FIRST", False)):
-        if module and asked in (None, study.name) and (benchmark or module.takes(given)):
+        if module and asked in (None, study.name) and (certain or module.takes(given)):
             if asked is None:
                 print(f"{given.said}: {study.title.lower()}", file=sys.stderr)
             return study
+    hint = next((getattr(module, "HINT", "") for study, module in modules if study.name == asked), "")
     nobody = f"{asked} does not audit" if asked else "no study audits"
     lone = len(given.columns) == 1
     raise FairnessError(
         f"{given.name}: {given.said}, which {nobody}; expected a language model, an encoder-decoder, a "
         "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id', with raters and "
         "their labels, or with groups and outcomes"
+        + (f". If it is {hint}" if hint and given.kind == "file" else "")
         + (". The file has only one column: are its columns separated by commas (.csv) or tabs?" if lone else "")
     )

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -60,10 +61,16 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
 def read_csv_rows(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
     """The cells of each row of a CSV file, with the number of the row's first line. Blank lines are skipped.
 
+    Cells are separated by commas; by semicolons if the first line has these and no comma, as spreadsheets write where
+    numbers have decimal commas.
+
     Raises:
         FairnessError: the quotation marks are wrong; names the file and the line.
     """
-    reader = csv.reader((line + "\n" for _, line in read_lines(path, encoding)), strict=True)
+    lines = (line + "\n" for _, line in read_lines(path, encoding))
+    first = next(lines, "")
+    mark = ";" if ";" in first and "," not in first else ","
+    reader = csv.reader(chain([first], lines), delimiter=mark, strict=True)
     while True:
         started = reader.line_num + 1
         try:

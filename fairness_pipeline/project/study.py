@@ -221,6 +221,8 @@ class Study(Generic[P]):
         rates: The rates by group of all rows as they were delivered, which an evidence pack shows; empty for a study
             that judges balanced texts.
         requests: The number of endpoint requests to make a partition; None if a pending partition must be made to know.
+        observed: What a reader looks at behind a verdict: a pair, an item.
+        unseen: What an audit does not look at.
         legend: What abbreviations in its headings mean, for the line below its table of verdicts.
         more: How rows without a conclusion get one: how much more is needed, and how to get it.
         cure: What could remove what rows show, or what to use instead, and its command; empty if nothing is known.
@@ -252,6 +254,8 @@ class Study(Generic[P]):
     harmful: Callable[[Row], bool] = lambda row: False
     gated: Callable[[Row], bool] = lambda row: True
     older: Mapping[str, Any] = field(default_factory=dict)
+    observed: str = "pair"
+    unseen: str = "other messages, words, languages"
     legend: str = ""
     more: Callable[[P, Sequence[Judged]], str] = lambda part, rows: "more data of the same kind, or a wider margin"
     cure: Callable[[P, Sequence[Judged]], str] = lambda part, rows: ""

@@ -83,7 +83,7 @@ def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) ->
     if verdict in ("biased", DIFFERS):
         words = next((f" of {judged.row['carried_by']}" for judged in rows if judged.row.get("carried_by")), "")
         cure = study.cure(part, rows)
-        return f"read the pairs{words} ({view})" + (f"; {cure}" if cure else "")
+        return f"read the {study.observed}s{words} ({view})" + (f"; {cure}" if cure else "")
     if verdict == DIFFERS_BY_LENGTH:
         return f"read the words that tell the answers apart ({view}); more words in the dimension's file would tell"
     if verdict == ARTEFACT:

@@ -224,7 +224,7 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
     return [
         f"Shown absent: {f'differences beyond the margin in {shown}{more}' if fair else 'nothing; no verdict is fair'}",
         f"Could remain where nothing was found (95%): {could or 'not known'}",
-        f"Not looked at: other messages, words, languages; {len(blind)} of {len(rows)} verdicts cannot tell",
+        f"Not looked at: {study.unseen}" + (f"; {len(blind)} of {len(rows)} verdicts cannot tell" if blind else ""),
     ]
 
 

@@ -63,7 +63,7 @@ def read_label_studio(path: Path, question: str | None, shown: str, left_out: Co
                 {
                     **data,
                     "item_id": task["id"],
-                    "annotator_id": _who(annotation.get("completed_by")),
+                    **_who(annotation.get("completed_by")),
                     "label": choices[0],
                     "text": data.get(shown, ""),
                 },
@@ -110,7 +110,10 @@ def read_prodigy(path: Path, shown: str, left_out: Counter[str]) -> Iterator[Row
         )
 
 
-def _who(completed_by: Any) -> Any:
-    if isinstance(completed_by, dict):
-        return completed_by.get("id", completed_by.get("email"))
-    return completed_by
+def _who(completed_by: Any) -> dict[str, Any]:
+    """The annotator's id, and their address where the export has both: a file of traits may know either."""
+    if not isinstance(completed_by, dict):
+        return {"annotator_id": completed_by}
+    address = completed_by.get("email")
+    own = {"annotator_id": completed_by.get("id", address)}
+    return own | ({"annotator_email": address} if address and "id" in completed_by else {})

@@ -5,46 +5,43 @@ several raters. Traits are found by structure: columns that say the same in all 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from fairness_pipeline.corpora.annotators.annotated_corpus import FEWEST_RATERS
+from fairness_pipeline.corpora.annotators.label_values import NUMBER, label_section, one_spelling
+from fairness_pipeline.corpora.annotators.rater_traits import find_traits
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.plain_text import some
+from fairness_pipeline.foundation.plain_text import number_of, some
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ITEM, RATER, LABEL, TEXT = "item_id", "annotator_id", "label", "text"
+ITEM, RATER, LABEL, TEXT, GOLD = "item_id", "annotator_id", "label", "text", "gold"
 """The columns of the table that is kept."""
-ROLES = ("item", "rater", "label", "text", "trait")
+ROLES = ("item", "rater", "label", "text", "gold", "trait")
 """What a user can say a column is."""
 _NAMES = {
     "rater": (
         "annotator_id", "annotatorid", "annotator", "rater_id", "raterid", "rater", "worker_id", "workerid", "worker",
-        "coder", "labeler", "labeller", "judge", "user_id", "userid", "participant_id", "unique_contributor_id",
+        "amt_worker_ids", "amt_worker_id", "coder", "labeler", "labeller", "judge", "moderator", "user_id", "userid",
+        "participant_id", "unique_contributor_id",
     ),
     "item": (
         "item_id", "itemid", "item", "comment_id", "instance_id", "rev_id", "post_id", "text_id", "tweet_id",
-        "utterance_id", "question_id", "task_id", "id", "comment", "post", "text",
+        "utterance_id", "question_id", "task_id", "orig_id", "id", "question", "comment", "post", "text",
     ),
     "label": (
         "label", "rating", "annotation", "answer", "q_overall", "binary_rating", "raw_rating", "toxic_score",
-        "toxicity", "offensiveness", "offensiveyn", "hatespeech", "score", "choice", "value",
+        "toxicity", "offensiveness", "offensiveyn", "hatespeech", "score", "choice", "value", "response",
     ),
     "text": ("text", "comment_text", "comment", "post", "reply", "sentence", "response", "utterance"),
+    "gold": ("gold", "gold_label", "gold_standard"),
 }  # fmt: skip
-_UNKNOWN = re.compile(
-    r"(|na|nan|none|null|n/a|unknown|data_expired|consent_revoked|(i )?(would )?(prefer|rather) not.*)",
-    re.IGNORECASE,
-)
-_YES = ("1", "yes", "true", "positive", "toxic", "offensive", "unsafe", "hateful", "accept")
-_NO = ("0", "no", "false", "negative", "not toxic", "inoffensive", "safe", "reject")
-_MOST_CLASSES, _MOST_GROUPS, _SCALE = 10, 15, 3
-_AGES = {"under 30": (0, 29.99), "30 to 44": (30, 44.99), "45 and over": (45, 120)}
+_FEWEST_COLUMNS = 3
+"""Columns with the same few values, from which on a file seems to hold one for each rater."""
+_MOST_VALUES, _FEW_VALUES = 102, 10
+"""Values of a column of labels; of a column of one rater's."""
 
 
 class LabelColumns(NamedTuple):
@@ -61,73 +58,77 @@ class LabelColumns(NamedTuple):
     lines: list[str]
 
 
+class Raters(NamedTuple):
+    """Another file that tells of raters: a row for each, all text."""
+
+    table: "pd.DataFrame"
+    path: Path
+
+
 def names_a_rater(columns: Sequence[str]) -> bool:
     """Whether a file's columns name raters."""
-    return any(name.lower() in _NAMES["rater"] for name in columns)
+    return any(_plain(name) in _NAMES["rater"] for name in columns)
 
 
 def find_columns(
-    rows: "pd.DataFrame",
-    raters: "pd.DataFrame | None",
-    roles: Mapping[str, list[str]],
-    positive: str | None,
-    path: Path,
+    rows: "pd.DataFrame", raters: Raters | None, roles: Mapping[str, list[str]], positive: str | None, path: Path
 ) -> LabelColumns:
     """What the columns are.
 
     Args:
         rows: A row for each label, all text; empty where nothing stands.
-        raters: A row for each rater, if that is another file.
-        roles: The columns that the user names, by role.
-        positive: The label that is the positive class, or the number from which a scale is; None if the user says none.
+        raters: The raters' file, if that is another.
+        roles: The columns that the user names, by role; a rater's in either file, or in both.
+        positive: As in `label_section`.
         path: The file, for messages.
 
     Raises:
         FairnessError: a role is not found; says which columns there are and what to write.
     """
-    rater = _one("rater", roles, rows, path, lambda name: rows[name].nunique() < len(rows))
+    own = dict(roles)
+    if raters is not None and roles.get("rater", [""])[0] in raters.table and roles["rater"][0] not in rows:
+        own.pop("rater")
+    rater = _one("rater", own, rows, path, lambda name: rows[name].nunique() < len(rows))
     if rows[rater].nunique() < 2:
         raise FairnessError(
             f"{path}: all labels are by one rater ({rows[rater].iloc[0]}); groups of raters need several"
         )
-    item = _one("item", roles, rows, path, lambda name: _is_item(rows, name, rater), unlike=(rater,))
-    label = _one("label", roles, rows, path, lambda name: _is_label(rows, name, rater, item), unlike=(rater, item))
-    rows = rows.assign(**{label: _one_spelling(rows[label])})
-    text = next(iter(roles.get("text", [])), None) or _text(rows, item, (rater, label))
-    if raters is not None:
-        own = _one("rater", {}, raters, path, lambda name: raters[name].is_unique)
-        known = rows[rater].isin(raters[own])
-        if not known.any():
-            raise FairnessError(
-                f"{path}: no rater of '{rater}' stands in '{own}' of the raters' file, which has such as "
-                f"{some(list(map(str, raters[own])), 3)}"
-            )
-        more = raters.set_index(own).add_prefix("" if not set(raters) & set(rows) - {own} else "rater ")
-        rows = rows.join(more, on=rater).fillna("")
-    table, lines = (
-        rows,
-        [f"  rater      {rater} ({rows[rater].nunique():,})", f"  item       {item} ({rows[item].nunique():,})"],
+    item = _one("item", own, rows, path, lambda name: _is_item(rows, name, rater), unlike=(rater,))
+    label = _one("label", own, rows, path, lambda name: _is_label(rows, name, rater, item), unlike=(rater, item))
+    rows = rows.assign(**{label: one_spelling(rows[label])})
+    text = next(iter(own.get("text", [])), None) or _known(
+        "text", rows, (rater, label), lambda name: _is_text(rows, name)
     )
-    labels, said = _labels(rows[label], positive, path)
-    lines.append(f"  label      {label}: {said}")
-    others = [n for n in _names(rows) if n not in (label, item, rater) and n.lower() in _NAMES["label"]]
+    gold = _gold(rows, item, label, own)
+    joined: list[str] = []
+    if raters is not None:
+        rows, joined = _with_traits(rows, raters, rater, roles.get("rater", []), path)
+    lines = [f"  rater      {rater} ({rows[rater].nunique():,})", f"  item       {item} ({rows[item].nunique():,})"]
+    labels, said = label_section(rows[label], positive, path)
+    lines += [f"  label      {label}: {said[0]}", *(f"             {more}" for more in said[1:])]
+    others = [n for n in _names(rows) if n not in (label, item, rater, text) and _plain(n) in _NAMES["label"]]
     if others and "label" not in roles:
         lines.append(f"             also labels, perhaps: {', '.join(others)} (--column label={others[0]})")
-    lines.append(f"  text       {text or 'none'}")
-    traits, categories = _traits(rows, rater, (item, rater, label, text), roles.get("trait", []), path)
-    for name, trait in categories.items():
-        groups = ", ".join(f"{group} ({count:,})" for group, count in trait.pop("counts").items())
-        lines.append(f"  trait      {name}: {groups}")
-    if not categories:
+    lines += [f"  text       {text or 'none'}", *([f"  gold       {gold}"] if gold else []), *joined]
+    for name in roles.get("trait", []):
+        if name not in rows:
+            raise FairnessError(f"--column trait={name}: {path} has no such column, but {some(_names(rows), 12)}")
+    wanted = roles.get("trait") or [n for n in _names(rows) if n not in (item, rater, label, text, gold)]
+    traits = find_traits(rows, rater, wanted, said="trait" in roles)
+    lines += traits.lines
+    if not traits.categories:
         lines.append("  trait      none: groups are not compared. A second file with them: --raters FILE")
-    kept = {ITEM: rows[item], RATER: rows[rater], LABEL: rows[label], TEXT: rows[text] if text else "", **traits}
-    table, again = _once(type(rows)(kept), labels)
+    kept = {ITEM: rows[item], RATER: rows[rater], LABEL: rows[label], TEXT: rows[text] if text else ""}
+    columns = {"item": ITEM, "annotator": RATER, "label": LABEL, "text": TEXT}
+    if gold:
+        kept[GOLD], columns["gold"] = rows[gold], GOLD
+    table, again = _once(type(rows)(kept | traits.columns), labels)
     lines += [f"             {again}"] if again else []
     document = {
         "task": label,
-        "annotations": [{"columns": {"item": ITEM, "annotator": RATER, "label": LABEL, "text": TEXT}}],
+        "annotations": [{"columns": columns}],
         "labels": labels,
-        "categories": categories,
+        "categories": traits.categories,
         "repeated": "first",
         "inconsistent": "unknown",
         "licence": "yours",
@@ -136,23 +137,38 @@ def find_columns(
     return LabelColumns(table, document, lines)
 
 
+def _plain(name: str) -> str:
+    """A column's name without capitals and marks (`!amt_worker_ids`, `Worker ID`)."""
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
 def _names(rows: "pd.DataFrame") -> list[str]:
     return [str(name) for name in rows.columns]
 
 
+def _known(role: str, rows: "pd.DataFrame", unlike: Sequence[str], fits: Callable[[str], bool]) -> str | None:
+    """The first column of the names that are known for a role that fits."""
+    known = {_plain(name): name for name in reversed(_names(rows)) if name not in unlike}
+    return next((known[name] for name in _NAMES[role] if name in known and fits(known[name])), None)
+
+
 def _one(
-    role: str, roles: Mapping[str, list[str]], rows: "pd.DataFrame", path: Path, fits: Any, unlike: Sequence[str] = ()
+    role: str,
+    roles: Mapping[str, list[str]],
+    rows: "pd.DataFrame",
+    path: Path,
+    fits: Callable[[str], bool],
+    unlike: Sequence[str] = (),
 ) -> str:
     """The column with a role: as the user says, else the first of the known names that fits."""
     if said := roles.get(role):
         if said[0] not in rows:
             raise FairnessError(f"--column {role}={said[0]}: {path} has no such column, but {some(_names(rows), 12)}")
         return said[0]
-    known = {name.lower(): name for name in _names(rows) if name not in unlike}
-    found = next((known[name] for name in _NAMES[role] if name in known and fits(known[name])), None)
+    found = _known(role, rows, unlike, fits)
     if found is None and role != "rater":  # by structure alone, where that tells
         named = {name for other, own in _NAMES.items() if other != role for name in own}
-        others = [name for lower, name in known.items() if lower not in named and fits(name)]
+        others = [name for name in _names(rows) if name not in unlike and _plain(name) not in named and fits(name)]
         found = others[0] if len(others) == 1 else None
     if found is None:
         why = {
@@ -160,30 +176,94 @@ def _one(
             "label": "; it has two values or more, which vary within raters and items",
         }.get(role, "")
         raise FairnessError(
-            f"{path}: which column holds the {role}{why}? Say it: --column {role}=NAME, one of {some(_names(rows), 14)}"
+            f"{path}: which column holds the {role}{why}? Say it: --column {role}=NAME, one of "
+            f"{some(_names(rows), 14)}{_hint(role, rows, unlike)}"
         )
     return found
+
+
+def _hint(role: str, rows: "pd.DataFrame", unlike: Sequence[str]) -> str:
+    """What may be wrong with a file in which a role is not found."""
+    if role == "label":
+        alike = [
+            name
+            for name in _names(rows)
+            if name not in unlike and _plain(name) in _NAMES[role] and rows[name].nunique() == 1
+        ]
+        return f". All cells of '{alike[0]}' are {rows[alike[0]].iloc[0]}: nothing differs" if alike else ""
+    few = [frozenset(rows[name]) - {""} for name in rows if rows[name].nunique() <= _FEW_VALUES]
+    common = max(few, key=few.count, default=frozenset[str]())
+    if role == "rater" and few.count(common) >= _FEWEST_COLUMNS:
+        return (
+            ". Is it a column for each rater? Then write a row for each label: item, rater, label (pandas: table.melt("
+            "id_vars=['item'], var_name='rater', value_name='label').dropna())"
+        )
+    return ""
 
 
 def _is_item(rows: "pd.DataFrame", name: str, rater: str) -> bool:
     """Whether a column's values have labels of several raters, and a rater several of them, each once or so."""
     pairs = rows[[name, rater]].drop_duplicates()
     several = len(pairs) >= 1.2 * pairs[name].nunique() and len(pairs) >= 1.2 * pairs[rater].nunique()
-    return bool(several and (name.lower() in _NAMES["item"] or len(pairs) > 0.95 * len(rows.drop_duplicates())))
+    return bool(several and (_plain(name) in _NAMES["item"] or len(pairs) > 0.95 * len(rows.drop_duplicates())))
 
 
 def _is_label(rows: "pd.DataFrame", name: str, rater: str, item: str) -> bool:
     """Whether a column has a few values that vary within raters and within items."""
-    if not 2 <= rows[name].nunique() <= 102:
+    if not 2 <= rows[name].nunique() <= _MOST_VALUES:
         return False
     within = [(rows.groupby(key)[name].nunique() > 1).mean() for key in (rater, item)]
-    return min(within) > 0 and (name.lower() in _NAMES["label"] or within[0] > 0.5)
+    return min(within) > 0 and (_plain(name) in _NAMES["label"] or within[0] > 0.5)
 
 
-def _one_spelling(column: "pd.Series") -> "pd.Series":
-    """Labels that differ in capitals alone, as the commonest of them is written."""
-    common = {value.lower(): value for value in reversed(column.value_counts().index.tolist())}
-    return column.map(lambda value: common[value.lower()])
+def _is_text(rows: "pd.DataFrame", name: str) -> bool:
+    """Whether a column holds texts, not names of them."""
+    return bool(rows[name].str.strip().str.contains(r"\s").any())
+
+
+def _gold(rows: "pd.DataFrame", item: str, label: str, roles: Mapping[str, list[str]]) -> str | None:
+    """The column of true labels: one value for each item, all of which are labels, or numbers if labels are."""
+    said = set(rows[label]) - {""}
+
+    def fits(name: str) -> bool:
+        true = set(rows[name]) - {""}
+        known = true <= said or all(NUMBER.fullmatch(value) for value in true | said)
+        return known and bool((rows.groupby(item)[name].nunique() == 1).all())
+
+    return next(iter(roles.get("gold", [])), None) or _known("gold", rows, (item, label), fits)
+
+
+def _with_traits(
+    rows: "pd.DataFrame", raters: Raters, rater: str, said: Sequence[str], path: Path
+) -> tuple["pd.DataFrame", list[str]]:
+    """The rows with what the raters' file tells of each; its column of raters is the one whose values are theirs, or
+    those of another name that each rater has (an e-mail address)."""
+    table = raters.table
+    ids = [name for name in (said if said and said[0] in table else _names(table)) if table[name].is_unique]
+    if not ids:
+        raise FairnessError(
+            f"{raters.path}: expected a row for each rater, found no column whose values all differ; keep one row for "
+            "each"
+        )
+    people = rows.drop_duplicates(rater)
+    names = [rater] + [
+        name
+        for name in _names(rows)
+        if name != rater and people[name].is_unique and (rows.groupby(rater)[name].nunique() == 1).all()
+    ]
+    mine, own = max(
+        ((one, other) for one in names for other in ids), key=lambda p: people[p[0]].isin(table[p[1]]).sum()
+    )
+    known = int(people[mine].isin(table[own]).sum())
+    if not known:
+        raise FairnessError(
+            f"{raters.path}: none of its columns has the raters of {path}, such as {some(list(people[rater]), 3)}; "
+            f"'{own}' has such as {some(list(table[own]), 3)}. Which is it? --column rater=NAME"
+        )
+    more = table.set_index(own).add_prefix("" if not set(table) & set(rows) - {own} else "rater ")
+    told = f"  raters     {raters.path.name}, by {own}: {known:,} of {number_of(len(people), 'rater')}"
+    missing = f"; not in it, so unknown: {some(list(people[~people[mine].isin(table[own])][rater]), 3)}"
+    return rows.join(more, on=mine).fillna(""), [told + (missing if known < len(people) else "")]
 
 
 def _once(table: "pd.DataFrame", labels: Mapping[str, Any]) -> tuple["pd.DataFrame", str]:
@@ -192,131 +272,12 @@ def _once(table: "pd.DataFrame", labels: Mapping[str, Any]) -> tuple["pd.DataFra
     if not again:
         return table, ""
     if "at_least" not in labels:
-        return table, f"{again:,} labels of an item again by the same rater: the first counts"
+        otherwise = int((table.groupby([ITEM, RATER])[LABEL].nunique() > 1).sum())
+        told = f", {number_of(otherwise, 'time')} another" if otherwise else ", always the same"
+        return table, f"{again:,} labels of an item again by the same rater{told}: the first counts"
     kept = table[~table[LABEL].isin(labels["ignored"])]
     means = kept[LABEL].astype(float).groupby([kept[ITEM], kept[RATER]]).mean().rename("mean")
     first = kept.drop_duplicates([ITEM, RATER]).join(means, on=[ITEM, RATER])
     return first.assign(**{LABEL: first["mean"].map("{:g}".format)}).drop(columns="mean"), (
         f"{again:,} labels of an item again by the same rater: their mean counts"
     )
-
-
-def _text(rows: "pd.DataFrame", item: str, others: Sequence[str]) -> str | None:
-    known = {name.lower(): name for name in _names(rows) if name not in others}
-    return next((known[name] for name in _NAMES["text"] if name in known), None)
-
-
-def _labels(column: "pd.Series", positive: str | None, path: Path) -> tuple[dict[str, Any], str]:
-    """The section `labels`, and what it says for a reader."""
-    values = [value for value in map(str, column.value_counts().index) if not _UNKNOWN.fullmatch(value)]
-    ignored = [value for value in map(str, column.unique()) if value not in values]
-    numbers = sorted(float(value) for value in values if re.fullmatch(r"-?\d+(\.\d+)?", value))
-    if len(numbers) == len(values) >= _SCALE:
-        if numbers[0] == -1 and numbers[1] >= 0:  # "not understood" of a scale from 0
-            ignored += [value for value in values if float(value) == -1]
-            numbers = numbers[1:]
-        least = float(positive) if positive else float(-(-(numbers[0] + numbers[-1]) // 2))
-        said = f"a scale from {numbers[0]:g} to {numbers[-1]:g}; {least:g} or more is positive"
-        said += f" (--label positive={least:g}; classes that are numbers: see the file named below)"
-        return {"at_least": least, "ignored": ignored}, f"{said}{_left(ignored)}"
-    known = {value.lower().removesuffix(".0"): value for value in values}
-    yes = positive or next((known[word] for word in _YES if word in known), None)
-    no = [value for value in values if value != yes]
-    if yes is not None and yes not in values:
-        raise FairnessError(f"--label positive={yes}: {path} has the labels {some(values, 8)}")
-    if len(values) == 3 and yes and next((word for word in _NO if word in known), None):  # yes, no, unsure
-        unsure = [v for v in no if v.lower().removesuffix(".0") not in _NO]
-        ignored, no = ignored + unsure, [value for value in no if value not in unsure]
-    if len(no) == 1 or positive or len(values) == 2:
-        yes = yes or values[-1]  # the rarer one
-        no = [value for value in values if value not in (yes, *ignored)]
-        names = {} if {yes, *no} <= {"0", "1", "0.0", "1.0"} else {"names": [yes, " or ".join(no)]}
-        spellings = {"positive": _spelled([yes]), "negative": _spelled(no), "ignored": ignored}
-        return (
-            spellings | names,
-            f"{yes} is positive, {', '.join(no)} negative (--label positive={yes}){_left(ignored)}",
-        )
-    if not 3 <= len(values) <= _MOST_CLASSES:
-        raise FairnessError(
-            f"{path}: {len(values)} labels ({some(values, 8)}); expected two, a scale of numbers, or up to "
-            f"{_MOST_CLASSES} classes. Which is positive? --label positive={values[0] if values else 'LABEL'}"
-        )
-    classes = {value: [value] for value in values}
-    return {"classes": classes, "ignored": ignored}, f"{len(values)} classes: {some(values, 8)}{_left(ignored)}"
-
-
-def _spelled(values: list[str]) -> list[str]:
-    """A label, and the way in which a whole number may also stand in the file."""
-    return [own for value in values for own in dict.fromkeys((value, value.removesuffix(".0")))]
-
-
-def _left(ignored: Sequence[str]) -> str:
-    shown = [value or "empty" for value in ignored]
-    return f"; left out: {', '.join(shown)}" if shown else ""
-
-
-def _traits(
-    rows: "pd.DataFrame", rater: str, others: Sequence[str | None], said: Sequence[str], path: Path
-) -> tuple[dict[str, "pd.Series"], dict[str, dict[str, Any]]]:
-    """The columns that divide raters into groups, and the section `categories` with counts of raters."""
-    people = rows.drop_duplicates(rater).set_index(rater)
-    wanted = [name for name in said or _names(rows) if name not in others and name in rows]
-    if missing := [name for name in said if name not in rows]:
-        raise FairnessError(f"--column trait={missing[0]}: {path} has no such column, but {some(_names(rows), 12)}")
-    same = [n for n in wanted if said or (rows.groupby(rater)[n].nunique(dropna=False) <= 1).mean() > 0.95]
-    columns: dict[str, pd.Series] = {}
-    for name, members in _families(people, same):
-        columns[name] = _merged(rows, name, members) if len(members) > 1 else rows[members[0]]
-    traits, categories = {}, {}
-    for name, column in columns.items():
-        of_people = column[~rows[rater].duplicated()]
-        found = _category(name, of_people[~of_people.map(lambda v: bool(_UNKNOWN.fullmatch(v)))])
-        if found:
-            traits[name], categories[name] = column, {"column": name, **found, "ignored": ["*"]}
-    return traits, categories
-
-
-def _families(people: "pd.DataFrame", names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Columns by themselves; yes-or-no columns of one beginning (race_white, race_black, ...) together."""
-    flags = [n for n in names if set(people[n].str.lower()) <= {"true", "false", "1", "0", "1.0", "0.0", ""}]
-    done: set[str] = set()
-    for name in names:
-        stem = name.rpartition("_")[0]
-        while name in flags and stem and sum(other.startswith(f"{stem}_") for other in flags) < _SCALE:
-            stem = stem.rpartition("_")[0]
-        family = [other for other in flags if stem and other.startswith(f"{stem}_")] if name in flags else []
-        if name in done:
-            continue
-        if len(family) >= _SCALE and stem.lower() not in ("annotator", "rater", "worker"):
-            done.update(family)
-            yield stem, family
-        else:
-            yield name, [name]
-
-
-def _merged(rows: "pd.DataFrame", stem: str, members: list[str]) -> "pd.Series":
-    """One column of several yes-or-no columns; `several` where more than one is yes."""
-    yes = rows[members].apply(lambda column: column.str.lower().isin(("true", "1", "1.0")))
-    chosen = yes.to_numpy()
-    names = np.array([name.removeprefix(f"{stem}_") for name in members])
-    count = chosen.sum(axis=1)
-    named = np.where(count > 1, "several", np.where(count == 1, names[chosen.argmax(axis=1)], ""))
-    import pandas as pd
-
-    return pd.Series(named, index=rows.index)
-
-
-def _category(name: str, people: "pd.Series") -> dict[str, Any] | None:
-    """The groups of a trait with their numbers of raters; None if it has no two groups of raters enough."""
-    counts = people.value_counts()
-    numbers = people.map(lambda value: bool(re.fullmatch(r"\d+(\.\d+)?", value)))
-    if "age" in name.lower() and len(counts) > _MOST_CLASSES and numbers.mean() > 0.9:
-        ages = people[numbers].astype(float)
-        groups = {group: {"between": list(between)} for group, between in _AGES.items()}
-        sizes = {group: int(ages.between(low, high).sum()) for group, (low, high) in _AGES.items()}
-        groups = {group: own for group, own in groups.items() if sizes[group] >= FEWEST_RATERS}
-        return {"groups": groups, "counts": {g: sizes[g] for g in groups}} if len(groups) > 1 else None
-    large = counts[counts >= FEWEST_RATERS]
-    if not 2 <= len(large) <= _MOST_GROUPS:
-        return None
-    return {"groups": {str(value): [str(value)] for value in large.index}, "counts": large.to_dict()}

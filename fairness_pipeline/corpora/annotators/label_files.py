@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.corpora.annotators.annotation_exports import read_label_studio, read_prodigy
-from fairness_pipeline.corpora.annotators.label_columns import ITEM, LABEL, RATER, TEXT
+from fairness_pipeline.corpora.annotators.label_columns import ITEM, LABEL, RATER, TEXT, Raters
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import read_records
 from fairness_pipeline.foundation.text_files import read_lines
@@ -25,15 +25,19 @@ def is_label_file(path: Path) -> bool:
     return _form(path) != "table"
 
 
-def read_label_rows(path: Path) -> "pd.DataFrame":
+def read_label_rows(path: Path, left_out: Counter[str] | None = None) -> "pd.DataFrame":
     """A row for each label, all cells text; empty where nothing stands.
+
+    Args:
+        path: The file.
+        left_out: Counts what an export holds beside labels.
 
     Raises:
         FairnessError: the file is broken, or holds no labels.
     """
     import pandas as pd
 
-    form, left_out = _form(path), Counter[str]()
+    form, left_out = _form(path), Counter[str]() if left_out is None else left_out
     found: Iterator[dict[str, Any]]
     if form == "label_studio":
         found = (row for _, row in read_label_studio(path, None, TEXT, left_out))
@@ -51,8 +55,8 @@ def read_label_rows(path: Path) -> "pd.DataFrame":
     return pd.DataFrame(rows).fillna("").astype(str)
 
 
-def read_raters(path: Path) -> "pd.DataFrame":
-    """A row for each rater, all cells text; also LeWiDi's object of raters, whose ids stand as in `annotations`.
+def read_raters(path: Path) -> Raters:
+    """What a file tells of raters; also LeWiDi's object of raters, whose ids stand as in `annotations`.
 
     Raises:
         FairnessError: the file is broken, or holds no raters.
@@ -61,9 +65,10 @@ def read_raters(path: Path) -> "pd.DataFrame":
 
     content = _object(path)
     if content is None:
-        return read_label_rows(path)
+        return Raters(read_label_rows(path), path)
     rows = [{RATER: f"Ann{key}" if key.isdigit() else key, **dict(_flat(own))} for key, own in content.items()]
-    return pd.DataFrame([{name: _cell(value) for name, value in row.items()} for row in rows]).fillna("")
+    table = pd.DataFrame([{name: _cell(value) for name, value in row.items()} for row in rows]).fillna("")
+    return Raters(table, path)
 
 
 def _form(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,19 @@ from fairness_pipeline.cli.imports import check_name
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.corpora.annotators.label_columns import ROLES, find_columns, names_a_rater
 from fairness_pipeline.corpora.annotators.label_files import read_label_rows, read_raters
+from fairness_pipeline.corpora.annotators.label_values import CLASSES
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
+from fairness_pipeline.studies.annotator_bias.results import choice, in_doubt
 from fairness_pipeline.workspace.imports import store_import
+from fairness_pipeline.workspace.lake import Lake
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ASKED_WITH = ()
+HINT = "a file of labels: name the column of its raters: --column rater=NAME"
 FIRST = True
 """A file that names raters is one of labels, whatever else it holds."""
 KIND, NOUN = "corpora", "labels"
@@ -66,9 +71,9 @@ def takes(given: Given) -> bool:
     return given.kind == "file" and names_a_rater(given.columns)
 
 
-def takes_columns(roles: set[str]) -> bool:
-    """Whether the user names columns of this study."""
-    return "rater" in roles
+def takes_columns(roles: set[str], given: Given) -> bool:
+    """Whether the user names columns of a file of labels: its raters, or any other where the file names these."""
+    return given.kind == "file" and roles <= {*ROLES} and ("rater" in roles or names_a_rater(given.columns))
 
 
 def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
@@ -81,8 +86,10 @@ def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.N
     path = Path(given.name)
     roles = _roles(arguments.column)
     raters = read_raters(Path(arguments.raters)) if arguments.raters else None
-    found = find_columns(read_label_rows(path), raters, roles, _positive(arguments.label), path)
-    print(f"{path}: {number_of(len(found.table), 'label')}", *found.lines, sep="\n", file=sys.stderr)
+    left_out = Counter[str]()
+    found = find_columns(read_label_rows(path, left_out), raters, roles, _positive(arguments.label), path)
+    lines = [*found.lines, *(f"  left out   {count:,} {why}" for why, count in left_out.items())]
+    print(f"{path}: {number_of(len(found.table), 'label')}", *lines, sep="\n", file=sys.stderr)
     target = part.place_of(name) / "labels.parquet"
     document = found.document | {"annotations": [{"path": target.name, **found.document["annotations"][0]}]}
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,6 +98,16 @@ def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.N
     if store_import(path, target, part.project.workspace, partial(_write, found.table), known):
         print(f"the labels of '{name}' that were imported before are replaced")
     return f"'{name}': {len(found.table):,} labels in {target}; what its columns are: {part.about(name)}"
+
+
+def told(part: AnnotatorBiasPart, lake: Lake, name: str) -> list[str]:
+    """What was found beside verdicts, a line each: agreement, and which labels to use."""
+    rows = lake.read("label_agreement_by_group", {"corpus": name}).to_pylist()
+    alphas = [f"{row['alpha']:.2f} ({row['scale']})" for row in rows if not row["group"] and row["alpha"] is not None]
+    lines = [f"Agreement of all annotators, Krippendorff's alpha: {', '.join(alphas) or 'no item has two labels'}"]
+    if own := choice(part, lake, name):
+        lines.append(f"Which labels to use: {own['told']}\n  {own['command']}")
+    return lines + in_doubt(part, lake, name)
 
 
 def _write(table: "pd.DataFrame", path: Path) -> None:
@@ -110,10 +127,12 @@ def _roles(said: list[str]) -> dict[str, list[str]]:
 
 
 def _positive(said: list[str]) -> str | None:
-    """The positive label that the user names."""
+    """The positive label that the user names, or that numbers name classes."""
     for text in said:
+        if text == CLASSES:
+            return CLASSES
         name, equals, label = text.partition("=")
         if name != "positive" or not equals:
-            raise FairnessError(f"--label: of a file of labels expected positive=LABEL, found {text}")
+            raise FairnessError(f"--label: of a file of labels expected positive=LABEL or {CLASSES}, found {text}")
         return label
     return None

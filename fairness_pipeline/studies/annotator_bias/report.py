@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.annotation.bias_estimates import CONTRAST, GROUP, OMNIBUS, SUM, exceeds
-from fairness_pipeline.annotation.label_choice import advice
 from fairness_pipeline.annotation.truth_inference.group_design import RESPONSES
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.reporting import page
@@ -15,10 +14,12 @@ from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.studies.annotator_bias.results import (
     PAPERS,
     against_the_vote,
+    choice,
     classes_said,
     disputed,
     estimates,
     group_model,
+    in_doubt,
     leaning,
     of_kind,
     scores,
@@ -66,6 +67,7 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         disputed=items,
         examples=part.settings.examples,
         level=f"{100 * part.level:g}%",
+        alpha=part.level,
         settings={
             "methods": ", ".join(
                 METHODS[name].title + (f" ({own})" if own else "") for name, own in part.settings.methods.items()
@@ -102,12 +104,14 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "means": of_kind(rows, GROUP),
         "omnibus": of_kind(rows, OMNIBUS),
         "contrasts": contrasts,
+        "of_more": {row["category"] for row in of_kind(rows, OMNIBUS)},
         "said": classes_said(rows),
         "papers": of_kind(papers, CONTRAST),
         "sums": of_kind(papers, SUM),
         "exceeds": exceeds(papers),
         "leaning": leaning(part, lake, key),
-        "choice": _choice(part, lake, key),
+        "choice": choice(part, lake, key),
+        "in_doubt": in_doubt(part, lake, key),
         "against_the_vote": against_the_vote(part, lake, key),
         "scores": found,
         "metrics": [name for name in _METRICS if any(name in rows for rows in found.values())],
@@ -121,19 +125,6 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
 
 def _rows(lake: Lake, asset: str, key: dict[str, str]) -> list[Row]:
     return lake.read(asset, key).to_pylist() if lake.card(asset, key) else []
-
-
-def _choice(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, Any] | None:
-    """Which labels to use, why, and the command that writes them."""
-    rows = _rows(lake, "label_choice", {"corpus": corpus})
-    if not rows:
-        return None
-    titles = {name: METHODS[name].title for name in part.settings.methods}
-    return {
-        "told": advice(rows, titles),
-        "rows": [{**row, "title": titles[row["method"]]} for row in sorted(rows, key=lambda row: -row["accuracy"])],
-        "command": f"fairness-pipeline export-labels --profile {part.project.name} --corpus {corpus} --output FILE",
-    }
 
 
 def _anova(lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:

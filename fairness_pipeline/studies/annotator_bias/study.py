@@ -90,6 +90,8 @@ STUDY = Study(
     heading=lambda row: None if row["contrast"] == PAIR else "positive labels",
     gated=lambda row: row["contrast"] != PAIR,
     older={"contrast": TWO, "group": None, "against": None, "label": "positive"},
+    observed="item",
+    unseen="other items, other annotators",
     label=lambda row: str(row["measure"]),
     groups=_groups,
     finding=_finding,

@@ -37,7 +37,7 @@ _OF_PUBLISHED = ("answers", "condition", "conditions", "baseline", "control")
 """What a benchmark's file says of published answers."""
 
 
-def takes_columns(roles: set[str]) -> bool:
+def takes_columns(roles: set[str], given: Given) -> bool:
     """Whether the user names columns of this study; it knows all roles of tables."""
     return True
 

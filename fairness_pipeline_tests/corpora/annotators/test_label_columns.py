@@ -227,7 +227,9 @@ def test_what_is_not_clear_is_asked(tmp_path: Path) -> None:
         found(path, None, {"label": ["nothing"]})
     assert "4 or more is positive" in "\n".join(found(path, None, {}, "4").lines)
     other = table(tmp_path / "other.csv", [{"annotator": "x", "sex": "m"}, {"annotator": "y", "sex": "w"}])
-    with pytest.raises(FairnessError, match="no rater of 'user_id' stands in 'annotator' of the raters' file"):
+    with pytest.raises(
+        FairnessError, match="other.csv: none of its columns has the raters of .*; 'annotator' has such as x, y"
+    ):
         found(path, other, {})
     words = [{"item": i, "rater": r, "label": f"word {v} {i}"} for i, r, v in given()]
     with pytest.raises(FairnessError, match="labels .*expected two, a scale of numbers, or up to 10 classes"):
