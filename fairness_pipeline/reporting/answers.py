@@ -45,7 +45,7 @@ def answer_ages(
         if file and file.suffix != ".yaml":
             time = datetime.fromtimestamp(file.stat().st_mtime, UTC)
             dated = "of" if file.is_dir() else "imported"  # a folder of imports keeps the date of the file
-            yield f"{model}: answers of a file {dated} {time:%Y-%m-%d %H:%M} UTC, {age_in_words(now - time)}"
+            yield f"{model}: from a file {dated} {time:%Y-%m-%d %H:%M} UTC, {age_in_words(now - time)}"
     for answerer, times in asked.items():
         age = now - min(times)
         by = f", model {', '.join(names[answerer])}" if names[answerer] else ""

@@ -175,13 +175,13 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     gate = ("--fail-on", "biased", "--workers", "1")
     done = command("audit", str(pairs), "--name", "ours", *gate)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"(?m)^ours: answers of a file of .* UTC, less than a minute old$", done.stdout)
+    assert re.search(r"(?m)^ours: from a file of .* UTC, less than a minute old$", done.stdout)
     assert "'ours': 240 answers to gender, race" in done.stdout
     again = command("audit", str(pairs), "--name", "ours", *gate)
     assert "reused" not in again.stdout  # a file cannot be asked again
     os.utime(pairs, (0, 0))
     old = command("audit", str(pairs), "--name", "ours", *gate)
-    assert re.search(r"(?m)^ours: answers of a file of 1970-01-01 00:00 UTC, [\d,]+ days old$", old.stdout)
+    assert re.search(r"(?m)^ours: from a file of 1970-01-01 00:00 UTC, [\d,]+ days old$", old.stdout)
     assert "the responses of 'ours' to gender that were imported before are replaced" in again.stdout
     assert command("export-pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
 

@@ -119,7 +119,7 @@ def _groups(name: str, people: "pd.Series") -> dict[str, Any] | str:
         large = {group: size for group, size in sizes.items() if size >= FEWEST_RATERS}
         groups: dict[str, Any] = {group: {"between": list(_AGES[group])} for group in large}
     else:
-        sizes = {str(value): int(count) for value, count in counts.items()}
+        sizes = {str(value): int(count) for value, count in _in_order(counts).items()}
         large = {group: size for group, size in sizes.items() if size >= FEWEST_RATERS}
         groups = {group: [group] for group in large}
     if len(large) < 2 and len(counts) > _MOST_GROUPS and numbers.mean() > 0.9:
@@ -130,3 +130,11 @@ def _groups(name: str, people: "pd.Series") -> dict[str, Any] | str:
     if len(large) > _MOST_GROUPS:
         return f"{len(sizes)} values, too many for groups; declare groups of them (docs/annotators.md)"
     return {"groups": groups, "counts": large, "others": {g: n for g, n in sizes.items() if g not in large and n}}
+
+
+def _in_order(counts: "pd.Series[int]") -> "pd.Series[int]":
+    """The largest group first; groups that all hold a number (ages, years) by it, and `<18` before `18-24`."""
+    numbers = {value: int(found[0]) for value in counts.index if (found := re.findall(r"\d+", value))}
+    if len(numbers) < len(counts):
+        return counts
+    return counts[sorted(numbers, key=lambda value: (numbers[value], value[:1].isdigit()))]

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES, CONTRAST, of_model, pooled
+from fairness_pipeline.annotation.bias_estimates import BIAS_ESTIMATES, of_model, pooled
 from fairness_pipeline.annotation.inference import (
     INFERRED,
     PREDICTED,
@@ -52,7 +52,7 @@ from fairness_pipeline.studies.annotator_bias import published
 from fairness_pipeline.studies.annotator_bias.plots import effects_plot
 from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.studies.annotator_bias.report import render_report
-from fairness_pipeline.studies.annotator_bias.results import PAPERS, estimates, group_model, of_kind
+from fairness_pipeline.studies.annotator_bias.results import PAPERS, estimates, group_model
 from fairness_pipeline.studies.annotator_bias.study import STUDY
 from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.published import PublishedRate
@@ -406,8 +406,7 @@ def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> 
     found = {}
     for key in part.corpora:
         model = group_model(part, key)
-        rows = of_kind(estimates(part, lake, key, model), CONTRAST)
-        if png := effects_plot(rows, model == PAPERS):
+        if png := effects_plot(estimates(part, lake, key, model), model == PAPERS):
             found[f"group_effects_{key}"] = png
     return found
 
@@ -424,7 +423,7 @@ def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> 
         group_positive_rates, annotator_anova, label_agreement_by_group, label_choice, annotator_bias_estimates,
         truth_inference_scores,
     ),
-    code_version="4",
+    code_version="5",
     libraries=LIBRARIES,
     show=drawn(STUDY, _group_effects),
 )  # fmt: skip

@@ -118,7 +118,7 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "printed_scores": {
             name for rows in found.values() for name, row in rows.items() if row["published_value"] is not None
         },
-        "effects": effects_plot(contrasts, model == PAPERS),
+        "effects": effects_plot(rows, model == PAPERS),
         "calibration": calibration_plot(part, lake, key),
     }
 
@@ -128,8 +128,8 @@ def _rows(lake: Lake, asset: str, key: dict[str, str]) -> list[Row]:
 
 
 def _anova(lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
-    """By category and response."""
-    rows = _rows(lake, "annotator_anova", {"corpus": corpus})
+    """By category and response; with the groups' means in words."""
+    rows = [row | {"told": _means(row)} for row in _rows(lake, "annotator_anova", {"corpus": corpus})]
     categories = dict.fromkeys(row["category"] for row in rows)
     return {
         name: {
@@ -138,6 +138,15 @@ def _anova(lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
         }
         for name in categories
     }
+
+
+def _means(row: Row) -> str:
+    """Of more than three groups the least and the greatest."""
+    told = [f"{group} {mean:.3f}" for group, mean in zip(row["groups"], row["means"], strict=True) if mean is not None]
+    if len(told) <= 3:
+        return " / ".join(told)
+    means = [mean for mean in row["means"] if mean is not None]
+    return f"{told[means.index(min(means))]} to {told[means.index(max(means))]}"
 
 
 def _striking(
