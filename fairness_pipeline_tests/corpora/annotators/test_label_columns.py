@@ -257,6 +257,107 @@ def test_columns_of_other_names_are_found_by_structure(tmp_path: Path) -> None:
         found(table(tmp_path / "same.csv", [{**row, "Verdict": "ok"} for row in rows]), None, {})
 
 
+def plain(said: tuple[str, ...] = ("fine", "fine", "fine", "rude", "rude"), **more: Any) -> list[dict[str, Any]]:
+    """Rows of a file with the plainest names, and more columns by a function of item and rater."""
+    return [
+        {"item": i, "rater": r, "label": said[v], **{name: of(i, r) for name, of in more.items()}}
+        for i, r, v in given()
+    ]
+
+
+def people(key: str, name_of: Any, count: int = RATERS) -> list[dict[str, Any]]:
+    return [{key: name_of(r), "gender": gender(r), "race": race(r)} for r in range(count)]
+
+
+def told(path: Path, raters: Path | None = None, positive: str | None = None, **roles: list[str]) -> str:
+    return "\n".join(found(path, raters, roles, positive).lines)
+
+
+def test_a_file_of_raters_is_matched_by_what_it_holds(tmp_path: Path) -> None:
+    """By the raters' names or by another name that each has, whatever its columns are called."""
+    labels = table(tmp_path / "labels.csv", plain(email=lambda i, r: f"r{r}@example.org"))
+    ours = table(tmp_path / "ours.csv", people("Who", str, RATERS - 2))
+    own = told(labels, ours)
+    assert f"ours.csv, by Who: {RATERS - 2} of {RATERS} raters; not in it, so unknown: 2" in own
+    assert "trait      race: " in own
+    mail = table(tmp_path / "mail.csv", people("contact", lambda r: f"r{r}@example.org"))
+    own = told(labels, mail)
+    assert f"by contact: {RATERS} of {RATERS}" in own and "unknown" not in own
+    assert found(labels, mail, {"rater": ["contact"]}).table["annotator_id"].nunique() == RATERS
+    twice = table(tmp_path / "twice.csv", [{**own, "Who": "1", "race": "x"} for own in people("Who", str)])
+    with pytest.raises(FairnessError, match=r"twice.csv: expected a row for each rater, .* keep one row for each"):
+        found(labels, twice, {})
+
+
+def test_what_labels_say(tmp_path: Path) -> None:
+    """Two words, three, numbers around 0 or with commas, numbers that name classes, slips, words of doubt."""
+
+    def of(*said: str) -> Path:
+        return table(tmp_path / "labels.csv", plain(said))
+
+    assert "label: 3 classes: " in told(of("negative", "neutral", "positive", "positive", "positive"))
+    own = found(of("fine", "fine", "fine", "rude", "unclear"), None, {})
+    assert own.document["labels"]["ignored"] == ["unclear"] and own.document["labels"]["positive"] == ["rude"]
+    assert "a scale from -2 to 2; 1 or more is positive" in told(of("-2", "-1", "0", "1", "2"))
+    assert found(of("0,5", "1,5", "2", "3", "4"), None, {}).document["labels"]["at_least"] == 3
+    numbers = of("0", "1", "2", "3", "3")
+    assert "where numbers name classes: --label classes" in told(numbers)
+    classes = found(numbers, None, {}, "classes").document["labels"]
+    assert classes["classes"] == {own: [own] for own in "0123"}
+    rows = plain()
+    rows[0]["label"] = "rudee"
+    slip = told(table(tmp_path / "slips.csv", rows))
+    assert "label: 3 classes" in slip and "a slip for 'rude'? 'rudee' (1) counts as a label of its own" in slip
+
+
+def test_traits_that_are_left_out_are_named(tmp_path: Path) -> None:
+    rows = plain(
+        team=lambda i, r: "few" if r < 3 else ("red", "blue")[r % 2],
+        shift=lambda i, r: "late" if i == 0 else "early",  # not of a person
+        city=lambda i, r: f"c{r // 2}",
+        years=lambda i, r: (r % 2) * 6 + 3,
+    )
+    rows[0]["team"] = "red" if rows[0]["team"] == "blue" else "blue"
+    path = table(tmp_path / "labels.csv", rows)
+    own = found(path, None, {})
+    said = "\n".join(own.lines)
+    assert own.document["categories"].keys() == {"team", "years"}
+    assert list(own.document["categories"]["years"]["groups"]) == ["3", "9"]
+    assert "of fewer than 5 raters, so unknown: few (3)" in said
+    assert f"1 rater in two groups, so unknown: {rows[0]['rater']}" in said
+    assert "no trait   city: 15 values, fewer than two of 5 raters or more" in said
+
+
+def test_gold_repeated_labels_semicolons_and_wide_files(tmp_path: Path) -> None:
+    rows = plain(gold=lambda i, r: ("fine", "rude")[i % 2])
+    path = table(
+        tmp_path / "labels.csv", [*rows, {**rows[0], "label": "rude" if rows[0]["label"] == "fine" else "fine"}]
+    )
+    own = found(path, None, {})
+    assert "1 labels of an item again by the same rater, 1 time another: the first counts" in "\n".join(own.lines)
+    assert own.document["annotations"][0]["columns"]["gold"] == "gold"
+    assert own.table.groupby("item_id")["gold"].nunique().eq(1).all()
+    semicolons = tmp_path / "semicolons.csv"
+    semicolons.write_text(path.read_text().replace(",", ";"))
+    assert found(semicolons, None, {}).table.equals(own.table)
+    wide = [{"item": i, **{f"u{r}": ("fine", "rude")[(i + r) % 2] for r in range(4)}} for i in range(6)]
+    with pytest.raises(FairnessError, match="Is it a column for each rater. Then write a row for each label"):
+        found(table(tmp_path / "wide.csv", wide), None, {})
+
+
+def test_columns_that_are_named_decide(data: Path, tmp_path: Path) -> None:
+    """Of names that nothing knows, and beside a column that another study would take."""
+    rows = [{"Thing": i, "Who": r, "response": ("ok", "bad")[v > 2], "Team": race(r)} for i, r, v in given()]
+    path = table(tmp_path / "odd.csv", rows)
+    refused = command("audit", str(path), "--name", "odd")
+    assert refused.returncode == 1 and "--column rater=NAME" in refused.stderr
+    done = command("audit", str(path), "--name", "odd", "--column", "rater=Who", "--column", "label=response")
+    assert done.returncode == 0, done.stderr
+    assert "rater      Who (30)" in done.stderr and "label      response: bad is positive" in done.stderr
+    assert "Krippendorff's alpha" in done.stdout and "Which labels to use: " in done.stdout
+    assert "odd: from a file of " in done.stdout
+
+
 def test_audit_of_a_file_of_labels(data: Path, tmp_path: Path) -> None:
     """Dices' form, whose column `response` another study would take; given again, and taken back."""
     path, _, _ = dices(tmp_path)
