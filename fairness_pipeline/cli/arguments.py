@@ -114,7 +114,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         "--column",
         metavar="ROLE=COLUMN",
         help="of a table: what a column is (item, group, cluster, name, draw, condition, label, asked, answer, "
-        "ignore); of labels: rater, item, label, text, trait",
+        "ignore); of labels: rater, item, label, text, gold, trait",
         **said,
     )
     parser.add_argument(

@@ -58,7 +58,7 @@ def add(command: Command) -> None:
         action="append",
         default=[],
         help="for a classifier, or a file of labels: which label stands for which affect, or is the positive class "
-        "(positive=LABEL)",
+        "(positive=LABEL; of a scale the number from which on; or `classes`: numbers name classes)",
     )
     audit.add_argument("--raters", metavar="FILE", help="of a file of labels: another file with the raters' traits")
     audit.add_argument(
