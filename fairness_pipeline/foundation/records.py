@@ -10,7 +10,12 @@ from fairness_pipeline.foundation.text_files import each_once, parse_json, read_
 
 
 def read_records(
-    path: Path, encoding: str = "utf-8", *, separator: str | None = None, skipped: Counter[str] | None = None
+    path: Path,
+    encoding: str = "utf-8",
+    *,
+    separator: str | None = None,
+    mark: str = ",",
+    skipped: Counter[str] | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each row of a `.csv`, `.tsv`, `.jsonl`, `.json` (a list of objects) or `.parquet` file, with its file and line.
 
@@ -20,6 +25,7 @@ def read_records(
         path: The file.
         encoding: The encoding of a text file.
         separator: The character between the cells of a file without quotation marks, whatever the file's ending.
+        mark: What separates the cells of a `.csv` file.
         skipped: Counts rows with too many or too few cells, which are then left out. Without it they are an error.
 
     Raises:
@@ -32,8 +38,7 @@ def read_records(
     elif suffix == ".json":
         yield from _objects(path)
     elif suffix in (".csv", ".tsv"):
-        mark = separator or ("\t" if suffix == ".tsv" else None)
-        yield from _table(path, mark, encoding, skipped)
+        yield from _table(path, separator or ("\t" if suffix == ".tsv" else None), encoding, skipped, mark)
     elif suffix == ".parquet":
         yield from _parquet(path)
     else:
@@ -62,12 +67,12 @@ def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _table(
-    path: Path, separator: str | None, encoding: str, skipped: Counter[str] | None
+    path: Path, separator: str | None, encoding: str, skipped: Counter[str] | None, mark: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """With a separator every line is taken literally as a row; without one the file is CSV."""
     split = ((number, line.split(separator)) for number, line in read_lines(path, encoding))
     names: list[str] | None = None
-    for number, cells in split if separator else read_csv_rows(path, encoding):
+    for number, cells in split if separator else read_csv_rows(path, encoding, mark):
         if names is None:
             names = cells
             _check_columns(f"{path}, line {number}", names)

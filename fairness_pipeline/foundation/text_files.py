@@ -8,7 +8,6 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -58,19 +57,18 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
         raise unreadable(path, error) from None
 
 
-def read_csv_rows(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
+def read_csv_rows(path: Path, encoding: str = "utf-8", mark: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The cells of each row of a CSV file, with the number of the row's first line. Blank lines are skipped.
 
-    Cells are separated by commas; by semicolons if the first line has these and no comma, as spreadsheets write where
-    numbers have decimal commas.
+    Args:
+        path: The file.
+        encoding: Its encoding.
+        mark: What separates cells.
 
     Raises:
         FairnessError: the quotation marks are wrong; names the file and the line.
     """
-    lines = (line + "\n" for _, line in read_lines(path, encoding))
-    first = next(lines, "")
-    mark = ";" if ";" in first and "," not in first else ","
-    reader = csv.reader(chain([first], lines), delimiter=mark, strict=True)
+    reader = csv.reader((line + "\n" for _, line in read_lines(path, encoding)), delimiter=mark, strict=True)
     while True:
         started = reader.line_num + 1
         try:

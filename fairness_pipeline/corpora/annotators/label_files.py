@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairness_pipeline.corpora.annotators.annotation_exports import read_label_studio, read_prodigy
-from fairness_pipeline.corpora.annotators.label_columns import ITEM, LABEL, RATER, TEXT, Raters
+from fairness_pipeline.corpora.annotators.label_columns import ITEM, LABEL, RATER, TEXT, Raters, names_a_rater
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import read_records
 from fairness_pipeline.foundation.text_files import read_lines
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 
 def is_label_file(path: Path) -> bool:
-    """Whether a file is an export of labels that is no table."""
-    return _form(path) != "table"
+    """Whether a file is an export of labels that is no table, or a table that is separated by semicolons and names
+    raters."""
+    return _form(path) != "table" or (_mark(path) == ";" and names_a_rater(list(next(_records(path), {}))))
 
 
 def read_label_rows(path: Path, left_out: Counter[str] | None = None) -> "pd.DataFrame":
@@ -46,9 +47,9 @@ def read_label_rows(path: Path, left_out: Counter[str] | None = None) -> "pd.Dat
     elif form == "lewidi":
         found = _lewidi(path)
     elif form == "nested":
-        found = (row for _, record in read_records(path) for row in _nested(record))
+        found = (row for record in _records(path) for row in _nested(record))
     else:
-        found = (record for _, record in read_records(path))
+        found = _records(path)
     rows = [{name: _cell(value) for name, value in _flat(row)} for row in found]
     if not rows:
         raise FairnessError(f"{path}: expected labels, found none")
@@ -71,6 +72,19 @@ def read_raters(path: Path) -> Raters:
     return Raters(table, path)
 
 
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    return (record for _, record in read_records(path, mark=_mark(path)))
+
+
+def _mark(path: Path) -> str:
+    """What separates cells: semicolons if the first line has these and no comma, as spreadsheets write where numbers
+    have decimal commas."""
+    if ".csv" not in path.suffixes:
+        return ","
+    first = next((line for _, line in read_lines(path)), "")
+    return ";" if ";" in first and "," not in first else ","
+
+
 def _form(path: Path) -> str:
     name = path.name.removesuffix(".gz").removesuffix(".zst")
     if not name.endswith((".json", ".jsonl")):
@@ -78,7 +92,7 @@ def _form(path: Path) -> str:
     if (content := _object(path)) is not None:
         first = next(iter(content.values()), None)
         return "lewidi" if isinstance(first, dict) and isinstance(first.get("annotations"), dict) else "table"
-    first = next((record for _, record in read_records(path)), {})
+    first = next(_records(path), {})
     if isinstance(first.get("annotations"), list) and isinstance(first.get("data"), dict):
         return "label_studio"
     if "_input_hash" in first and "answer" in first:
