@@ -135,6 +135,7 @@ def advice(rows: list[dict[str, Any]], titles: Mapping[str, str]) -> str:
         where = f"of {chosen['items']:,} items with a gold label"
     else:
         where = f"of {chosen['draws']} times {chosen['items']:,} truths that were planted in labels of the same design"
+        where += ", as if every item were truly of one class"
     reason = f"{titles[chosen['method']]}: {100 * chosen['accuracy']:.1f}% right {where}"
     if chosen["method"] == VOTE:
         best = max(rows, key=lambda row: row["accuracy"])

@@ -10,6 +10,8 @@ TWO, LARGEST, OTHERS, PAIR = "two groups", "largest gap", "others", "pair"
 
 NO_PAIR = "the groups differ; which two is not shown"
 """The note of a row that rests on a test of all groups, where the interval of the two that differ most has 0."""
+UNLIKE_ALL = "differs from each of the others"
+"""The end of the note of such a row, after the one group that every pair tells apart in one direction."""
 
 
 def permuted_welch(score: np.ndarray, group: np.ndarray, seed: int, strata: list[np.ndarray] | None = None) -> float:

@@ -125,7 +125,7 @@ def find_columns(
     table, again = _once(type(rows)(kept | traits.columns), labels)
     lines += [f"             {again}"] if again else []
     document = {
-        "task": label,
+        "task": label + _positive_in_words(labels),
         "annotations": [{"columns": columns}],
         "labels": labels,
         "categories": traits.categories,
@@ -193,7 +193,7 @@ def _hint(role: str, rows: "pd.DataFrame", unlike: Sequence[str]) -> str:
         return f". All cells of '{alike[0]}' are {rows[alike[0]].iloc[0]}: nothing differs" if alike else ""
     few = [frozenset(rows[name]) - {""} for name in rows if rows[name].nunique() <= _FEW_VALUES]
     common = max(few, key=few.count, default=frozenset[str]())
-    if role == "rater" and few.count(common) >= _FEWEST_COLUMNS:
+    if few.count(common) >= _FEWEST_COLUMNS:
         return (
             ". Is it a column for each rater? Then write a row for each label: item, rater, label (pandas: table.melt("
             "id_vars=['item'], var_name='rater', value_name='label').dropna())"
@@ -251,6 +251,9 @@ def _with_traits(
         for name in _names(rows)
         if name != rater and people[name].is_unique and (rows.groupby(rater)[name].nunique() == 1).all()
     ]
+    people, table = (
+        own.assign(**{name: _plainly(own[name]) for name in keys}) for own, keys in ((people, names), (table, ids))
+    )
     mine, own = max(
         ((one, other) for one in names for other in ids), key=lambda p: people[p[0]].isin(table[p[1]]).sum()
     )
@@ -263,7 +266,22 @@ def _with_traits(
     more = table.set_index(own).add_prefix("" if not set(table) & set(rows) - {own} else "rater ")
     told = f"  raters     {raters.path.name}, by {own}: {known:,} of {number_of(len(people), 'rater')}"
     missing = f"; not in it, so unknown: {some(list(people[~people[mine].isin(table[own])][rater]), 3)}"
-    return rows.join(more, on=mine).fillna(""), [told + (missing if known < len(people) else "")]
+    found = rows.assign(**{_KEY: _plainly(rows[mine])}).join(more, on=_KEY).drop(columns=_KEY).fillna("")
+    return found, [told + (missing if known < len(people) else "")]
+
+
+_KEY = "\0"
+
+
+def _plainly(column: "pd.Series") -> "pd.Series":
+    """Names of raters without what capitals and blanks make different."""
+    return column.str.strip().str.lower()
+
+
+def _positive_in_words(labels: Mapping[str, Any]) -> str:
+    if "at_least" in labels:
+        return f", {labels['at_least']:g} or more"
+    return f": {labels['positive'][0]}" if "positive" in labels else ""
 
 
 def _once(table: "pd.DataFrame", labels: Mapping[str, Any]) -> tuple["pd.DataFrame", str]:
@@ -278,6 +296,7 @@ def _once(table: "pd.DataFrame", labels: Mapping[str, Any]) -> tuple["pd.DataFra
     kept = table[~table[LABEL].isin(labels["ignored"])]
     means = kept[LABEL].astype(float).groupby([kept[ITEM], kept[RATER]]).mean().rename("mean")
     first = kept.drop_duplicates([ITEM, RATER]).join(means, on=[ITEM, RATER])
+    share = 100 * float((first["mean"] >= labels["at_least"]).mean())
     return first.assign(**{LABEL: first["mean"].map("{:g}".format)}).drop(columns="mean"), (
-        f"{again:,} labels of an item again by the same rater: their mean counts"
+        f"{again:,} labels of an item again by the same rater: their mean counts, so that {share:.0f}% are positive"
     )

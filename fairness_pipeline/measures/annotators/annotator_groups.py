@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
 from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
-from fairness_pipeline.statistics.welch import LARGEST, NO_PAIR, PAIR, TWO, of_like_labour, permuted_welch
+from fairness_pipeline.statistics.welch import LARGEST, NO_PAIR, PAIR, TWO, UNLIKE_ALL, of_like_labour, permuted_welch
 
 GROUP_POSITIVE_RATES = schema(
     COMPARISON,
@@ -276,12 +276,28 @@ def compare_positive_rates(
             judged["note"] = NO_PAIR
         table.append(judged)
         pairs = holm([pair.p_decides for pair, _ in own.pairs])
+        of_pairs = []
         for (pair, of_pair), p in zip(own.pairs, pairs, strict=True):
             p_holm = float(max(p, p_mean))
             of_means = verdict(equivalent=pair.p_equivalence <= alpha, p_holm=p_holm, alpha=alpha)
             said = FAIR_ON_AVERAGE if of_means == "fair" and not own.items.small else of_means
-            table.append({**asdict(pair), **of_pair, **single, "p_holm": p_holm, "verdict": said})
+            of_pairs.append({**asdict(pair), **of_pair, **single, "p_holm": p_holm, "verdict": said})
+        if (alone := _unlike_all(of_pairs)) and not judged["note"]:
+            judged["note"] = f"{alone} {UNLIKE_ALL}"
+        table += of_pairs
     return pa.Table.from_pylist(table, schema=GROUP_POSITIVE_RATES)
+
+
+def _unlike_all(pairs: list[dict[str, Any]]) -> str | None:
+    """The one group that is told apart from each of the others, in one direction."""
+    names = dict.fromkeys(name for pair in pairs for name in (pair["group"], pair["against"]))
+    found = []
+    for name in names:
+        own = [pair for pair in pairs if name in (pair["group"], pair["against"])]
+        signs = {(pair["difference"] > 0) == (pair["group"] == name) for pair in own}
+        if len(signs) == 1 and all(pair["verdict"] == "biased" for pair in own):
+            found.append(name)
+    return found[0] if len(found) == 1 else None
 
 
 def _compared(part: Labelled, label: str, category: str, settings: AnnotatorGroupsSettings) -> _Compared | None:

@@ -60,6 +60,9 @@ def _export_labels(arguments: argparse.Namespace) -> int:
     title = METHODS[method].title
     told = say_escaped(found.escaped)
     print(f"{path}: {found.items:,} items with the label and the probability that {title} infers{told}")
+    if not corpus.several:
+        negative, positive = corpus.labels.class_names
+        print(f"label: 1 is {positive}, 0 is {negative}")
     if found.doubtful and METHODS[method].probabilistic:
         print(
             f"Do not take its probabilities at their word: {found.doubtful:,} items are called all but certain "

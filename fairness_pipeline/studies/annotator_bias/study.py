@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.measures.annotators.annotator_groups import OTHER_ITEMS, SAME_RATE
 from fairness_pipeline.project.study import Judged, Study
-from fairness_pipeline.statistics.welch import PAIR, TWO
+from fairness_pipeline.statistics.welch import NO_PAIR, PAIR, TWO, UNLIKE_ALL
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Key, Row
 
@@ -32,6 +32,18 @@ def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
             f"item differ by {row['items_typical']:.3g} points ({row['measure']})"
         )
     more, less = groups[:: 1 if row["difference"] > 0 else -1]
+    if row["note"] == NO_PAIR:
+        return (
+            f"{key['corpus']}: groups do not label the same items {label} equally often, and which two differ is not "
+            f"shown ({row['measure']}; '{more}' and '{less}' lie {abs(row['difference']):.3g} points apart)"
+        )
+    alone = row["note"].removesuffix(UNLIKE_ALL).strip() if row["note"].endswith(UNLIKE_ALL) else ""
+    if alone in groups:
+        often = "more often" if alone == more else "less often"
+        return (
+            f"{key['corpus']}: annotators '{alone}' label the same items {label} {often} than each of the other groups "
+            f"({row['measure']}; by {abs(row['difference']):.3g} points than '{less if alone == more else more}')"
+        )
     return (
         f"{key['corpus']}: annotators '{more}' label the same items {label} {abs(row['difference']):.3g} points more "
         f"often than '{less}' ({row['measure']})"

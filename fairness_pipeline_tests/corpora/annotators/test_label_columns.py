@@ -284,6 +284,8 @@ def test_a_file_of_raters_is_matched_by_what_it_holds(tmp_path: Path) -> None:
     own = told(labels, mail)
     assert f"by contact: {RATERS} of {RATERS}" in own and "unknown" not in own
     assert found(labels, mail, {"rater": ["contact"]}).table["annotator_id"].nunique() == RATERS
+    loud = table(tmp_path / "loud.csv", people("contact", lambda r: f"R{r}@Example.org "))
+    assert f"by contact: {RATERS} of {RATERS}" in told(labels, loud)
     twice = table(tmp_path / "twice.csv", [{**own, "Who": "1", "race": "x"} for own in people("Who", str)])
     with pytest.raises(FairnessError, match=r"twice.csv: expected a row for each rater, .* keep one row for each"):
         found(labels, twice, {})
@@ -337,6 +339,12 @@ def test_gold_repeated_labels_semicolons_and_wide_files(tmp_path: Path) -> None:
     assert "1 labels of an item again by the same rater, 1 time another: the first counts" in "\n".join(own.lines)
     assert own.document["annotations"][0]["columns"]["gold"] == "gold"
     assert own.table.groupby("item_id")["gold"].nunique().eq(1).all()
+    numbers = [{**row, "label": (1, 2, 4)[n % 3], "gold": ""} for n, row in enumerate(rows)]
+    twice = table(tmp_path / "numbers.csv", [*numbers, *({**row, "label": 4} for row in numbers[:40])])
+    own_numbers = found(twice, None, {})
+    share = 100 * (own_numbers.table["label"].astype(float) >= 3).mean()
+    assert f"their mean counts, so that {share:.0f}% are positive" in "\n".join(own_numbers.lines)
+    assert own_numbers.document["task"] == "label, 3 or more"
     semicolons = tmp_path / "semicolons.csv"
     semicolons.write_text(path.read_text().replace(",", ";"))
     assert found(semicolons, None, {}).table.equals(own.table)

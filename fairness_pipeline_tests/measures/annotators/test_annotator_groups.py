@@ -17,7 +17,7 @@ from fairness_pipeline.measures.annotators.annotator_groups import (
     rates_of,
 )
 from fairness_pipeline.statistics.paired import paired_t
-from fairness_pipeline.statistics.welch import NO_PAIR
+from fairness_pipeline.statistics.welch import NO_PAIR, UNLIKE_ALL
 
 
 def labelled(rows: list[tuple[str, str, int]], sides: dict[str, dict[str, int]]) -> Labelled:
@@ -219,5 +219,8 @@ def test_four_groups_one_test_before_pairs() -> None:
             if p["group"] == rows["g"]["group"] and p["against"] == rows["g"]["against"]
         )
         assert (rows["g"]["note"] == NO_PAIR) == (low <= 0 <= high)
+        against = [row for row in rows.values() if row["contrast"] == "pair" and "b" in (row["group"], row["against"])]
+        alone = all(row["verdict"] == "biased" for row in against)
+        assert (rows["g"]["note"] == f"b {UNLIKE_ALL}") == (alone and not low <= 0 <= high)
         assert "fair" not in {row["verdict"] for row in rows.values()}  # single items are not shown to differ little
     assert found == 4
