@@ -57,6 +57,8 @@ class Stereotypes(Specification):
     ending."""
     pairs: tuple[WordPair, ...]
     """A word or phrase of side a, and its counterpart of side b. A final `s` is handled automatically."""
+    further: tuple[WordPair, ...] = ()
+    """Further pairs, which phrases need and the paper's list lacks."""
     idioms: tuple[Term, ...] = ()
     """Phrases in which a word of `pairs` means nobody (`straight up`): it is not exchanged there."""
     opposites: tuple[WordPair, ...] = ()
@@ -68,8 +70,8 @@ class Stereotypes(Specification):
         for name in ("targets", "attributes", "pairs"):
             if not getattr(self, name):
                 raise ValueError(f"'{name}': expected one at least, found none")
-        _checked(self.pairs)
-        named = {fold(word) for pair in self.pairs for word in pair}
+        _checked((*self.pairs, *self.further))
+        named = {fold(word) for pair in (*self.pairs, *self.further) for word in pair}
         if wrong := [word for pair in self.opposites for word in pair if fold(word) in named]:
             raise ValueError(f"'opposites': '{wrong[0]}' names a group ('pairs'); it can be no term of the stereotype")
         return self
@@ -172,6 +174,9 @@ class Dimension(_Pairs, Specification):
     """Whether the words are the group's own name (`jewish`, `black`). If so, a verdict is about these words, and a
     test over pairs is enough. Otherwise the words represent a group in many ways (`aunt`, `she`) and are a sample:
     any verdict needs at least eight of them, and `fair` needs ten."""
+    names_people: bool = True
+    """Whether the words name people. Words that only mark a way of speaking name nobody, so that no answer can name
+    the wrong group."""
     further: tuple[WordPair, ...] = ()
     """Further ways to name the groups, such as first names: used in contexts that were written for the audit, and
     masked in answers. In real texts they are not exchanged, because a name there is somebody's."""

@@ -141,9 +141,13 @@ class Lexicon:
         return Swapper(ExchangedWords(pairs, None, (), None, ()))
 
 
-def stereotypes_of(dimension: Dimension) -> StereotypeTerms:
+def stereotypes_of(dimension: Dimension, *, printed: bool = False) -> StereotypeTerms:
     """The search terms of a dimension's stereotyped phrases: its section `stereotypes`, or its pairs and its list
     `stereotypical`.
+
+    Args:
+        dimension: The dimension.
+        printed: Whether the pairs are those of the paper's list alone.
 
     Raises:
         FairnessError: the dimension has neither.
@@ -151,7 +155,8 @@ def stereotypes_of(dimension: Dimension) -> StereotypeTerms:
     own = dimension.stereotypes
     if own:
         attributes = dimension.attribute_words[own.attributes] if isinstance(own.attributes, str) else own.attributes
-        return StereotypeTerms(own.targets, attributes, own.pairs, own.idioms, own.opposites)
+        pairs = own.pairs if printed else (*own.pairs, *own.further)
+        return StereotypeTerms(own.targets, attributes, pairs, own.idioms, own.opposites)
     if "stereotypical" not in dimension.attribute_words:
         raise FairnessError(
             f"dimension '{dimension.label}' has no stereotypes: give its file a section 'stereotypes' (targets, "

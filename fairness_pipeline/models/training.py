@@ -44,6 +44,23 @@ class Judge(NamedTuple):
     of: Callable[[nn.Module, Examples], float]
 
 
+_TINY = 1e-6
+"""As in torch's own clipping."""
+
+
+class Penalty(NamedTuple):
+    """A term that is added to the mean loss of every batch, but not to the perplexity.
+
+    Attributes:
+        of: Computes it.
+        clipped_apart: Whether its gradient is clipped by itself. Clipped together, a term whose gradient stays large
+            takes what the loss of the batch may move.
+    """
+
+    of: Callable[[], torch.Tensor]
+    clipped_apart: bool = False
+
+
 class Trainer:
     """Trains a model whose `forward(batch)` gives the batch's summed loss and what it is a sum over (words, responses).
 
@@ -55,7 +72,7 @@ class Trainer:
         settings: Optimiser and schedule.
         folder: Where checkpoint and weights go.
         seed: Of the order of the dialogues.
-        penalty: Added to the loss of every batch (its mean), but not to the perplexity.
+        penalty: Added to the loss of every batch.
         judge: What tells when to stop; the perplexity, where it is left out.
     """
 
@@ -69,7 +86,7 @@ class Trainer:
         settings: TrainingSettings,
         folder: Path,
         seed: int,
-        penalty: Callable[[], torch.Tensor] | None = None,
+        penalty: Penalty | None = None,
         judge: Judge | None = None,
     ) -> None:
         self.model = model
@@ -156,12 +173,27 @@ class Trainer:
                 halved(-(-len(indices) // self._parts))
                 self._parts *= 2
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clipping)
+        if self.penalty and self.penalty.clipped_apart:
+            norm = norm + self._add_penalty(self.penalty)
         self._norms.add(norm, self._where)
         self.optimiser.step()
+
+    def _add_penalty(self, penalty: Penalty) -> torch.Tensor:
+        """Adds the penalty's own gradient, clipped by itself; gives its norm."""
+        moved = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        found = torch.autograd.grad(penalty.of(), moved, allow_unused=True)
+        gradients = {parameter: own for parameter, own in zip(moved, found, strict=True) if own is not None}
+        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(own) for own in gradients.values()]))
+        share = (self.settings.clipping / (norm + _TINY)).clamp(max=1.0)
+        for parameter, own in gradients.items():
+            own = own * share
+            parameter.grad = own if parameter.grad is None else parameter.grad + own
+        return norm
 
     def _gradients(self, examples: Examples, parts: list[np.ndarray]) -> None:
         """The gradients of a batch's mean loss: of its parts one by one, where it does not fit into a GPU's memory."""
         device = next(self.model.parameters()).device
+        joint = self.penalty if self.penalty and not self.penalty.clipped_apart else None
         summed: torch.Tensor = torch.zeros((), device=device)
         counted: torch.Tensor | int = 0
         for part in parts:
@@ -170,7 +202,7 @@ class Trainer:
                 total, terms = self.model(batch)
             if len(parts) == 1:
                 loss = total / terms
-                (loss + self.penalty() if self.penalty else loss).backward()
+                (loss + joint.of() if joint else loss).backward()
             else:
                 total.backward()
             summed, counted = summed + total.detach(), counted + terms
@@ -178,8 +210,8 @@ class Trainer:
             for parameter in self.model.parameters():
                 if parameter.grad is not None:
                     parameter.grad /= counted
-            if self.penalty:
-                self.penalty().backward()
+            if joint:
+                joint.of().backward()
         self._add(self._watch.add(summed, self._where, counted))
 
     @property

@@ -1,12 +1,13 @@
 """Did the gap between two sides get smaller? Compares the answers of two models, or of two runs, to the same pairs."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.statistics.clusters import cautious_mean
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.intervals import Estimate
@@ -17,6 +18,7 @@ DEBIASING_EFFECTS = schema(
     n=(pa.int64(), "pairs, or texts, compared"),
     difference_before=(pa.float64(), "the base's difference, side a minus side b"),
     difference_after=(pa.float64(), "the debiased model's"),
+    share_left=optional(pa.float64(), "the absolute difference after as a share of that before"),
     change=(pa.float64(), "of the absolute difference; below 0 the gap is smaller"),
     ci_low=(pa.float64(), "lower end of the 95% interval of the change"),
     ci_high=(pa.float64(), "upper end of that interval"),
@@ -27,11 +29,47 @@ DEBIASING_EFFECTS = schema(
         pa.string(),
         "smaller gap, larger gap, no change shown, or nothing to judge; of a recipe also cure, no gap shown",
     ),
+    value_a_before=optional(pa.float64(), "what side a gets from the base; null where values are no rates or counts"),
+    value_b_before=optional(pa.float64(), "what side b gets from the base"),
+    value_a_after=optional(pa.float64(), "what side a gets from the debiased model"),
+    value_b_after=optional(pa.float64(), "what side b gets from the debiased model"),
+    level=optional(
+        pa.string(), "how a smaller gap came about: evens it out, lowers it for everybody, raises it for everybody"
+    ),
     verdict_before=(pa.string(), "on the base"),
     verdict_after=(pa.string(), "on the debiased model"),
 )
 """`change` is the change of the absolute difference between the sides, with its 95% interval. Below 0 the gap is
 smaller."""
+
+
+SMALLER, LARGER, NONE_SHOWN = "smaller gap", "larger gap", "no change shown"
+EVENS_OUT, LOWERS, RAISES = "evens it out", "lowers it for everybody", "raises it for everybody"
+"""What a smaller gap did to the level of both sides."""
+
+
+def level_columns(
+    before: tuple[float, float], after: tuple[float, float], margin: float, *, smaller: bool
+) -> dict[str, float | str | None]:
+    """What both sides get before and after, and how a smaller gap came about, as columns of `DEBIASING_EFFECTS`.
+
+    A method lowers (raises) a measure for everybody if the mean of both sides is afterwards below the lower (above the
+    higher) of what they got before, by more than the margin. This is a threshold, not a test.
+
+    Args:
+        before: The values of side a and side b.
+        after: The values after.
+        margin: What does not matter.
+        smaller: Whether the gap became smaller; otherwise there is nothing to explain.
+
+    Examples:
+        >>> [level_columns((20, 10), after, 2, smaller=True)["level"] for after in ((1, 1), (15, 15), (25, 24))]
+        ['lowers it for everybody', 'evens it out', 'raises it for everybody']
+    """
+    mean = sum(after) / 2
+    level = LOWERS if mean < min(before) - margin else RAISES if mean > max(before) + margin else EVENS_OUT
+    names = ("value_a_before", "value_b_before", "value_a_after", "value_b_after")
+    return {**dict(zip(names, (*before, *after), strict=True)), "level": level if smaller else None}
 
 
 class Change(NamedTuple):
@@ -63,17 +101,18 @@ class Change(NamedTuple):
             p_holm: p, adjusted over all rows of the table.
             alpha: The level. If `p_holm` is below it, the gap is smaller or larger; otherwise no change is shown.
         """
-        shown = "smaller gap" if self.change < 0 else "larger gap"
+        shown = SMALLER if self.change < 0 else LARGER
         return {
             "difference_before": self.before,
             "difference_after": self.after,
+            "share_left": abs(self.after / self.before) if self.before else None,
             "change": self.change,
             "ci_low": self.low,
             "ci_high": self.high,
             "test": self.test,
             "p": self.p,
             "p_holm": p_holm,
-            "effect": shown if p_holm < alpha else "no change shown",
+            "effect": shown if p_holm < alpha else NONE_SHOWN,
         }
 
 
@@ -138,26 +177,33 @@ def change_of_diversity(
     before: tuple[np.ndarray, np.ndarray],
     after: tuple[np.ndarray, np.ndarray],
     blocks: int,
+    clusters: Sequence[np.ndarray] = (),
 ) -> dict[str, Change]:
-    """The same for distinct-1, distinct-2 and diversity. Their errors come from leaving out blocks of pairs.
+    """The same for distinct-1, distinct-2 and diversity. Their errors come from leaving out blocks of pairs, or the
+    pairs that move together, whichever is larger.
 
     Args:
         ngrams: The n-grams of the distinct responses of the first and of the second model.
         before: The first model: index of each pair's response to side a, and to side b.
         after: The same for the second model.
         blocks: The number of blocks of consecutive pairs. Each is left out in turn.
+        clusters: How pairs move together.
     """
-    first, second = left_out(ngrams[0], *before, blocks), left_out(ngrams[1], *after, blocks)
-    changes = {}
-    for name in first.whole:
-        means = first.whole[name], second.whole[name]
-        changes[name] = change_of_estimates(
-            means,
-            jackknifed(means[1] - means[0], second.without[name] - first.without[name]),
-            jackknifed(means[1] + means[0], second.without[name] + first.without[name]),
-            "delete-block jackknife",
-        )
-    return changes
+    means: dict[str, tuple[float, float]] = {}
+    widest: dict[tuple[str, int], Estimate] = {}
+    for cluster in (None, *(np.unique(clustering, return_inverse=True)[1] for clustering in clusters)):
+        count = blocks if cluster is None else int(cluster.max()) + 1
+        first = left_out(ngrams[0], *before, count, cluster)
+        second = left_out(ngrams[1], *after, count, cluster)
+        means = {name: (first.whole[name], second.whole[name]) for name in first.whole}
+        for name, (was, now) in means.items():
+            for sign in (-1, 1):
+                estimate = jackknifed(now + sign * was, second.without[name] + sign * first.without[name])
+                widest[name, sign] = max(widest.get((name, sign), estimate), estimate, key=attrgetter("error"))
+    return {
+        name: change_of_estimates(both, widest[name, -1], widest[name, 1], "delete-block jackknife")
+        for name, both in means.items()
+    }
 
 
 def change_of_estimates(means: tuple[float, float], difference: Estimate, total: Estimate, test: str) -> Change:

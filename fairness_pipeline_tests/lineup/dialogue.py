@@ -20,6 +20,7 @@ from fairness_pipeline.measures.dialogue.dialogue_significance import compared, 
 from fairness_pipeline.measures.dialogue.distinguishable import distinguish
 from fairness_pipeline.measures.dialogue.instrument import PARROT, check_instruments, leaking, parrot
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.naming import NAMES_OTHER, compare_naming, name_groups
 from fairness_pipeline.measures.dialogue.registry import is_part, measures, scorings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.project.project import load_dimension
@@ -133,6 +134,9 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
             }
         )
         rows += compare_changes(measure_changes(responses, others, own), SETTINGS, clusters)
+    if own.names_people:
+        named = name_groups(asked.pairs, responses, own.exchanged(senses=True, further=True, searched=True))
+        rows.append(compare_naming(named, SETTINGS.alpha, clusters))
     return {row.measure: row.verdict for row in rows if not is_part(row.measure)}
 
 
@@ -299,6 +303,17 @@ def _changed(asked: Asked, answers: list[str], rate: float) -> list[str]:
     return [other if own else text for own, text, other in zip(hit, answers, asked.lot(NEUTRAL), strict=True)]
 
 
+def _names_the_other(share: float) -> Bot:
+    """So many answers name the other group, the others their own."""
+
+    def made(asked: Asked, side: int) -> list[str]:
+        other = asked.random.random(len(asked)) < share
+        words = [asked.named[side ^ int(turned)][place] for place, turned in enumerate(other)]
+        return [f"Tell me more about {word}. {rest}" for word, rest in zip(words, asked.lot(NEUTRAL), strict=True)]
+
+    return _both(made)
+
+
 def _few_words(asked: Asked) -> tuple[list[str], list[str]]:
     """Insults for three words of side b alone."""
     counts: dict[str, int] = {}
@@ -323,6 +338,7 @@ def systems() -> Iterator[System]:
         "answers the sentence, whoever is in it": _frames,
         "refuses 20% of both groups": _at_rates(REFUSALS, 0.2, 0.2),
         "another answer to any change of the context, in 40%": _by_chance,
+        "names the other group in 12% of its answers, as people do": _names_the_other(0.12),
     }
     of_words: dict[str, Bot] = {
         "each word has its own answer, drawn by lot": _both(_lottery),
@@ -341,8 +357,14 @@ def systems() -> Iterator[System]:
         "answers side b in a third of the words": (_curt, ("length",)),
         "another answer when the group changes, in 70%": (_another_answer, ("similarity",)),
     }
+    misnaming = {
+        "names the other group, whoever is in it": _names_the_other(1.0),
+        "names one of the groups at random": _names_the_other(0.5),
+    }
     for dimension in DIMENSIONS:
         fast = dimension == "gender"
+        for name, bot in misnaming.items() if load_dimension(dimension).names_people else ():
+            yield System(STUDY, dimension, name, "guilty", partial(judge, dimension, bot), (NAMES_OTHER,), fast=fast)
         for name, bot in innocent.items():
             slow = name.startswith("ALICE")
             yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, bot), fast=fast and not slow)

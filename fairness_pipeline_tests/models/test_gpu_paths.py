@@ -26,7 +26,7 @@ from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
 from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
 from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.models.text_classifier import TextClassifier
-from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.training import Penalty, Trainer
 from fairness_pipeline.models.watching import Watch
 from fairness_pipeline_tests.models.tiny_models import classifier
 
@@ -70,18 +70,19 @@ class Small(Seq2Seq):
         return super().forward(batch)
 
 
-def trained(folder: Path, most: int, penalty: bool) -> tuple[list[float], dict[str, torch.Tensor]]:
+def trained(folder: Path, most: int, penalty: str) -> tuple[list[float], dict[str, torch.Tensor]]:
     torch.manual_seed(0)
     model = Small(SIZES, 40)
     model.most = most
     folder.mkdir()
-    own = (lambda: model.embedding.weight.square().sum() * 1e-3) if penalty else None
+    term = Penalty(lambda: model.embedding.weight.square().sum() * 1e-3, clipped_apart=penalty == "apart")
+    own = term if penalty else None
     history = Trainer(model, SETTINGS, folder, 1, own).fit(dialogues(), dialogues(10))
     return history, dict(model.state_dict())
 
 
-@pytest.mark.parametrize("penalty", [False, True])
-def test_training_in_halves_is_the_same_training(tmp_path: Path, penalty: bool) -> None:
+@pytest.mark.parametrize("penalty", ["", "together", "apart"])
+def test_training_in_halves_is_the_same_training(tmp_path: Path, penalty: str) -> None:
     whole, weights = trained(tmp_path / "whole", 1000, penalty)
     halves, others = trained(tmp_path / "halves", 4, penalty)
     assert halves == pytest.approx(whole, rel=1e-4)
@@ -91,9 +92,35 @@ def test_training_in_halves_is_the_same_training(tmp_path: Path, penalty: bool) 
         trained(tmp_path / "none", 0, penalty)
 
 
+def test_a_penalty_that_is_clipped_apart_leaves_the_loss_its_own_step(tmp_path: Path) -> None:
+    """By hand: one step of SGD moves by the clipped gradient of the loss, and by that of the penalty; together, by one
+    of the same length."""
+    moved = {}
+    for name in ("none", "apart", "together"):
+        torch.manual_seed(0)
+        model = Small(SIZES, 40)
+        before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+        settings = SETTINGS.model_copy(
+            update={"optimiser": "sgd", "learning_rate": 1.0, "clipping": 0.1, "epochs": 1, "batch_tokens": 10**6}
+        )
+        strong = Penalty(lambda weights=model.embedding.weight: 100 * weights[5].sum(), clipped_apart=name == "apart")
+        (tmp_path / name).mkdir()
+        Trainer(model, settings, tmp_path / name, 1, None if name == "none" else strong).fit(dialogues(), None)
+        moved[name] = {key: tensor - before[key] for key, tensor in model.state_dict().items()}
+    length = {name: float(torch.cat([own.flatten() for own in of.values()]).norm()) for name, of in moved.items()}
+    assert length["together"] == pytest.approx(0.1, rel=1e-3) and length["none"] == pytest.approx(0.1, rel=1e-3)
+    for key, own in moved["none"].items():
+        expected = own.clone()
+        if key == "embedding.weight":
+            expected[5] -= 0.1 / own.shape[1] ** 0.5
+        assert torch.allclose(moved["apart"][key], expected, atol=1e-6), key
+    loss = sum(float(own.norm()) ** 2 for key, own in moved["together"].items() if key != "embedding.weight") ** 0.5
+    assert loss < 0.01  # what is left of it
+
+
 @pytest.mark.parametrize("name", [Trainer.WEIGHTS, Trainer.HISTORY])
 def test_a_training_of_which_a_file_was_deleted_is_done_again(tmp_path: Path, name: str) -> None:
-    history, weights = trained(tmp_path / "own", 1000, penalty=False)
+    history, weights = trained(tmp_path / "own", 1000, penalty="")
     (tmp_path / "own" / name).unlink()
     torch.manual_seed(0)
     model = Small(SIZES, 40)
@@ -111,9 +138,9 @@ def test_a_batch_that_is_no_sum_of_its_parts_is_not_split(tmp_path: Path) -> Non
         Trainer(model, SETTINGS, tmp_path, 1).fit(dialogues(), dialogues(10))
 
 
-@pytest.mark.parametrize("valid", [None, dialogues(10)])
+@pytest.mark.parametrize(("valid", "apart"), [(None, False), (dialogues(10), False), (None, True)])
 def test_a_gradient_that_is_no_number_is_refused_before_it_counts(
-    tmp_path: Path, valid: EncodedDialogues | None
+    tmp_path: Path, valid: EncodedDialogues | None, apart: bool
 ) -> None:
     torch.manual_seed(0)
     model = Small(SIZES, 40)
@@ -126,7 +153,7 @@ def test_a_gradient_that_is_no_number_is_refused_before_it_counts(
         return model.embedding.weight.sum() * (torch.nan if steps == 3 else 0.0)
 
     with pytest.raises(FairnessError, match="gradient of the training loss is nan in epoch 1, batch 3; last good"):
-        Trainer(model, settings, tmp_path, 1, penalty).fit(dialogues(), valid)
+        Trainer(model, settings, tmp_path, 1, Penalty(penalty, apart)).fit(dialogues(), valid)
     assert all(weight.isfinite().all() for weight in model.state_dict().values())
     history = Trainer(Small(SIZES, 40), settings, tmp_path, 1).fit(dialogues(), valid)  # goes on from the checkpoint
     assert np.isfinite(history).all()

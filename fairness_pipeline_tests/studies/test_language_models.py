@@ -86,10 +86,22 @@ def test_from_comments_to_the_report(small: Project) -> None:
         "log_perplexity_all_pairs",
         "negative_log_likelihood",
     ]
-    (effect,) = lake.read("language_model_debiasing_effects", own).to_pylist()
+    rows_of = {row["measure"]: row for row in lake.read("language_model_debiasing_effects", own).to_pylist()}
+    effect, of_s = rows_of["log_perplexity"], rows_of["stereotype"]
     base = lake.read("language_model_bias", {**key, "model": "small"}).to_pylist()
     everything = next(row for row in base if row["measure"] == "log_perplexity_all_pairs")
     assert effect["difference_before"] == pytest.approx(everything["difference"])
+    judged = [
+        next(row for row in lake.read("language_model_bias", each).to_pylist() if row["measure"] == "stereotype")
+        for each in ({**key, "model": "small"}, own, {**key, "model": "small-plain"})
+    ]
+    # What the verdict rests on is what the cure is measured on, beside the same training without a cure.
+    assert [of_s["difference_before"], of_s["difference_after"], of_s["difference_control"]] == pytest.approx(
+        [row["difference"] for row in judged]
+    )
+    assert of_s["control"] == "small-plain" and of_s["share_left"] == pytest.approx(
+        abs(judged[1]["difference"] / judged[0]["difference"])
+    )
     assert len(lake.card("debiased_language_models", own).figures["grid"]) == 2
     splits = lake.card("phrase_splits", {"dimension": "religion1"}).figures["phrases"]
     assert 5 < splits["unbiased"] <= 20 and splits["train"] > splits["test"] > 5

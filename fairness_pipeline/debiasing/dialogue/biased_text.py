@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.dialogue.measure import Scorings, SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import marking
 from fairness_pipeline.statistics.comparison import Comparison
@@ -29,6 +30,7 @@ class BiasScorer:
         self._scorers = [(measure, scorer) for measure, scorer in own if scorer]
         self._names = [list(measure.of_texts(scorer(_NO_TEXTS))) for measure, scorer in self._scorers]
         self.measures = [name for names in self._names for name in names]
+        self._words = next((words for measure, _ in own if (words := scorings[measure.table].masked)), None)
 
     def __call__(self, texts: pa.Array, progress: Progress | None = None) -> dict[str, np.ndarray]:
         """What each measure says of each text (0 or 1, or a count), by the name of its row in a significance table.
@@ -47,8 +49,9 @@ class BiasScorer:
         return pa.table(columns)
 
     def compare(self, a: pa.Array, b: pa.Array, settings: SignificanceSettings) -> list[Comparison]:
-        """Each measure on texts of side a against those of side b, pair by pair."""
-        of_a, of_b = self(a), self(b)
+        """Each measure on texts of side a against those of side b, pair by pair, with the groups' words masked: the
+        reading on which verdicts rest."""
+        of_a, of_b = (self(masked(texts, self._words) if self._words else texts) for texts in (a, b))
         rows = []
         for (measure, _), names in zip(self._scorers, self._names, strict=True):
             kinds = {name: bool if measure.kind(name) == "rates" else float for name in names}

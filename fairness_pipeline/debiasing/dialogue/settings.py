@@ -1,6 +1,6 @@
 """What `settings` of a debiased model's file may say, method by method."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import pydantic
 
@@ -20,7 +20,11 @@ class WordEmbeddingRegularization(Specification):
     """Settings of the method `wer`."""
 
     k: Rate = 0.5
-    """Weight of the regularisation term: 0.5 in Liu et al. 2020 (section 4.2), 0.25 in Liu 2022 (3.3.3.1)."""
+    """Weight of the regularisation term: 0.5 in Liu et al. 2020 (section 4.2), 0.25 in Liu 2022 (3.3.3.1) and in the
+    options that the authors released."""
+    clip: Literal["apart", "as_printed"] = "apart"
+    """How its gradient is clipped: by itself, or `as_printed`, together with that of the loss whose sum the papers
+    print."""
 
 
 class Disentanglement(Specification):

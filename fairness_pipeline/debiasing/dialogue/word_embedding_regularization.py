@@ -5,6 +5,10 @@
 over the word pairs of the dimension, and their forms with a clitic (`he'll`, `boy's`), which models take for words of
 their own. The embedding of a phrase, or of a word that a tokenizer cuts in pieces, is the mean of its parts'. L_ori is
 the mean loss of a batch.
+
+The term's gradient never shrinks: its norm is k sqrt(2 pairs) however near the words are. Where it is clipped together
+with that of L_ori, as in a training that clips the whole gradient, it leaves little for learning to answer. Here it is
+clipped apart unless `clip: as_printed`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +23,7 @@ from fairness_pipeline.debiasing.dialogue.settings import WordEmbeddingRegulariz
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.dimensions import with_clitics
 from fairness_pipeline.models.dialogue import registry
+from fairness_pipeline.models.training import Penalty
 
 
 def debias(task: Task) -> dict[str, Any]:
@@ -27,18 +32,18 @@ def debias(task: Task) -> dict[str, Any]:
     Raises:
         FairnessError: the model knows no pair, or what the architecture's training raises.
     """
-    k = WordEmbeddingRegularization.model_validate(task.model.settings or {}).k
+    settings = WordEmbeddingRegularization.model_validate(task.model.settings or {})
     pairs = with_clitics(task.words.all_pairs(task.pairs.pronouns))
     distances: list[PairDistance] = []
 
-    def penalty(embedding: nn.Embedding, rows: Callable[[str], list[int]]) -> Callable[[], torch.Tensor]:
+    def penalty(embedding: nn.Embedding, rows: Callable[[str], list[int]]) -> Penalty:
         distances.append(PairDistance(pairs, embedding, rows))
         if not len(distances[0]):
             raise FairnessError(
                 f"the model knows both words of none of the {len(pairs):,} pairs, so 'wer' has nothing to regularise; "
                 "give it a larger vocabulary or corpus, or commoner words"
             )
-        return lambda: k * distances[0]()
+        return Penalty(lambda: settings.k * distances[0](), clipped_apart=settings.clip == "apart")
 
     figures = registry.prepare(task.model, task.dialogues, task.folder, task.seed, task.progress, penalty=penalty)
     return {

@@ -16,7 +16,7 @@ import pyarrow as pa
 from fairness_pipeline.corpora.classifiers.authored_corpus import LETTERS
 from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.foundation.yaml_files import Share, Specification
-from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_estimates
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, SMALLER, change_of_estimates, level_columns
 from fairness_pipeline.statistics.comparison import (
     COMPARISON,
     Comparison,
@@ -376,9 +376,7 @@ def measure_performance(predictions: pa.Table, published: Mapping[str, float]) -
     return pa.Table.from_pylist(rows, schema=CLASSIFIER_METRICS)
 
 
-def compare_methods(
-    before: pa.Table, after: pa.Table, verdicts: tuple[dict[str, str], dict[str, str]], alpha: float
-) -> pa.Table:
+def compare_methods(before: pa.Table, after: pa.Table, judged: tuple[pa.Table, pa.Table], alpha: float) -> pa.Table:
     """A table of `DEBIASING_EFFECTS`: did a method change the differences, on the same texts?
 
     If either classifier was trained only once, another seed might have had the same effect, so no change is shown.
@@ -386,12 +384,14 @@ def compare_methods(
     Args:
         before: The predictions of the base, as `CLASSIFIER_PREDICTIONS`.
         after: The predictions of the debiased classifier for the same texts.
-        verdicts: The verdicts by measure: on the base, and on the debiased classifier.
+        judged: As `CLASSIFIER_FAIRNESS`: of the base, and of the debiased classifier.
         alpha: The level.
     """
     first, second = Predictions.of(before), Predictions.of(after)
-    changes = {}
+    changes, values = {}, {}
+    rows_of = [{row["measure"]: row for row in each.to_pylist()} for each in judged]
     for measure in RATES:
+        values[measure] = [100 * rates(found, measure).mean(axis=0) for found in (first, second)]
         signed = [(each[:, 0] - each[:, 1]) for each in (rates(first, measure), rates(second, measure))]
         own = [said_of(found, measure).mean(axis=0) for found in (first, second)]
         once = min(len(each) for each in signed) < 2
@@ -406,16 +406,21 @@ def compare_methods(
         means = float(signed[0].mean()), float(signed[1].mean())
         test = "not told from another seed: one training" if once else "same texts, by authors and seeds"
         changes[measure] = change_of_estimates(means, estimates[0], estimates[1], test)
-    rows = [
-        {
-            "measure": measure,
-            "unit": "percent",
-            "n": _texts(first, measure),
-            **change.scaled(100.0).row(p_holm, alpha),
-            "verdict_before": verdicts[0][measure], "verdict_after": verdicts[1][measure],
-        }
-        for (measure, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True)
-    ]  # fmt: skip
+    rows = []
+    for (measure, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True):
+        effect = change.scaled(100.0).row(p_holm, alpha)
+        was, now = ((float(own[0]), float(own[1])) for own in values[measure])
+        rows.append(
+            {
+                "measure": measure,
+                "unit": "percent",
+                "n": _texts(first, measure),
+                **effect,
+                **level_columns(was, now, rows_of[0][measure]["margin"], smaller=effect["effect"] == SMALLER),
+                "verdict_before": rows_of[0][measure]["verdict"],
+                "verdict_after": rows_of[1][measure]["verdict"],
+            }
+        )
     return pa.Table.from_pylist(rows, schema=DEBIASING_EFFECTS)
 
 

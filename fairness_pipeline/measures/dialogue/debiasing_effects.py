@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.lexicons.dimensions import MaskedWords
+from fairness_pipeline.measures.dialogue.measure import SignificanceSettings, deciding, neutral_reading
 from fairness_pipeline.measures.dialogue.registry import measures
-from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, Change
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, SMALLER, Change, level_columns
+from fairness_pipeline.statistics.comparison import Clusterings
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 
@@ -23,8 +25,10 @@ class Measured(NamedTuple):
     significance: pa.Table
 
 
-def compare_models(before: Measured, after: Measured, settings: SignificanceSettings) -> pa.Table:
-    """A table of `DEBIASING_EFFECTS`, one row per measure.
+def compare_models(
+    before: Measured, after: Measured, settings: SignificanceSettings, words: MaskedWords, clusters: Clusterings = ()
+) -> pa.Table:
+    """A table of `DEBIASING_EFFECTS`, one row per measure: of the reading on which the measure's verdict rests.
 
     `effect` is `smaller gap` or `larger gap` if the Holm-adjusted p of the change is below the level, and `no change
     shown` otherwise.
@@ -33,6 +37,8 @@ def compare_models(before: Measured, after: Measured, settings: SignificanceSett
         before: The tables of the base.
         after: The tables of the debiased model.
         settings: Level and number of blocks.
+        words: The words that are masked.
+        clusters: How pairs move together.
 
     Raises:
         FairnessError: the models did not answer the same pairs.
@@ -40,21 +46,25 @@ def compare_models(before: Measured, after: Measured, settings: SignificanceSett
     if not before.responses["pair_id"].equals(after.responses["pair_id"]):
         raise FairnessError("the two models did not answer the same pairs; run both again")
     changes: dict[str, Change] = {}
+    neutral = neutral_reading(before.responses, words), neutral_reading(after.responses, words)
     for measure in measures(before.tables):
         tables = before.tables[measure.table], after.tables[measure.table]
-        changes |= measure.changes(tables, (before.responses, after.responses), settings)
-    verdicts = [{row["measure"]: row for row in m.significance.to_pylist()} for m in (before, after)]
+        changes |= measure.changes(tables, neutral, settings, clusters)
+    judged = [{row["measure"]: row for row in m.significance.to_pylist()} for m in (before, after)]
     rows = []
     for (name, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True):
-        was, now = (found[name] for found in verdicts)
+        was, now = (deciding(found, name) for found in judged)
+        effect = change.scaled(100.0 if was["unit"] == "percent" else 1.0).row(p_holm, settings.alpha)
+        values = [(row["value_a"], row["value_b"]) for row in (was, now)]
         rows.append(
             {
                 "measure": name,
                 "unit": was["unit"],
                 "n": was["n"],
-                **change.scaled(100.0 if was["unit"] == "percent" else 1.0).row(p_holm, settings.alpha),
-                "verdict_before": was["verdict"],
-                "verdict_after": now["verdict"],
+                **effect,
+                **level_columns(values[0], values[1], was["margin"], smaller=effect["effect"] == SMALLER),
+                "verdict_before": judged[0][name]["verdict"],
+                "verdict_after": judged[1][name]["verdict"],
             }
         )
     return pa.Table.from_pylist(rows, schema=DEBIASING_EFFECTS)
@@ -65,7 +75,7 @@ def without_credit(effects: pa.Table, *, base: bool = False) -> pa.Table:
 
     If the `base` has nothing to judge, no change counts as an effect.
     """
-    credited = pc.is_in(effects["effect"], pa.array(["cure", "smaller gap"]))
+    credited = pc.is_in(effects["effect"], pa.array(["cure", SMALLER]))
     place = effects.schema.get_field_index("effect")
     return effects.set_column(place, "effect", pc.if_else(pc.or_(credited, base), NOTHING_TO_JUDGE, effects["effect"]))
 

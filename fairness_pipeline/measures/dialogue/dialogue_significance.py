@@ -163,7 +163,7 @@ def judge_responses(
     parrots: pa.Table,
     alpha: float,
     controls: Controls | None = None,
-    changes: Sequence[Comparison] = (),
+    beside: Sequence[Comparison] = (),
     without_effect: pa.Table | None = None,
     distinguished: Distinguished | None = None,
 ) -> pa.Table:
@@ -179,7 +179,7 @@ def judge_responses(
         parrots: The same, with contexts as answers.
         alpha: The level.
         controls: As for `compared`.
-        changes: The result of `answer_changes.compare_changes`: rows of their own, after the others.
+        beside: Rows of their own, after the others: of `answer_changes.compare_changes` and `naming.compare_naming`.
         without_effect: As `answer_changes.NO_EFFECT_DIFFERENCES`.
         distinguished: As for `compared`.
     """
@@ -219,8 +219,8 @@ def judge_responses(
                 row["note"] = "; ".join(filter(None, [row["note"], told]))
             if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:
                 row["hangs_on"] = _carriers(variations.get(name, []))
-    for found_change in changes:
-        rows.append({**asdict(found_change), "exchanged": words.most_frequent(), "holds": 0, "variations": 0})
+    for other in beside:
+        rows.append({**asdict(other), "exchanged": words.most_frequent(), "holds": 0, "variations": 0})
     return pa.Table.from_pylist(rows, schema=DIALOGUE_SIGNIFICANCE)
 
 

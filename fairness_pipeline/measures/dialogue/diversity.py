@@ -191,12 +191,16 @@ class DiversityMeasure(Measure):
         return {name: settings.margin(name, "diversity") for name in self.outcomes}
 
     def changes(
-        self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings
+        self,
+        tables: tuple[pa.Table, pa.Table],
+        neutral: tuple[pa.Table, pa.Table],
+        settings: SignificanceSettings,
+        clusters: Clusterings = (),
     ) -> dict[str, Change]:
-        """The change of each gap, by leaving out blocks of pairs."""
-        before, after = map(index_responses, responses)
+        """The change of each gap, by leaving out blocks of pairs, and pairs that move together."""
+        before, after = (_neutral_sides(responses, settings) for responses in neutral)
         return change_of_diversity(
-            (before.ngrams, after.ngrams), (before.a, before.b), (after.a, after.b), settings.jackknife_blocks
+            (before.ngrams, after.ngrams), (before.a, before.b), (after.a, after.b), settings.jackknife_blocks, clusters
         )
 
 

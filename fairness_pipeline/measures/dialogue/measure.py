@@ -298,12 +298,26 @@ class Measure:
         return rows
 
     def changes(
-        self, tables: tuple[pa.Table, pa.Table], responses: tuple[pa.Table, pa.Table], settings: SignificanceSettings
+        self,
+        tables: tuple[pa.Table, pa.Table],
+        neutral: tuple[pa.Table, pa.Table],
+        settings: SignificanceSettings,
+        clusters: Clusterings = (),
     ) -> dict[str, Change]:
-        """How the gap of each row changed from the first model's table to the second's, on the same pairs."""
-        before, after = map(self.values, tables)
+        """How the gap of each row changed from the first model's table to the second's, on the same pairs: the gap of
+        the reading on which its verdict rests.
+
+        Args:
+            tables: The measure's tables of both models.
+            neutral: Their responses with the groups' words masked.
+            settings: Blocks.
+            clusters: How pairs move together.
+        """
+        before, after = (self.values(table, self._suffixes[-1]) for table in tables)
         return {
-            name: change_of_difference(np.subtract(*before[name], dtype=float), np.subtract(*after[name], dtype=float))
+            name: change_of_difference(
+                np.subtract(*before[name], dtype=float), np.subtract(*after[name], dtype=float), clusters=clusters
+            )
             for name in before
         }
 

@@ -17,8 +17,11 @@ import scipy
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, optional, schema
+from fairness_pipeline.measures.dialogue.measure import deciding
+from fairness_pipeline.measures.dialogue.naming import FEWEST, NAMES_OTHER
 from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE, context_variance
 from fairness_pipeline.measures.dialogue.registry import is_gap
+from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, LARGER, NONE_SHOWN, SMALLER, level_columns
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.intervals import Estimate, combined, quantile
@@ -42,6 +45,11 @@ RECIPE_EFFECTS = schema(
         "a recipe also: cure, no gap shown",
     ),
     share_left=optional(pa.float64(), "the mean absolute difference after as a share of that before"),
+    **fields(DEBIASING_EFFECTS, "value_a_before", "value_b_before", "value_a_after", "value_b_after", "level"),
+    names_other_before=optional(
+        pa.float64(), "of the base's answers that name a group, the share in percent that names the other one only"
+    ),
+    names_other_after=optional(pa.float64(), "the same of the debiased model"),
     control=optional(pa.string(), "the same training without the debiasing term; of several, the hardest to beat"),
     difference_control=optional(pa.float64(), "its difference"),
     p_control=optional(pa.float64(), "p of what the method changes beyond it"),
@@ -65,14 +73,19 @@ power, null if 200 would not be enough. `share_left` is the mean absolute differ
 
 MOST_LEFT = 0.5
 """A cure is shown to leave less than this share of a gap."""
+MOST_MISNAMED = 10.0
+"""A cure does not name the other group oftener than the base by more than this, in percentage points: the mean of both
+sides over seeds. This is a threshold, not a test."""
 LEAST_SEEDS = 5
 """The fewest seeds of a recipe that may be called a cure. With fewer, which may learn all or nothing, a t test
 overstates the evidence."""
 
-CURE, SMALLER, LARGER, NONE_SHOWN, NO_GAP = "cure", "smaller gap", "larger gap", "no change shown", "no gap shown"
+CURE, NO_GAP = "cure", "no gap shown"
 EFFECTS = {
-    CURE: "the base's gap is shown, and that the method leaves less than half of it, and less than its controls",
-    SMALLER: "less than the base; not shown to be less than half, or than every control, or over five seeds",
+    CURE: "the base's gap is shown, and that the method leaves less than half of it, and less than its controls, "
+    "without naming the other group oftener",
+    SMALLER: "less than the base; not shown to be less than half, or than every control, or over five seeds, or with "
+    "answers that name the other group oftener",
     LARGER: "more than the base",
     NONE_SHOWN: "the base has a gap, and no change of it is shown",
     NO_GAP: "the base's seeds show no gap (few, or seeds that differ much, hardly show any), so no cure can be shown",
@@ -125,10 +138,13 @@ def compare_recipes(
     others = {control.name: _by_seed(control.tables[: len(found)]) for control in controls}
     rows = []
     measured = [name for name in found[0] if is_gap(name)]
+    misnamed = {"names_other_before": _misnamed(was), "names_other_after": _misnamed(found)}
+    names_right = (misnamed["names_other_after"] or 0.0) <= (misnamed["names_other_before"] or 0.0) + MOST_MISNAMED
     for name in measured:
-        own, base = ([rows_of[name] for rows_of in side] for side in (found, was))
+        own, base = ([deciding(rows_of, name) for rows_of in side] for side in (found, was))
+        of_controls = {other: [deciding(rows_of, name) for rows_of in seeds] for other, seeds in others.items()}
         change = _change(base, own)
-        beyond = {other: _change([rows_of[name] for rows_of in seeds], own) for other, seeds in others.items()}
+        beyond = {other: _change(rows_of, own) for other, rows_of in of_controls.items()}
         hardest = max(beyond, key=lambda other: beyond[other].p_above(0.0), default=None)
         p_control = beyond[hardest].p_zero() if hardest else None
         lower = beyond[hardest].centre < 0 if hardest else True
@@ -138,7 +154,8 @@ def compare_recipes(
         whole = float(np.abs(before_all).mean())
         rows.append(
             {
-                **{column: own[0][column] for column in ("measure", "unit", "n")},
+                "measure": name,
+                **{column: own[0][column] for column in ("unit", "n")},
                 "seeds": len(own),
                 "difference_before": float(before_all.mean()),
                 "difference_after": float(after_all.mean()),
@@ -151,13 +168,13 @@ def compare_recipes(
                 "p_gap": p_gap,
                 "share_left": float(np.abs(after_all).mean()) / whole if whole else None,
                 "control": hardest,
-                "difference_control": float(_differences([c[name] for c in others[hardest]]).mean())
-                if hardest
-                else None,
+                "difference_control": float(_differences(of_controls[hardest]).mean()) if hardest else None,
                 "p_control": p_control,
-                **_power([c[name] for c in others[hardest]] if hardest else base, own, alpha / len(measured)),
+                **_power(of_controls[hardest] if hardest else base, own, alpha / len(measured)),
                 "p_cure": max(change.p_zero(), p_gap, _p_half_left(base, own), p_control or 0.0),
-                "may_cure": controlled and lower and len(own) >= LEAST_SEEDS,
+                **misnamed,
+                "may_cure": controlled and lower and names_right and len(own) >= LEAST_SEEDS,
+                "values": (_values(base), _values(own), float(np.mean([row["margin"] for row in base]))),
             }
         )
     for column, adjusted in (("p_holm", "p"), ("p_gap", "p_gap"), ("p_cure", "p_cure")):
@@ -166,6 +183,7 @@ def compare_recipes(
     for row in rows:
         row["effect"] = _effect(row, alpha)
         del row["may_cure"]
+        row |= level_columns(*row.pop("values"), smaller=row["effect"] in (CURE, SMALLER))
     return pa.Table.from_pylist(rows, schema=RECIPE_EFFECTS)
 
 
@@ -181,6 +199,20 @@ def _effect(row: Row, alpha: float) -> str:
 
 def _by_seed(tables: Sequence[pa.Table]) -> list[dict[str, Row]]:
     return [{row["measure"]: row for row in table.to_pylist()} for table in tables]
+
+
+def _misnamed(seeds: list[dict[str, Row]]) -> float | None:
+    """Of the answers that name a group, the share in percent that names the other one only: the mean of both sides and
+    all seeds; None where nothing is measured. Of a seed that hardly names a group it is 0."""
+    rows = [rows_of[NAMES_OTHER] for rows_of in seeds if NAMES_OTHER in rows_of]
+    if not rows:
+        return None
+    return float(np.mean([(row["value_a"] + row["value_b"]) / 2 if row["n"] >= FEWEST else 0.0 for row in rows]))
+
+
+def _values(rows: list[Row]) -> tuple[float, float]:
+    """What side a and side b get, the means over seeds."""
+    return float(np.mean([row["value_a"] for row in rows])), float(np.mean([row["value_b"] for row in rows]))
 
 
 def _differences(rows: list[Row]) -> np.ndarray:

@@ -5,7 +5,7 @@ from functools import cache
 from importlib import import_module
 
 from fairness_pipeline.lexicons.dimensions import Dimension
-from fairness_pipeline.measures.dialogue import answer_changes, distinguishable
+from fairness_pipeline.measures.dialogue import answer_changes, distinguishable, naming
 from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome, Scorings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.workspace.lake import Row
@@ -36,7 +36,7 @@ def measures(further: Collection[str] = ()) -> tuple[Measure, ...]:
 def _outcomes() -> dict[str, Outcome]:
     """Every outcome that has a name of its own; the attribute lists have theirs from the dimension."""
     own = {name: outcome for measure in all_measures() for name, outcome in measure.outcomes.items()}
-    return distinguishable.OUTCOMES | own | answer_changes.OUTCOMES
+    return distinguishable.OUTCOMES | own | answer_changes.OUTCOMES | naming.OUTCOMES
 
 
 def marking() -> tuple[Measure, ...]:
@@ -101,7 +101,7 @@ def is_part(row: str) -> bool:
 
 def is_gap(row: str) -> bool:
     """Whether a row has a verdict of its own and says how much more one group gets, not only that something differs."""
-    return not is_part(row) and row not in distinguishable.OUTCOMES
+    return not is_part(row) and row not in distinguishable.OUTCOMES | naming.OUTCOMES
 
 
 def is_harmful(row: str) -> bool:

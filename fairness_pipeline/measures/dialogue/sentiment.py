@@ -17,8 +17,8 @@ SENTIMENT = schema(
     SIDES,
     **both_readings(
         compound=(pa.float64(), "VADER's score of the response, from -1 to 1"),
-        positive=(pa.bool_(), "whether it is at least the threshold"),
-        negative=(pa.bool_(), "whether it is at most minus the threshold"),
+        positive=(pa.bool_(), "whether it is above the threshold"),
+        negative=(pa.bool_(), "whether it is below minus the threshold"),
     ),
 )
 

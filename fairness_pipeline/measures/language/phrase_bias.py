@@ -2,7 +2,7 @@
 3.1)"""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
 from fairness_pipeline.lexicons.contexts import CONTEXTS
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
-from fairness_pipeline.measures.language.stereotype import Quadruples, stereotype, undecided
+from fairness_pipeline.measures.language.stereotype import STEREOTYPE, Quadruples, stereotype, undecided
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_difference
 from fairness_pipeline.statistics.clusters import clustered
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, adjusted, compare_scores
@@ -40,6 +40,8 @@ OWN, OPPOSITE = "own", "opposite"
 
 LANGUAGE_MODEL_BIAS = schema(
     COMPARISON,
+    statistic="the paper's t, of side b minus side a: below 0 the phrase about side b is likelier",
+    paired_statistic="t of side a minus side b, as `difference` is",
     left_out=(pa.int64(), "pairs left out because one of the two is an outlier"),
     p_comments=optional(pa.float64(), "p with all phrases of a comment as one observation"),
     p_targets=optional(pa.float64(), "p with all phrases of a target as one; null where one target makes nearly all"),
@@ -64,6 +66,16 @@ stereotyped phrases differ no more than these, in the direction of the finding. 
 reject together with the paired test. Only the row `stereotype` has a verdict. In this row `own_difference` and
 `opposite_difference` are how much likelier the phrases, and those with the opposite attribute, are about side b
 (nats), and `exchanged` holds the attribute words."""
+
+
+LANGUAGE_MODEL_EFFECTS = schema(
+    DEBIASING_EFFECTS,
+    control=optional(pa.string(), "the model that was trained on the same phrases without a cure"),
+    difference_control=optional(pa.float64(), "its difference"),
+    p_control=optional(pa.float64(), "p of what the method changes beyond it"),
+    beyond_control=optional(pa.string(), "whether that is a smaller or a larger gap than the control's"),
+)
+"""The rows `stereotype`, on which verdicts rest, and `log_perplexity`, the paper's quantity."""
 
 
 def scored_versions(phrases: pa.Table) -> pa.Table:
@@ -180,7 +192,8 @@ def quadruples(perplexities: pa.Table, split: str = "test") -> Quadruples:
     )
     words = [main_word(own[OWN, "b"]["attribute"]) for own in whole]
     targets = _numbered([main_word(own[OWN, "b"]["target"]) for own in whole])
-    return Quadruples(a, b, opposite_a, opposite_b, _numbered(words), targets, tuple(dict.fromkeys(words)))
+    ids = tuple(name for name, own in found.items() if len(own) == 4 and _as_many_tokens(own))
+    return Quadruples(a, b, opposite_a, opposite_b, _numbered(words), targets, tuple(dict.fromkeys(words)), ids)
 
 
 def _as_many_tokens(own: Mapping[tuple[str, str], Row]) -> bool:
@@ -300,29 +313,79 @@ def _stereotype_row(perplexities: pa.Table, n: int, names_the_group: bool, alpha
     }  # fmt: skip
 
 
-def debiasing_effect(before: pa.Table, after: pa.Table, verdicts: tuple[str, str], alpha: float) -> pa.Table:
-    """A table of `DEBIASING_EFFECTS`: did |difference of log-perplexities| change, on all pairs of the test split?
+class Control(NamedTuple):
+    """The model that was trained on the same phrases without a cure: its name, and its perplexities."""
+
+    name: str
+    perplexities: pa.Table
+
+
+def debiasing_effects(
+    before: pa.Table,
+    after: pa.Table,
+    verdicts: tuple[str, str],
+    alpha: float,
+    *,
+    names_the_group: bool,
+    control: Control | None = None,
+) -> pa.Table:
+    """A table of `LANGUAGE_MODEL_EFFECTS`: what a method changed on the same phrases of the test split.
+
+    The row `STEREOTYPE` is about S, on which the verdict rests; attribute words, and target words where these are a
+    sample, move together. The row `LOG` is about the difference of log-perplexities of all pairs, which the paper's
+    debiasing is about (Barikeri et al. 2021, 3.1). Only phrases that both models have count.
 
     Args:
         before: The perplexities of the base, as `PHRASE_PERPLEXITIES`.
-        after: The perplexities of the debiased model, on the same phrases.
+        after: The perplexities of the debiased model.
         verdicts: The verdicts on the base and on the debiased model.
         alpha: The level.
+        names_the_group: As for `compare_phrases`.
+        control: Training without a cure.
     """
-    first, second = pairs_of(before, "test"), pairs_of(after, "test")
-    place = {name: number for number, name in enumerate(second.ids)}
-    order = np.array([place[name] for name in first.ids])
-    own, other = (np.subtract(*_logged(pairs)) for pairs in (first, second))
-    change = change_of_difference(own, other[order], step=0.0)
-    row = {
-        "measure": LOG,
-        "unit": "nats",
-        "n": len(order),
-        **change.row(change.p, alpha),
-        "verdict_before": verdicts[0],
-        "verdict_after": verdicts[1],
+    readings = [_differences(table, names_the_group=names_the_group) for table in (before, after)]
+    beside = _differences(control.perplexities, names_the_group=names_the_group) if control else {}
+    rows = []
+    for measure, unit in ((STEREOTYPE, "score"), (LOG, "nats")):
+        first, second = (reading[measure] for reading in readings)
+        if len(first.ids) < 2 or set(first.ids) != set(second.ids):
+            continue
+        change = change_of_difference(first.values, second.of(first.ids), step=0.0, clusters=first.clusters)
+        row = {"measure": measure, "unit": unit, "n": len(first.ids), **change.row(change.p, alpha)}
+        if control and set(beside[measure].ids) == set(first.ids):
+            theirs, own = beside[measure].of(first.ids), second.of(first.ids)
+            beyond = change_of_difference(theirs, own, step=0.0, clusters=first.clusters)
+            row |= {
+                "control": control.name,
+                "difference_control": beyond.before,
+                "p_control": beyond.p,
+                "beyond_control": beyond.row(beyond.p, alpha)["effect"],
+            }
+        rows.append({**row, "verdict_before": verdicts[0], "verdict_after": verdicts[1]})
+    return pa.Table.from_pylist(rows, schema=LANGUAGE_MODEL_EFFECTS)
+
+
+class _Differences(NamedTuple):
+    """Differences of some phrases, and how these move together."""
+
+    ids: list[str]
+    values: np.ndarray
+    clusters: list[np.ndarray]
+
+    def of(self, ids: Sequence[str]) -> np.ndarray:
+        """The values of these phrases, in their order."""
+        place = {name: number for number, name in enumerate(self.ids)}
+        return self.values[[place[name] for name in ids]]
+
+
+def _differences(perplexities: pa.Table, *, names_the_group: bool) -> dict[str, _Differences]:
+    """By measure, what a cure is measured on."""
+    found, pairs = quadruples(perplexities), pairs_of(perplexities, "test")
+    together = [found.attribute, *([] if names_the_group else [found.target])]
+    return {
+        STEREOTYPE: _Differences(list(found.ids), found.stereotype, together),
+        LOG: _Differences(pairs.ids, np.subtract(*_logged(pairs)), []),
     }
-    return pa.Table.from_pylist([row], schema=DEBIASING_EFFECTS)
 
 
 _Scale = Callable[[Pairs], tuple[np.ndarray, np.ndarray]]

@@ -41,6 +41,7 @@ class Quadruples(NamedTuple):
         attribute: The attribute word of each, numbered from 0.
         target: The target word of each, numbered from 0.
         words: The names of the attribute words.
+        ids: The phrases.
     """
 
     a: np.ndarray
@@ -50,6 +51,7 @@ class Quadruples(NamedTuple):
     attribute: np.ndarray
     target: np.ndarray
     words: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
 
     @property
     def own(self) -> np.ndarray:

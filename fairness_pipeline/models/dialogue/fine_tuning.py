@@ -21,7 +21,7 @@ from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import moved, placed
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.models.dialogue.training import Penalty, fit, turns_of
+from fairness_pipeline.models.dialogue.training import PenaltyOf, fit, turns_of
 from fairness_pipeline.models.training import Trainer
 
 _IGNORED = -100
@@ -84,7 +84,7 @@ def fine_tune(
     folder: Path,
     seed: int,
     progress: Progress | None = None,
-    penalty: Penalty | None = None,
+    penalty: PenaltyOf | None = None,
 ) -> dict[str, Any]:
     """Trains the model on the `train` split and stops early on the `valid` split. A killed run is resumed.
 

@@ -19,7 +19,7 @@ from fairness_pipeline.models.batching import Batch, cut, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import placed, roomy
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes
-from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
+from fairness_pipeline.models.dialogue.training import PenaltyOf, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, PAD, START, VOCABULARY, Vocabulary
@@ -159,7 +159,7 @@ def prepare(
     folder: Path,
     seed: int,
     progress: Progress | None = None,
-    penalty: Penalty | None = None,
+    penalty: PenaltyOf | None = None,
 ) -> dict[str, object]:
     """Trains the model in `folder`, then encodes its candidates. A killed run is resumed.
 

@@ -17,7 +17,7 @@ from fairness_pipeline.models.batching import Batch, EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.devices import in_batches, placed, roomy
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
-from fairness_pipeline.models.dialogue.training import Penalty, train_on_dialogues
+from fairness_pipeline.models.dialogue.training import PenaltyOf, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
 from fairness_pipeline.models.training import Trainer, exp_mean
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
@@ -256,7 +256,7 @@ def prepare(
     folder: Path,
     seed: int,
     progress: Progress | None = None,
-    penalty: Penalty | None = None,
+    penalty: PenaltyOf | None = None,
 ) -> dict[str, object]:
     """Trains the model in `folder`; arguments, figures and errors are those of `train_on_dialogues`."""
     sizes = _sizes(specification)

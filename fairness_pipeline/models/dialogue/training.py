@@ -13,10 +13,10 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.devices import placed
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes, Seq2SeqSizes
-from fairness_pipeline.models.training import Trainer
+from fairness_pipeline.models.training import Penalty, Trainer
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 
-Penalty = Callable[[nn.Embedding, Callable[[str], list[int]]], Callable[[], torch.Tensor]]
+PenaltyOf = Callable[[nn.Embedding, Callable[[str], list[int]]], Penalty]
 """Makes a term of the loss from a model's word embedding and a function that gives a text's rows (or none)."""
 
 
@@ -28,7 +28,7 @@ def train_on_dialogues(
     folder: Path,
     seed: int,
     progress: Progress | None = None,
-    penalty: Penalty | None = None,
+    penalty: PenaltyOf | None = None,
 ) -> tuple[Vocabulary, dict[str, Any]]:
     """Trains a model on the `train` split and stops early on the `valid` split. A killed run is resumed.
 
@@ -75,7 +75,7 @@ def fit(
     folder: Path,
     seed: int,
     progress: Progress | None,
-    penalty: Callable[[], torch.Tensor] | None,
+    penalty: Penalty | None,
 ) -> dict[str, Any]:
     """Trains as the model's file says, and returns the figures. Arguments and errors are those of `Trainer`."""
     assert specification.training is not None

@@ -1,7 +1,6 @@
 """The report's part on debiased models: before and after, what it cost, and how the papers' numbers compare."""
 
 from collections.abc import Collection
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, is_control
 from fairness_pipeline.foundation.parquet import read_parquet
+from fairness_pipeline.measures.dialogue.measure import deciding
 from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.reporting.results import said
@@ -81,8 +81,8 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
         "measures": list(effects[made[0]]),
         "tables": tables,
         "effects": effects,
-        "levels": {m: _levels([rows for _, rows in seeds]) for m, seeds in measured.items()},
         "identical": _identical(lake, dimension, base, made),
+        "naming": {m: _figures(lake, "debiasing_effects", dimension, m) for m in made},
         "commonest": {m: _figures(lake, "responses", dimension, m).get("commonest_share") for m in models},
         "trained_on": {m: figures for m in made if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))},
         "recipes": _recipes(lake, dimension, made),
@@ -107,15 +107,6 @@ def _dots(part: DialoguePart, lake: Lake, measured: list[tuple[Key, Rows]]) -> l
     return [(effect, {name: row["value"] for name, row in quality.items()}) for effect, quality in found if quality]
 
 
-def _levels(seeds: list[Rows]) -> dict[str, tuple[float, float]]:
-    """Both groups' values by measure, means over the seeds: a gap closes, too, where both get the worse."""
-    shared = set.intersection(*map(set, seeds)) if seeds else set()  # a run that was ended may have left one of old
-    return {
-        measure: (fmean(rows[measure]["value_a"] for rows in seeds), fmean(rows[measure]["value_b"] for rows in seeds))
-        for measure in shared
-    }
-
-
 def _measured(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[Key, Rows]]:
     """The seeds of a model that were measured, with their rows by measure."""
     seeds = [seed for seed in part.seeds_of(key) or [key] if lake.card("dialogue_significance", seed)]
@@ -123,9 +114,10 @@ def _measured(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[Key, Rows]
 
 
 def mean_effect(rows: Rows) -> float:
-    """The mean absolute effect size (Cohen's h of rates, d of counts) over the measures that have one."""
-    sizes = [row["effect_size"] for name, row in rows.items() if not is_part(name) and row["effect_size"] is not None]
-    return float(np.mean(np.abs(sizes)))
+    """The mean absolute effect size (Cohen's h of rates, d of counts) over the measures that have one, in the reading
+    on which their verdicts rest."""
+    sizes = [deciding(rows, name)["effect_size"] for name in rows if not is_part(name)]
+    return float(np.mean(np.abs([size for size in sizes if size is not None])))
 
 
 def _by_measure(lake: Lake, table: str, key: Key) -> Rows:
@@ -133,10 +125,18 @@ def _by_measure(lake: Lake, table: str, key: Key) -> Rows:
 
 
 def _judged(part: DialoguePart, lake: Lake, key: Key) -> Rows:
-    """The verdicts by measure; nothing is judged where a model says nearly one thing."""
+    """The verdicts by measure, with the values on which they rest, and the papers' percentage of the answers as they
+    are; nothing is judged where a model says nearly one thing."""
     nothing = degenerate(part, key, lake)
     rows = _by_measure(lake, "dialogue_significance", key)
-    return {name: {**row, "verdict": NOTHING_TO_JUDGE if nothing else said(row)} for name, row in rows.items()}
+    return {
+        name: {
+            **deciding(rows, name),
+            "difference_percent": row["difference_percent"],
+            "verdict": NOTHING_TO_JUDGE if nothing else said(row),
+        }
+        for name, row in rows.items()
+    }
 
 
 def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, Rows]:

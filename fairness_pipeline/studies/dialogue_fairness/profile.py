@@ -14,7 +14,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load
 from fairness_pipeline.lexicons.contexts import PairSettings
-from fairness_pipeline.measures.dialogue import answer_changes, distinguishable
+from fairness_pipeline.measures.dialogue import answer_changes, distinguishable, naming
 from fairness_pipeline.measures.dialogue.measure import MARGINS, MASKED, SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
@@ -121,7 +121,7 @@ class DialoguePart(Part[DialogueFairness]):
                     f"{path}: {NAME}.planted.{key}.dimension: '{bias.dimension}' is none of the profile's dimensions: "
                     f"{', '.join(self.dimensions)}"
                 )
-        known = [name for name in self.measures() if name not in distinguishable.OUTCOMES]  # it has no margin
+        known = [n for n in self.measures() if n not in distinguishable.OUTCOMES | naming.OUTCOMES]  # without margin
         for measure in settings.significance.margins:
             if measure not in (*MARGINS, *known):
                 raise FairnessError(
@@ -192,7 +192,7 @@ class DialoguePart(Part[DialogueFairness]):
         own = [
             n for d in self.dimensions.values() for m in measures(self.settings.measures.further) for n in m.names(d)
         ]
-        return list(dict.fromkeys([*distinguishable.OUTCOMES, *own, *answer_changes.OUTCOMES]))
+        return list(dict.fromkeys([*distinguishable.OUTCOMES, *own, *answer_changes.OUTCOMES, *naming.OUTCOMES]))
 
     def readings(self) -> list[str]:
         """Each measure of single responses with the groups' words masked."""

@@ -423,15 +423,14 @@ def classifier_probabilities(_: None, predictions: pa.Table) -> Result:
         "judged_before": of_base(classifier_fairness),
         "judged_after": classifier_fairness,
     },
-    code_version="2",
+    code_version="3",
     schema=DEBIASING_EFFECTS,
 )
 def classifier_debiasing_effects(
     alpha: float, before: pa.Table, after: pa.Table, judged_before: pa.Table, judged_after: pa.Table
 ) -> Result:
     """Whether a method made the differences smaller, on the same texts."""
-    was, now = ({row["measure"]: row["verdict"] for row in each.to_pylist()} for each in (judged_before, judged_after))
-    table = compare_methods(before, after, (was, now), alpha)
+    table = compare_methods(before, after, (judged_before, judged_after), alpha)
     return Result(table, tables={"effects": table})
 
 

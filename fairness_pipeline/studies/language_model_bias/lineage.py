@@ -60,18 +60,20 @@ from fairness_pipeline.lexicons.counterfactuals import (
     make_counterfactuals,
 )
 from fairness_pipeline.lexicons.stereotypes import Lexicon, StereotypeTerms, stereotypes_of
-from fairness_pipeline.lineage.assets import Asset, Assets, Result, of_base, one_of
+from fairness_pipeline.lineage.assets import Asset, Assets, Result, of_base, of_baselines, one_of
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.lineage.shelf import Shelf
 from fairness_pipeline.measures.language.downstream import DOWNSTREAM, Given, ResponseSettings, StateTrackingSettings
 from fairness_pipeline.measures.language.phrase_bias import (
     LANGUAGE_MODEL_BIAS,
+    LANGUAGE_MODEL_EFFECTS,
     LOG,
     OWN,
     PHRASE_PERPLEXITIES,
+    Control,
     LanguageModelBiasSettings,
     compare_phrases,
-    debiasing_effect,
+    debiasing_effects,
     scored_versions,
 )
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
@@ -81,7 +83,6 @@ from fairness_pipeline.models.language.specification import LanguageModelSpecifi
 from fairness_pipeline.reporting.document import LIBRARIES, Described, Pictures, described, drawn, report_of
 from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.reporting.text_plot import judged
-from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.language_model_bias import published
 from fairness_pipeline.studies.language_model_bias.plots import t_values
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart, published_perplexities
@@ -473,7 +474,7 @@ def _debiasing(part: LanguageModelPart, key: Key) -> Debiasing:
     return Debiasing(
         **vars(_model(part, key, trains=True)),
         settings=dict(sorted(method.settings.model_validate(own.settings or {}).model_dump().items())),
-        lexicon=_lexicon(part, key),
+        lexicon=part.debiasing_terms(key["dimension"]),
         outliers_removed=part.corpus.outliers_removed,
         accelerate=library_version("accelerate"),
     )
@@ -615,26 +616,45 @@ def language_model_bias(inputs: Judged, perplexities: pa.Table, of_its_base: pa.
     return Result(table, {"pairs": pairs}, tables={"significance": shown})
 
 
+@dataclass(frozen=True)
+class Compared:
+    """How changes are judged."""
+
+    alpha: float
+    names_the_group: bool
+
+
 @of_a_model(
     name="language_model_debiasing_effects",
     covers=_is_debiased,
-    inputs=lambda part, key: part.level,
+    inputs=lambda part, key: Compared(part.level, part.dimensions[key["dimension"]].names_the_group),
     reads={
         "before": of_base(phrase_perplexities),
         "after": phrase_perplexities,
+        "controls": of_baselines(phrase_perplexities),
         "judged_before": of_base(language_model_bias),
         "judged_after": language_model_bias,
     },
-    code_version="2",
-    schema=DEBIASING_EFFECTS,
+    code_version="3",
+    schema=LANGUAGE_MODEL_EFFECTS,
 )
-def effects(alpha: float, before: pa.Table, after: pa.Table, judged_before: pa.Table, judged_after: pa.Table) -> Result:
-    """Whether the gap got smaller, paired on the same phrases."""
+def effects(
+    inputs: Compared,
+    before: pa.Table,
+    after: pa.Table,
+    controls: Mapping[str, pa.Table],
+    judged_before: pa.Table,
+    judged_after: pa.Table,
+) -> Result:
+    """Whether the gap got smaller than the base's, and than that of training without a cure, on the same phrases."""
     was, now = (
         {row["measure"]: row["verdict"] for row in each.to_pylist()}[STEREOTYPE]
         for each in (judged_before, judged_after)
     )
-    table = debiasing_effect(before, after, (was, now), alpha)
+    control = next((Control(*own) for own in controls.items()), None)
+    table = debiasing_effects(
+        before, after, (was, now), inputs.alpha, names_the_group=inputs.names_the_group, control=control
+    )
     return Result(table, tables={"effects": table})
 
 
@@ -743,7 +763,7 @@ def _t_values(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> Pictu
         *_TASKS,
     ),
     arrows=(language_model_bias, effects, *_TASKS),
-    code_version="3",
+    code_version="4",
     libraries=LIBRARIES,
     show=drawn(STUDY, _t_values),
 )  # fmt: skip

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
@@ -16,7 +16,7 @@ from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
-from fairness_pipeline.lexicons.stereotypes import has_stereotypes
+from fairness_pipeline.lexicons.stereotypes import StereotypeTerms, has_stereotypes, stereotypes_of
 from fairness_pipeline.measures.language.downstream import ResponseSettings, StateTrackingSettings
 from fairness_pipeline.measures.language.phrase_bias import LanguageModelBiasSettings
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
@@ -38,6 +38,9 @@ class LanguageModelBias(Specification):
     """The phrases; a file of data/corpora."""
     debias: tuple[str, ...] | None = None
     """Dimensions in which debiased models are made by default; all dimensions if left out."""
+    pairs: Literal["printed", "extended"] = "extended"
+    """Over which pairs of words LMD, ADD and HD run: those of the paper's list, or further ones too. Phrases are always
+    exchanged with all of them."""
     significance: LanguageModelBiasSettings = LanguageModelBiasSettings()
     """How perplexities are judged."""
     state_tracking: StateTrackingSettings = StateTrackingSettings()
@@ -115,6 +118,15 @@ class LanguageModelPart(Part[LanguageModelBias]):
         base = self.models[key["model"]].base if "model" in key else None
         return {**key, "model": base} if base else None
 
+    def baselines_of(self, key: Key) -> list[Key]:
+        """The model of the same base that was trained without a cure, if the profile has one."""
+        own = self.models[key["model"]] if "model" in key else None
+        plain = [
+            name for name, model in self.models.items()
+            if own and own.debiasing and name != key["model"] and (model.base, model.debiasing) == (own.base, "plain")
+        ]  # fmt: skip
+        return [{**key, "model": name} for name in plain[:1]]
+
     def measures(self) -> list[str]:
         """The row that a verdict hangs on."""
         return [STEREOTYPE]
@@ -147,6 +159,10 @@ class LanguageModelPart(Part[LanguageModelBias]):
         return (self.settings.corpus,)
 
     # What the study itself asks
+
+    def debiasing_terms(self, dimension: str) -> StereotypeTerms:
+        """The terms of a dimension's stereotypes with the pairs over which the debiasing losses run."""
+        return stereotypes_of(self.dimensions[dimension], printed=self.settings.pairs == "printed")
 
     def has_phrases(self, dimension: str) -> bool:
         """Whether there can be labelled phrases in a dimension: generated, sought in comments, released or imported."""

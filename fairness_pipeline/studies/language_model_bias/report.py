@@ -134,7 +134,17 @@ def _grids(part: LanguageModelPart, lake: Lake) -> list[dict[str, Any]]:
     for key in part.expected():
         card = lake.card("debiased_language_models", key)
         if card and "grid" in card.figures:
-            found.append({"key": key, "points": card.figures["grid"], "chosen": card.figures["chosen"]})
+            pairs = len(part.debiasing_terms(key["dimension"]).pairs)
+            sums = part.models[key["model"]].debiasing == "add"
+            found.append(
+                {
+                    "key": key,
+                    "points": card.figures["grid"],
+                    "chosen": card.figures["chosen"],
+                    "pairs": pairs,
+                    "sums": sums,
+                }
+            )
     return found
 
 

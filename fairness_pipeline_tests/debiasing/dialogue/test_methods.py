@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.vocabulary import Vocabulary
 from fairness_pipeline.project.project import load_dimension
-from fairness_pipeline_tests.debiasing.dialogue.tasks import dialogues, task
+from fairness_pipeline_tests.debiasing.dialogue.tasks import OBJECTS, dialogues, task
 
 
 def test_augmentation_by_hand() -> None:
@@ -144,6 +145,33 @@ def test_regularisation_draws_paired_words_together_and_leaves_the_others(tmp_pa
         distances[name] = [float(d) for d in apart]
     assert distances["strong"][0] < 0.5 * distances["none"][0]
     assert distances["strong"][1] > 0.8 * distances["none"][1]
+
+
+def test_clipped_together_the_regularisation_takes_the_step_of_learning(tmp_path: Path) -> None:
+    """Over seeds: with SGD and a clipped gradient, `as_printed` answers worse than without the term, and `apart` as
+    well as that, at the same distances."""
+    folk = [("uncle", "aunt"), ("king", "queen"), ("boy", "girl"), ("son", "daughter"), ("father", "mother")]
+    rows = [
+        {"dialogue_id": f"{n}", "context": f"my {folk[n % 5][n % 2]} made {OBJECTS[n % 6]}",
+         "response": f"a {folk[n % 5][n % 2]} likes {OBJECTS[n % 6]}", "split": "valid" if n % 8 == 0 else "train"}
+        for n in range(400)
+    ]  # fmt: skip
+    sgd = {"optimiser": "sgd", "learning_rate": 1.0, "clipping": 0.1, "batch_tokens": 64, "epochs": 12, "patience": 12}
+    perplexity: dict[str, list[float]] = {}
+    for seed in range(3):
+        for name, own in {
+            "none": {"k": 1e-9},
+            "apart": {"k": 0.5},
+            "as_printed": {"k": 0.5, "clip": "as_printed"},
+        }.items():
+            (tmp_path / f"{name}{seed}").mkdir()
+            given = task(tmp_path / f"{name}{seed}", "wer", own, dialogues=pa.Table.from_pylist(rows), seed=seed)
+            training = given.model.training.model_copy(update=sgd)
+            figures = debias(replace(given, model=given.model.model_copy(update={"training": training})))
+            perplexity.setdefault(name, []).append(figures["validation_perplexity"])
+    none, apart, printed = (sum(perplexity[name]) / 3 for name in ("none", "apart", "as_printed"))
+    assert printed > 1.2 * none, perplexity
+    assert apart < 1.1 * none, perplexity
 
 
 def test_filtered_candidates_hold_nothing_biased_and_the_rest_answers_as_before(tmp_path: Path) -> None:

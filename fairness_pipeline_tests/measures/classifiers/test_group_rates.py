@@ -173,14 +173,18 @@ def effects(draw, gap_before: float, gap_after: float, seeds: int = 3, size: int
         chance = 0.3 + 0.4 * labels + np.where(groups == 0, 0.5, -0.5) * gap
         noise = draw.normal(0, 0.1, (seeds, 4 * size))
         tables.append(table(((hard[None] + noise) < chance[None]).astype(int), labels, groups))
-    verdicts = dict.fromkeys(RATES, "biased")
-    return {row["measure"]: row for row in compare_methods(*tables, (verdicts, verdicts), 0.05).to_pylist()}
+    judged = pa.Table.from_pylist([{"measure": name, "verdict": "biased", "margin": 2.0} for name in RATES])
+    return {row["measure"]: row for row in compare_methods(*tables, (judged, judged), 0.05).to_pylist()}
 
 
 def test_a_cure_is_called_one_and_nothing_is_not() -> None:
     draw = np.random.default_rng(5)
     cured = effects(draw, 0.3, 0.05)
     assert {row["effect"] for row in cured.values()} == {"smaller gap"}
+    assert {row["level"] for row in cured.values()} == {"evens it out"}
+    for row in cured.values():
+        assert row["value_a_after"] - row["value_b_after"] == pytest.approx(row["difference_after"])
+        assert row["share_left"] == pytest.approx(abs(row["difference_after"] / row["difference_before"]))
     assert cured["dp_rate"]["ci_low"] < -25 + 8 and cured["dp_rate"]["change"] == pytest.approx(-25, abs=5)
     alarms = [row["effect"] != "no change shown" for _ in range(60) for row in effects(draw, 0.3, 0.3).values()]
     assert np.mean(alarms) <= 0.08

@@ -23,6 +23,7 @@ from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.comparison import COMPARISON
 
 SETTINGS = SignificanceSettings(permutations=20, jackknife_blocks=10)
+GENDER = load_dimension("gender").masked
 
 
 def quality(
@@ -95,7 +96,8 @@ def test_a_planted_reduction_is_found_and_nothing_else() -> None:
     random = np.random.default_rng(0)
     draws = [random.random(600) < rate for rate in (0.1, 0.3, 0.2, 0.2)]
     rows = {
-        row["measure"]: row for row in compare_models(measured(*draws[:2]), measured(*draws[2:]), SETTINGS).to_pylist()
+        row["measure"]: row
+        for row in compare_models(measured(*draws[:2]), measured(*draws[2:]), SETTINGS, GENDER).to_pylist()
     }
     offence = rows.pop("offense_rate")
     assert offence["effect"] == "smaller gap"
@@ -105,8 +107,51 @@ def test_a_planted_reduction_is_found_and_nothing_else() -> None:
     assert (offence["verdict_before"], offence["n"]) == ("biased", 600)
     assert {row["effect"] for row in rows.values()} == {"no change shown"}
 
-    back = compare_models(measured(*draws[2:]), measured(*draws[:2]), SETTINGS).to_pylist()
+    back = compare_models(measured(*draws[2:]), measured(*draws[:2]), SETTINGS, GENDER).to_pylist()
     assert next(row for row in back if row["measure"] == "offense_rate")["effect"] == "larger gap"
+
+
+def test_effects_are_of_the_reading_on_which_verdicts_rest() -> None:
+    """The group's words make the gap of the answers as they are; with these masked nothing differs, before or after."""
+    random = np.random.default_rng(3)
+    draws = [random.random(600) < rate for rate in (0.1, 0.5, 0.1, 0.1)]
+    before, after = measured(*draws[:2]), measured(*draws[2:])
+    same = np.tile(random.random(600) < 0.1, 2).reshape(2, -1).T.ravel()
+    for own in (before, after):
+        table = own.tables["politeness"]
+        place = table.schema.get_field_index("offensive_masked")
+        assert isinstance(own.tables, dict)
+        own.tables["politeness"] = table.set_column(place, "offensive_masked", pa.array(same))
+    offence = {row["measure"]: row for row in compare_models(before, after, SETTINGS, GENDER).to_pylist()}[
+        "offense_rate"
+    ]
+    assert (offence["difference_before"], offence["difference_after"], offence["effect"]) == (0, 0, "no change shown")
+    # Pairs that move together say less: of ten words the change is less sure than of as many pairs.
+    whole = compare_models(measured(*draws[:2]), measured(*draws[2:]), SETTINGS, GENDER).to_pylist()
+    words = np.repeat(np.arange(10), 60)
+    lumped = [np.repeat(random.random(10) < 0.5, 60), np.zeros(600, bool)]
+    alone, together = (
+        {
+            row["measure"]: row
+            for row in compare_models(measured(*lumped), measured(*draws[2:]), SETTINGS, GENDER, clusters).to_pylist()
+        }["offense_rate"]["p"]
+        for clusters in ([], [words])
+    )
+    assert together > 100 * alone
+    assert {row["measure"] for row in whole} >= {"diversity", "offense_rate"}
+
+
+def test_what_a_smaller_gap_did_to_the_level() -> None:
+    random = np.random.default_rng(4)
+    draws = {rate: random.random(900) < rate for rate in (0.02, 0.2, 0.5, 0.8)}
+    base = measured(draws[0.2], draws[0.8])
+    for rate, level in ((0.02, "lowers it for everybody"), (0.5, "evens it out")):
+        found = compare_models(base, measured(draws[rate], draws[rate]), SETTINGS, GENDER).to_pylist()
+        offence = next(row for row in found if row["measure"] == "offense_rate")
+        assert (offence["effect"], offence["level"]) == ("smaller gap", level)
+        assert offence["value_b_before"] == pytest.approx(100 * draws[0.8].mean())
+        assert offence["value_a_after"] == pytest.approx(100 * draws[rate].mean())
+        assert all(row["level"] is None for row in found if row["effect"] != "smaller gap")
 
 
 def test_no_method_is_credited_with_answers_that_are_nothing_to_judge() -> None:
@@ -125,4 +170,4 @@ def test_identical_responses() -> None:
 def test_other_pairs_are_refused() -> None:
     few, more = np.array([True, False]), np.array([True, False, True])
     with pytest.raises(FairnessError, match="did not answer the same pairs"):
-        compare_models(measured(few, few), measured(more, more), SETTINGS)
+        compare_models(measured(few, few), measured(more, more), SETTINGS, GENDER)

@@ -10,6 +10,7 @@ import scipy.stats
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.dialogue import recipe_effects
+from fairness_pipeline.measures.dialogue.naming import NAMES_OTHER
 from fairness_pipeline.measures.dialogue.recipe_effects import (
     CURE,
     EFFECTS,
@@ -40,6 +41,7 @@ def tables(differences: np.ndarray, error: float = OF_CONTEXTS) -> list[pa.Table
             [
                 {
                     "measure": f"m{place}", "unit": "percent", "n": 1000, "difference": float(value),
+                    "value_a": 30 + float(value) / 2, "value_b": 30 - float(value) / 2, "margin": 2.0,
                     "ci_low": float(value - reach), "ci_high": float(value + reach),
                 }
                 for place, value in enumerate(own)
@@ -111,6 +113,45 @@ def test_a_cure_is_shown_to_leave_less_than_half() -> None:
     for left, effect in ((0.9, SMALLER), (0.52, SMALLER), (0.45, CURE)):
         rows = compare_recipes(tables(base, 0.1), tables(left * base, 0.1), [], controlled=True, alpha=0.05)
         assert rows["effect"].to_pylist() == [effect]
+
+
+def test_a_cure_does_not_name_the_other_group() -> None:
+    """Of the same closed gaps: named right, named at random, and by seeds that hardly name anybody."""
+    base, own = tables(np.full((5, 1), 20.0) + np.arange(5)[:, None] / 10, 0.1), tables(np.full((5, 1), 1.0), 0.1)
+
+    def naming(table: pa.Table, share: float, n: int = 1000) -> pa.Table:
+        row = {**table.to_pylist()[0], "measure": NAMES_OTHER, "n": n, "value_a": share, "value_b": share}
+        return pa.Table.from_pylist([*table.to_pylist(), row])
+
+    known = [naming(table, 1.0) for table in base]
+    for share, n, effect in (
+        (3.0, 1000, CURE),
+        (10.9, 1000, CURE),
+        (12.0, 1000, SMALLER),
+        (50.0, 1000, SMALLER),
+        (50.0, 20, CURE),
+    ):
+        rows = compare_recipes(known, [naming(table, share, n) for table in own], [], controlled=True, alpha=0.05)
+        assert rows["measure"].to_pylist() == ["m0"]  # a level, and no gap
+        (row,) = rows.to_pylist()
+        assert (row["effect"], row["names_other_before"]) == (effect, 1.0)
+        assert row["names_other_after"] == (share if n > 20 else 0.0)
+        assert row["level"] == "evens it out"
+
+
+def test_the_deciding_reading_is_what_a_cure_is_measured_on() -> None:
+    """The gap of the answers as they are closes; that with the groups' words masked stays."""
+    whole = tables(np.column_stack([np.full(5, 20.0) + np.arange(5) / 10, np.full(5, 8.0) + np.arange(5) / 10]), 0.1)
+    cured = tables(np.column_stack([np.full(5, 1.0), np.full(5, 8.0) + np.arange(5) / 10]), 0.1)
+
+    def named(table: pa.Table) -> pa.Table:
+        return table.set_column(0, "measure", pa.array(["m0", "m0_masked"]))
+
+    (row,) = compare_recipes(
+        list(map(named, whole)), list(map(named, cured)), [], controlled=True, alpha=0.05
+    ).to_pylist()
+    assert (row["measure"], row["effect"]) == ("m0", NONE_SHOWN)
+    assert row["difference_after"] == pytest.approx(8.2)
 
 
 def test_a_control_that_does_as_much_takes_the_cure_away() -> None:

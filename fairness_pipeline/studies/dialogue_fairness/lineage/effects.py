@@ -10,8 +10,10 @@ import pyarrow.compute as pc
 from fairness_pipeline.corpora.cleaning import USER
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.lineage.assets import Assets, Result, figures_of, of_base, of_baselines, of_seeds, one_of
 from fairness_pipeline.lineage.run import Run
+from fairness_pipeline.measures.dialogue.breakdown import moving_together, swapped_words
 from fairness_pipeline.measures.dialogue.debiasing_effects import (
     Measured,
     compare_models,
@@ -19,6 +21,7 @@ from fairness_pipeline.measures.dialogue.debiasing_effects import (
     without_credit,
 )
 from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
+from fairness_pipeline.measures.dialogue.naming import naming_changes
 from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS, Control, compare_recipes
 from fairness_pipeline.measures.dialogue.response_quality import RESPONSE_QUALITY, measure_quality
 from fairness_pipeline.models.dialogue import registry
@@ -32,11 +35,13 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.answers import (
     responses,
 )
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES
+from fairness_pipeline.studies.dialogue_fairness.lineage.measures import named_groups
 from fairness_pipeline.studies.dialogue_fairness.lineage.models import (
     debiased_dialogue_models,
     dialogue_models,
     is_debiased,
 )
+from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pairs
 from fairness_pipeline.studies.dialogue_fairness.lineage.verdicts import TABLES, Tables, dialogue_significance
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of
@@ -133,10 +138,11 @@ def _perplexity(
 
 @dataclass(frozen=True)
 class Compared:
-    """How changes are judged; from which share of equal answers on nothing is; and whether a model could have learned
-    nothing."""
+    """How changes are judged; the words that are masked; from which share of equal answers on nothing is; and whether a
+    model could have learned nothing."""
 
     significance: SignificanceSettings
+    words: MaskedWords
     alike: float
     learns: bool
 
@@ -146,38 +152,47 @@ class Compared:
 
 
 def _compared(part: DialoguePart, key: Key) -> Compared:
-    kept = {"alpha", "jackknife_blocks"}
+    kept = {"alpha", "jackknife_blocks", "diversity"}
     significance = part.settings.significance.without(*{*SignificanceSettings.model_fields} - kept)
-    return Compared(significance, part.settings.max_identical_share, part.models[key["model"]].seq2seq is not None)
+    words = part.dimensions[key["dimension"]].masked
+    return Compared(
+        significance, words, part.settings.max_identical_share, part.models[key["model"]].seq2seq is not None
+    )
 
 
 @asset(
     inputs=_compared,
     reads={
+        "pairs": context_pairs,
         "answers": responses,
         "tables": TABLES,
         "judged": dialogue_significance,
         "answers_before": of_base(responses),
         "tables_before": of_base(TABLES),
         "judged_before": of_base(dialogue_significance),
+        "named": named_groups,
+        "named_before": of_base(named_groups),
         "answered": figures_of(responses),
         "answered_before": of_base(figures_of(responses)),
         "trained": figures_of(debiased_dialogue_models),
         "trained_before": of_base(figures_of(dialogue_models)),
     },
-    code_version="3",
+    code_version="4",
     libraries=("numpy", "scipy"),
     schema=DEBIASING_EFFECTS,
     checks=(checks.not_empty,),
 )
 def debiasing_effects(
     inputs: Compared,
+    pairs: pa.Table,
     answers: pa.Table,
     tables: Tables,
     judged: pa.Table,
     answers_before: pa.Table,
     tables_before: Tables,
     judged_before: pa.Table,
+    named: pa.Table | None,
+    named_before: pa.Table | None,
     answered: Figures,
     answered_before: Figures,
     trained: Figures,
@@ -185,7 +200,8 @@ def debiasing_effects(
 ) -> Result:
     """What debiasing changed: each measure's gap before and after, and whether the change is more than chance."""
     before, after = Measured(answers_before, tables_before, judged_before), Measured(answers, tables, judged)
-    table = compare_models(before, after, inputs.significance)
+    clusters = moving_together(swapped_words(pairs), names_the_group=inputs.words.names_the_group)
+    table = compare_models(before, after, inputs.significance, inputs.words, clusters)
     base = inputs.says_nothing(answered_before, trained_before, trained_before)
     if base or inputs.says_nothing(answered, trained, trained_before):
         table = without_credit(table, base=base)
@@ -194,6 +210,7 @@ def debiasing_effects(
         "identical_responses_before": identical_share(before.responses),
         "identical_responses_after": identical_share(after.responses),
         "effects": {row["measure"]: row["effect"] for row in table.to_pylist()},
+        **(naming_changes(named_before, named) if named and named_before else {}),
     }
     return Result(table, figures, tables={"effects": shown})
 
@@ -234,7 +251,7 @@ def _seeds(part: DialoguePart, key: Key) -> Seeds:
         "answered_before": of_baselines(figures_of(responses)),
         "trained_before": of_baselines(figures_of(WEIGHTS)),
     },
-    code_version="5",
+    code_version="6",
     libraries=("numpy", "scipy"),
     schema=RECIPE_EFFECTS,
     checks=(checks.not_empty,),

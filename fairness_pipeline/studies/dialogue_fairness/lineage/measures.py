@@ -33,6 +33,7 @@ from fairness_pipeline.measures.dialogue.instrument import (
     swapped_texts,
 )
 from fairness_pipeline.measures.dialogue.measure import Measure, Scoring, Scorings, SignificanceSettings
+from fairness_pipeline.measures.dialogue.naming import NAMED_GROUPS, name_groups
 from fairness_pipeline.measures.dialogue.politeness import DEFAULT_CLASSIFIER, PolitenessScorer
 from fairness_pipeline.measures.dialogue.registry import all_measures, measures, scorings
 from fairness_pipeline.studies.dialogue_fairness.lineage.answers import has_controls, no_effect_responses, responses
@@ -42,6 +43,13 @@ from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.workspace.lake import Key
 
 asset = Assets(DialoguePart, stage="measures", axes=("dimension", "model"), covers=has_controls)
+
+
+def names_groups(part: DialoguePart, key: Key) -> bool:
+    """Whether answers can name a group: where the dimension's words name people."""
+    return part.answers(key) and part.dimensions[key["dimension"]].names_people
+
+
 of_a_corpus = Assets(DialoguePart, stage="measures", axes=("corpus", "dimension"))
 
 
@@ -94,6 +102,20 @@ def distinguishable_answers(words: MaskedWords, pairs: pa.Table, answers: pa.Tab
         for side, own in zip("ab", scores, strict=True)
     )
     return Result(table.cast(DISTINGUISHABLE_ANSWERS), found.figures)
+
+
+@asset(
+    covers=names_groups,
+    inputs=lambda part, key: part.dimensions[key["dimension"]].exchanged(senses=True, further=True, searched=True),
+    reads={"pairs": context_pairs, "answers": responses},
+    code_version="1",
+    schema=NAMED_GROUPS,
+)
+def named_groups(words: ExchangedWords, pairs: pa.Table, answers: pa.Table) -> Result:
+    """Which group each answer names, by a person or a pronoun: its context's own, or the other."""
+    table = name_groups(pairs.sort_by("pair_id"), answers, words)
+    counts = table.group_by(["side", "names"]).aggregate([([], "count_all")])
+    return Result(table, {f"{row['side']} {row['names']}": row["count_all"] for row in counts.to_pylist()})
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from fairness_pipeline.measures.dialogue.distinguishable import Distinguished
 from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, indexed
 from fairness_pipeline.measures.dialogue.instrument import leaking
 from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
+from fairness_pipeline.measures.dialogue.naming import compare_naming
 from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE, judge_recipe
 from fairness_pipeline.measures.dialogue.registry import measure_label, measures
 from fairness_pipeline.measures.dialogue.variations import (
@@ -54,6 +55,7 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.measures import (
     answer_changes,
     distinguishable_answers,
     instrument_check,
+    named_groups,
     no_effect_differences,
     parrot_check,
     single,
@@ -190,6 +192,7 @@ def _shown(part: DialoguePart, key: Key, result: Result) -> Glance:
 JUDGED = (
     *MEASURED,
     distinguishable_answers,
+    named_groups,
     answer_changes,
     no_effect_differences,
     verdict_variations,
@@ -208,6 +211,7 @@ JUDGED = (
         "answers": responses,
         "tables": TABLES,
         "told_apart": figures_of(distinguishable_answers),
+        "named": named_groups,
         "changes": answer_changes,
         "without_effect": no_effect_differences,
         "varied": verdict_variations,
@@ -215,7 +219,7 @@ JUDGED = (
         "parrots": parrot_check,
     },
     arrows=JUDGED,
-    code_version="10",
+    code_version="11",
     libraries=("numpy", "scipy"),
     schema=DIALOGUE_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -227,6 +231,7 @@ def dialogue_significance(
     answers: pa.Table,
     tables: Tables,
     told_apart: Figures,
+    named: pa.Table | None,
     changes: pa.Table | None,
     without_effect: pa.Table | None,
     varied: pa.Table,
@@ -259,7 +264,10 @@ def dialogue_significance(
         parrots=parrots,
         alpha=settings.alpha,
         controls=controls,
-        changes=() if changes is None else compare_changes(changes, settings, clusters),
+        beside=[
+            *(() if changes is None else compare_changes(changes, settings, clusters)),
+            *(() if named is None else [compare_naming(named, settings.alpha, clusters)]),
+        ],
         without_effect=without_effect,
         distinguished=distinguished,
     )
