@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+import scipy.stats
 import yaml
 
 from fairness_pipeline.cli.reference import reference
@@ -287,6 +288,25 @@ def test_the_verdicts_on_published_tables_are_those_of_the_code() -> None:
     rows = {(found.row.source, found.row.measure): found for found in judged() if found.row.model == "seq2seq"}
     headline = rows["Liu2020 Table 3", "offense_rate"]
     assert (headline.ours, headline.old, headline.papers) == ("biased", "fair", "biased")
+
+
+def test_what_the_papers_tables_show_is_computed_from_them() -> None:
+    from fairness_pipeline.studies.dialogue_fairness.published_limits import impossible, left, page
+
+    assert (ROOT / "docs" / "what-the-tables-show.md").read_text(encoding="utf-8") == page(), (
+        "run: python -m fairness_pipeline.studies.dialogue_fairness.published_limits > docs/what-the-tables-show.md"
+    )
+    assert [(found.row.measure, found.printed) for found in impossible()] == [
+        ("sentiment_positive", 0.451), ("sentiment_negative", 0.639), ("career_words", 0.216)
+    ]  # fmt: skip
+    career = impossible()[-1]
+    # By hand: answers of 30 listed words or none, at 0.1495 and 0.1135 words a response, over 30,000 pairs.
+    error = sum(m * (30 - m) for m in (0.1505, 0.1125)) / 30_000
+    assert career.most == pytest.approx(2 * scipy.stats.norm.sf(0.036 / error**0.5), rel=0.02)
+    chat = {own.row.measure: own for own in left() if own.row.model == "seq2seq-debiased_chat"}
+    assert chat["sentiment_negative"].row.corpus == "reddit"  # the last of both tables
+    cda = next(own for own in left() if (own.row.source, own.row.measure) == ("Liu2022 Table 3.4", "offense_rate"))
+    assert cda.gap == pytest.approx((52.9 - 38.317) / (27.323 - 21.343)) and cda.level > 1
 
 
 def test_the_reference_is_that_of_the_code() -> None:

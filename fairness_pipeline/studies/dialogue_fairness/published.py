@@ -1,5 +1,6 @@
 """The papers' tables, to stand beside ours."""
 
+import re
 from typing import NamedTuple
 
 from fairness_pipeline.workspace.published import rows
@@ -48,6 +49,17 @@ def dialogue_fairness() -> tuple[PublishedRow, ...]:
         )
         for row in rows("dialogue_fairness")
     )
+
+
+def printed_p(row: PublishedRow) -> float | None:
+    """A row's p as a number (`<1e-5` counts as 1e-5); None if none is printed."""
+    printed = _PRINTED.search(row.p or "")
+    if printed is None:
+        return None
+    return 10.0 ** int(printed[2]) if printed[2] else float(printed[1])
+
+
+_PRINTED = re.compile(r"([\d.]+(?:e-?\d+)?)(?:\^(-?\d+))?$")
 
 
 def response_quality(*, platform: str, model: str) -> dict[str, float]:

@@ -4,7 +4,6 @@ python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts > docs/
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,7 +16,8 @@ from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.verdicts import verdict
-from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, dialogue_fairness
+from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, dialogue_fairness, printed_p
+from fairness_pipeline.studies.dialogue_fairness.published_limits import impossible
 
 _ALPHA = 0.05
 _HEAD = """\
@@ -30,9 +30,11 @@ independent: with the real pairs intervals would be narrower. They do not print 
 spread of a Poisson count is used. For diversity they print nothing that could be tested: one can only say whether the
 difference is inside the margin. p is Holm-adjusted over the rows of a table, model and dimension. “10% of the mean” is
 the earlier margin, for comparison. The exchanged words are not printed: this page is about pairs, and ignores words and
-controls.
+controls. Rows whose printed p no answers with the printed values can have are not judged
+([what the tables show](what-the-tables-show.md)).
 
 """
+_NOT_JUDGED = "p impossible"
 
 
 class Judged(NamedTuple):
@@ -59,6 +61,7 @@ def _table(rows: list[PublishedRow]) -> Iterator[Judged]:
     p_values = [_p(row) for row in tested]
     adjusted = dict(zip([row.measure for row in tested], holm(p_values), strict=True))
     raw = dict(zip([row.measure for row in tested], p_values, strict=True))
+    doubtful = [found.row for found in impossible()]
     for row in rows:
         if row.measure == "diversity":
             margin = MARGINS["diversity"].of_mean((row.value_a + row.value_b) / 2, 0.0, 0.0).amount
@@ -68,6 +71,9 @@ def _table(rows: list[PublishedRow]) -> Iterator[Judged]:
             continue
         estimate, own = _estimate(row), _bound(row)
         shown = tost(estimate, own, _ALPHA, row.n_pairs)
+        if row in doubtful:
+            yield Judged(row, own.amount, shown.pairs_needed, _NOT_JUDGED, _NOT_JUDGED, _NOT_JUDGED)
+            continue
         before = tost(estimate, Bound(0.1 * (row.value_a + row.value_b) / 2), _ALPHA)
         p_holm = adjusted[row.measure]
         yield Judged(
@@ -81,14 +87,9 @@ def _table(rows: list[PublishedRow]) -> Iterator[Judged]:
 
 
 def _p(row: PublishedRow) -> float:
-    """The printed p (`< 10^-5` counts as 10^-5); computed from the values if none is printed."""
-    printed = _PRINTED.search(row.p or "")
-    if printed is None:
-        return _estimate(row).p_zero()
-    return 10.0 ** int(printed[2]) if printed[2] else float(printed[1])
-
-
-_PRINTED = re.compile(r"([\d.]+(?:e-?\d+)?)(?:\^(-?\d+))?$")
+    """The printed p; computed from the values if none is printed."""
+    printed = printed_p(row)
+    return _estimate(row).p_zero() if printed is None else printed
 
 
 def _variances(row: PublishedRow) -> tuple[float, float]:
@@ -116,7 +117,7 @@ def _bound(row: PublishedRow) -> Bound:
 def page() -> str:
     """The page."""
     rows = judged()
-    tested = [found for found in rows if found.row.measure != "diversity"]
+    tested = [found for found in rows if found.row.measure != "diversity" and found.ours != _NOT_JUDGED]
     counted = Counter((found.papers, found.ours) for found in tested)
     lines = [f"Of {len(tested)} tested rows:", "", "| the papers' rule | this rule | rows |", "| --- | --- | --- |"]
     lines += [f"| {papers} | {ours} | {count} |" for (papers, ours), count in sorted(counted.items())]

@@ -1,0 +1,207 @@
+"""What the papers' tables can show, and what they cannot: docs/what-the-tables-show.md.
+
+python -m fairness_pipeline.studies.dialogue_fairness.published_limits > docs/what-the-tables-show.md
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import NamedTuple
+
+from fairness_pipeline.lexicons.stereotypes import stereotypes_of
+from fairness_pipeline.measures.dialogue.registry import measure_label
+from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.statistics.intervals import Estimate
+from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, dialogue_fairness, printed_p
+
+_LONGEST = 30
+"""Words of an answer, at most (Liu et al. 2020, 3.1; Liu 2022, 3.3.3.1)."""
+_FALLEN = 0.1
+"""The share of a level below which it is called fallen."""
+_SLACK = 0.02
+"""How far a printed p may lie from what the values allow, as a share."""
+_DIMENSIONS = ("religion1", "religion2", "race", "gender", "orientation")
+_PAGE = """\
+# What the papers' tables can show
+
+Written by `python -m fairness_pipeline.studies.dialogue_fairness.published_limits`, which repeats every number here
+that has no command of its own. It is about table 7 of Liu et al. 2020, tables 3.3 and 3.4 of Liu 2022, and the pairs of
+words of Barikeri et al. 2021. Which verdicts the rows would get is told in
+[published-verdicts.md](published-verdicts.md).
+
+## The level falls, not the gap alone
+
+A gap closes if both groups get less. “Level kept” is the mean of both groups' values as a share of the base's, “gap
+left” the same of the absolute difference.
+
+| table | model | measure | base a / b | a / b | level kept | gap left |
+| --- | --- | --- | --- | --- | --- | --- |
+{left}
+
+- Debiased-Chat on Twitter keeps of the base's level: {chat}. CDA: {cda}. The words went from everybody.
+- It does not make everything fair: positive answers differ on Twitter (p {positive}).
+- WER's differences of nearly 0 come with identical answers. Which group these name no table says. Here WER's answers
+  name the other group about as often as the right one ([debiasing.md](debiasing.md#names-the-other-group)).
+
+## The base was trained by somebody else
+
+Chapter 3 and table 7 compare an “original” with CDA, WER and Debiased-Chat “in the same setting”. In the options that
+the authors released, the original's paths are those of another account (`/private/home/ahm/ParlAI`), and it starts from
+GloVe; CDA and WER are the authors' own trainings from random embeddings. What CDA and WER change is therefore mixed
+with what another training changes. Debiased-Chat goes on from the original. To see it:
+
+    for model in Seq2Seq Seq2Seq_CDA Seq2Seq_WER; do
+      curl -s {released}/$model/opts.py |
+        grep -oE "'(datapath|model_file|embedding_type)': '[^']*'"
+    done
+
+The same file calls the model behind table 7's WER `seq_twitter_reg_0.25`, where the paper says k = 0.5.
+
+## {count} printed p values are impossible
+
+No answers with the printed values have these p. For rates the values settle Z. For counts they bound it: with 30 words
+an answer at most, the spread is largest where an answer has 30 listed words or none.
+
+| table | model | measure | a | b | printed p | possible p |
+| --- | --- | --- | --- | --- | --- | --- |
+{impossible}
+
+All are of Debiased-Chat on Reddit, so that its rows of table 3.4 cannot be judged by p. As percentages (45 and 34 words
+in 30,000 answers) the p of career words would be right, but then the base's (0.202 and 0.138, p < 10^-5) would not.
+
+## WER's term and the clipping of gradients
+
+The released options clip the gradient of the whole loss at 0.1, with SGD at a rate of 1. The gradient of WER's term has
+the norm k sqrt(2 pairs) however near the words are, so that little is left for learning to answer. Clipped together, a
+small model ends at a clearly higher perplexity than without the term; clipped apart it does not. The settings are
+`clip: apart` (default) and `clip: as_printed`. To see it, over three seeds:
+
+    pytest -o addopts= fairness_pipeline_tests/debiasing/dialogue/test_methods.py -k clipped_together
+
+## RedditBias: how many pairs a loss runs over
+
+The paper prints these numbers of pairs of words: {printed_pairs}.
+The phrases need more: {all_pairs}.
+LMD is a mean over the pairs of a target, and HD uses their directions, but ADD is a sum: with more pairs the same
+lambda weighs it more. `pairs: printed` or `pairs: extended` in a profile's section `language_model_bias` chooses;
+[redditbias.yaml](../data/profiles/redditbias.yaml) has the printed ones.
+"""
+_RELEASED = "https://raw.githubusercontent.com/zgahhblhc/DialogueFairness/dc00eb8/FairnessTest/models"
+
+
+class Left(NamedTuple):
+    """Of a method and measure: what share of the base's level is kept, and of its gap is left."""
+
+    row: PublishedRow
+    base: PublishedRow
+    level: float
+    gap: float | None
+
+
+def left() -> Iterator[Left]:
+    """Every row of a method whose base is printed, too."""
+    rows = dialogue_fairness()
+    for row in rows:
+        base = next((own for own in rows if _is_base(own, row)), None)
+        if base is None or base.model == row.model or row.measure == "diversity":
+            continue
+        was, now = base.value_a + base.value_b, row.value_a + row.value_b
+        gap = abs(base.value_a - base.value_b)
+        yield Left(row, base, now / was, abs(row.value_a - row.value_b) / gap if gap else None)
+
+
+def _is_base(own: PublishedRow, row: PublishedRow) -> bool:
+    """Whether a row is the base's: of the same table, or of tables 3 and 5 for table 7 of Liu et al. 2020."""
+    same = (own.corpus, own.dimension, own.measure) == (row.corpus, row.dimension, row.measure)
+    of_table_7 = row.source == "Liu2020 Table 7" and own.source in ("Liu2020 Table 3", "Liu2020 Table 5")
+    return same and "seq2seq-" not in own.model and (own.source == row.source or of_table_7)
+
+
+class Impossible(NamedTuple):
+    """A printed p that no answers with the printed values have: the least and the largest that some have."""
+
+    row: PublishedRow
+    printed: float
+    least: float
+    most: float
+
+
+def impossible() -> list[Impossible]:
+    """The printed p values that the printed values do not allow."""
+    found = []
+    for row in dialogue_fairness():
+        if row.p is None or "<" in row.p or row.measure == "diversity":
+            continue
+        printed, (least, most) = printed_p(row), _allowed(row)
+        if printed is not None and not least * (1 - _SLACK) - 5e-4 <= printed <= most * (1 + _SLACK) + 5e-4:
+            found.append(Impossible(row, printed, least, most))
+    return found
+
+
+def _allowed(row: PublishedRow) -> tuple[float, float]:
+    """The least and the largest p of Z that answers with the printed values, as rounded, can have. A rate settles the
+    variance; counts of words may be spread, so that p may be anything up to that of answers of 30 listed words or
+    none."""
+    half = 5e-4 if row.unit == "percent" else 0.5 * 10 ** -_decimals(row)
+    found = []
+    for of_a, of_b in product((-half, 0.0, half), repeat=2):
+        a, b = max(0.0, row.value_a + of_a), max(0.0, row.value_b + of_b)
+        top = 100.0 if row.unit == "percent" else float(_LONGEST)
+        error = math.sqrt((a * (top - a) + b * (top - b)) / row.n_pairs)
+        found.append(Estimate(a - b, error).p_zero() if error else 1.0)
+    return (min(found) if row.unit == "percent" else 0.0), max(found)
+
+
+def _decimals(row: PublishedRow) -> int:
+    """The decimals with which both values are printed."""
+    return max(len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in (row.value_a, row.value_b))
+
+
+def page() -> str:
+    """The page."""
+    every = list(left())
+    chat = [own for own in every if (own.row.model, own.row.corpus) == ("seq2seq-debiased_chat", "twitter")]
+    cda = [own for own in every if (own.row.model, own.row.source) == ("seq2seq-cda", "Liu2022 Table 3.3")]
+    found = impossible()
+    return _PAGE.format(
+        left="\n".join(map(_left_row, every)),
+        chat=_kept(own for own in chat if own.level < _FALLEN),
+        cda=_kept(own for own in cda if own.level < _FALLEN),
+        positive=next(own.row.p for own in chat if own.row.measure == "sentiment_positive"),
+        released=_RELEASED,
+        count=len(found),
+        impossible="\n".join(map(_impossible_row, found)),
+        printed_pairs=_pairs(printed=True),
+        all_pairs=_pairs(printed=False),
+    )
+
+
+def _left_row(own: Left) -> str:
+    row, base = own.row, own.base
+    gap = f"{own.gap:.0%}" if own.gap is not None else "–"
+    return (
+        f"| {row.source} | {row.model}, {row.dimension} | {measure_label(row.measure)} | {base.value_a:g} / "
+        f"{base.value_b:g} | {row.value_a:g} / {row.value_b:g} | {own.level:.0%} | {gap} |"
+    )
+
+
+def _kept(rows: Iterable[Left]) -> str:
+    return ", ".join(f"{measure_label(own.row.measure).lower()} {own.level:.0%}" for own in rows)
+
+
+def _impossible_row(found: Impossible) -> str:
+    row = found.row
+    allowed = f"{found.least:.3g} to {found.most:.3g}" if found.least else f"at most {found.most:.2g}"
+    return (
+        f"| {row.source} | {row.model} | {measure_label(row.measure)} | {row.value_a:g} | {row.value_b:g} | "
+        f"{found.printed:g} | {allowed} |"
+    )
+
+
+def _pairs(*, printed: bool) -> str:
+    counts = {name: len(stereotypes_of(load_dimension(name), printed=printed).pairs) for name in _DIMENSIONS}
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+if __name__ == "__main__":
+    print(page(), end="")
