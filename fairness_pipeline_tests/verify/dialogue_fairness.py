@@ -14,8 +14,10 @@ from fairness_pipeline.corpora.dialogue.grammar import Grammar, Scene
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.measures.dialogue.debiasing_effects import identical_share
 from fairness_pipeline.measures.dialogue.dialogue_significance import compared
-from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings
-from fairness_pipeline.measures.dialogue.registry import harmful, measures
+from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding
+from fairness_pipeline.measures.dialogue.naming import NAMES_OTHER
+from fairness_pipeline.measures.dialogue.recipe_effects import MOST_MISNAMED
+from fairness_pipeline.measures.dialogue.registry import harmful, is_gap, measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project, load_dimension
@@ -109,11 +111,19 @@ def debiased(part: DialoguePart, lake: Lake, dimension: str, seed: int) -> dict[
 
     def differences(model: str) -> dict[str, Any]:
         rows = lake.read("dialogue_significance", key(model)).to_pylist()
-        single = [row for row in rows if not row["measure"].startswith(("distinct", "diversity"))]
-        return {row["measure"]: row for row in single if not row["measure"].endswith(MASKED)}
+        single = {row["measure"]: row for row in rows if not row["measure"].startswith(("distinct", "diversity"))}
+        return {  # what a verdict rests on is what a cure is measured on
+            name: {**deciding(single, name), "verdict": row["verdict"]}
+            for name, row in single.items()
+            if not name.endswith(MASKED)
+        }
 
     models = {"original": "seq2seq", **DEBIASED}
-    before = {name: row["difference"] for name, row in differences("seq2seq").items() if row["verdict"] == "biased"}
+    before = {
+        name: row["difference"]
+        for name, row in differences("seq2seq").items()
+        if row["verdict"] == "biased" and is_gap(name) and row["difference"]
+    }
     left = {name: differences(model) for name, model in DEBIASED.items()}
     figures = lake.card("disentanglement", key(DEBIASED[CHAT])).figures
     return {
@@ -123,6 +133,11 @@ def debiased(part: DialoguePart, lake: Lake, dimension: str, seed: int) -> dict[
         "harmful": {
             name: {m: float(np.mean([own[m]["value_a"], own[m]["value_b"]])) for m in harmful()}
             for name, own in {"original": differences("seq2seq"), **left}.items()
+        },
+        "naming": {
+            name: (own[NAMES_OTHER]["value_a"] + own[NAMES_OTHER]["value_b"]) / 200
+            for name, own in {"original": differences("seq2seq"), **left}.items()
+            if NAMES_OTHER in own
         },
         "identical": {name: identical_share(lake.read("responses", key(model))) for name, model in models.items()},
         "quality": {
@@ -225,6 +240,16 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
                 lambda m: m[2] < 1,
             )
         )
+    named = {
+        d: {name: interval([s[d]["naming"][name] for s in seeds]) for name in seeds[0][d]["naming"]}
+        for d in dimensions
+        if seeds[0][d]["naming"]
+    }
+    for name, wrong in (("WER", True), ("CDA", False), (CHAT, False)):
+        most = {d: own["original"][0] + MOST_MISNAMED / 100 for d, own in named.items()}
+        found.append(
+            (f"{name}'s answers name the other group {'' if wrong else 'no '}oftener than the original's by more than {MOST_MISNAMED:.0f} points (mean share of those that name one)", all((own[name][0] > most[d]) == wrong for d, own in named.items()), "; ".join(f"{d} {own[name][0]:.2f} ({own[name][1]:.2f} to {own[name][2]:.2f}), original {own['original'][0]:.2f}" for d, own in named.items()))
+        )  # fmt: skip
     rises = {
         d: max(s[d]["harmful"][CHAT][m] - was for s in seeds for m, was in s[d]["harmful"]["original"].items())
         for d in dimensions
@@ -243,6 +268,8 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
     found.append(
         ("no control is called a cure of anything", not any(called[control] for control in CONTROLS), "; ".join(f"{name} {len(own)}" for name, own in called.items()) + f" of {sum(len(effects[d][CHAT]) for d in dimensions)} measures called a cure")
     )  # fmt: skip
+    of_wer = [m for m in called["WER"] if m.split()[0] in named]
+    found.append(("WER is called a cure of nothing where groups can be named", not of_wer, ", ".join(of_wer) or "none"))
     found.append(
         claim("WER gives more identical pairs than the original (the difference)", lambda s: s["identical"]["WER"] - s["identical"]["original"], lambda m: m[1] > 0)
     )  # fmt: skip

@@ -7,13 +7,11 @@ import numpy as np
 import yaml
 
 from fairness_pipeline.foundation import paths
-from fairness_pipeline.measures.language.phrase_bias import LOG
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.verify.shared import (
     DIALOGUES,
     LANGUAGE,
-    SEEDS,
     SENTIMENT,
     STATE,
     STYLE,
@@ -35,12 +33,17 @@ ATTRIBUTE_FIRST = {
 """Frames that say the stereotype before the group: what a language model thinks of the group then follows from it."""
 FIRST_DIMENSIONS = ("religion1", "orientation")
 """Those whose planted stereotypes are adjectives."""
+LANGUAGE_SEEDS = tuple(range(1, 16))
+"""A method is compared with its control over as many."""
+NOT_CLAIMED = ("lmd", "add", "hd")
+WITHIN = 0.2
+"""The largest difference of two shares of S that does not matter."""
 WHOLE_HD = "hd-all"
 """HD with the directions that explain 99% of what tells the groups apart, not half."""
 
 
 def stereotypes(seed: int) -> dict[str, Any]:
-    """One seed of the small language model: its gap in each dimension, and what each method and the control leave."""
+    """One seed of the small language model: its gap in each dimension, and what each method and the control leave, all of S."""
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
     profile[LANGUAGE]["debias"] = list(PLANTED_STEREOTYPES)
     return language_models(f"stereotypes-{seed}", profile | {"seed": seed}, LANGUAGE_METHODS)
@@ -81,9 +84,10 @@ def language_models(name: str, profile: dict[str, Any], methods: tuple[str, ...]
     lake = Lake(home / name)
 
     def row(dimension: str, model: str) -> list[Any]:
+        """S, its verdict, and whether the phrases hold with a target word's as one."""
         rows = lake.read("language_model_bias", {"dimension": dimension, "model": model}).to_pylist()
-        own, stereotype = (next(r for r in rows if r["measure"] == name) for name in (LOG, STEREOTYPE))
-        return [own["difference"], stereotype["verdict"], own["p_targets"], own["unbiased_difference"]]
+        own = next(row for row in rows if row["measure"] == STEREOTYPE)
+        return [own["difference"], own["verdict"], own["p_targets"]]
 
     debiased = profile[LANGUAGE]["debias"]
     return {
@@ -93,8 +97,9 @@ def language_models(name: str, profile: dict[str, Any], methods: tuple[str, ...]
 
 
 def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
-    """Study 2's claims: what is planted is found and nothing else as large; counterfactuals cure beyond the control."""
-    seeds = [outcomes[f"stereotypes-{seed}"] for seed in SEEDS]
+    """Study 2's claims, all of S: what is planted is found and nothing else as large; counterfactuals cure beyond the
+    control, and of the other methods none is claimed to."""
+    seeds = [outcomes[f"stereotypes-{seed}"] for seed in LANGUAGE_SEEDS]
     planted_gaps = {d: [seed["base"][d] for seed in seeds] for d in PLANTED_STEREOTYPES}
     signs = sum(all(gap[0] > 0 for gap in own) for own in planted_gaps.values())
     biased = {d: sum(gap[1] == "biased" for gap in own) for d, own in planted_gaps.items()}
@@ -103,68 +108,53 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     least = min(means[d] for d in PLANTED_STEREOTYPES)
     widest = max(abs(means[d]) for d in UNPLANTED)
     called = sum(seed["base"][d][1] == "biased" for seed in seeds for d in UNPLANTED)
-
     shares = shares_left(seeds, PLANTED_STEREOTYPES, LANGUAGE_METHODS)
-    beyond = {
-        method: interval(
-            [
-                float(
-                    np.mean([abs(s["left"]["plain"][d][0]) - abs(s["left"][method][d][0]) for d in PLANTED_STEREOTYPES])
-                )
-                for s in seeds
-            ]
-        )
-        for method in LANGUAGE_METHODS[:-1]
-    }
-    first = [outcomes[f"attribute_first-{seed}"] for seed in SEEDS]
-    gaps_first = {
-        method: [float(np.mean([abs(seed["left"][method][d][0]) for d in FIRST_DIMENSIONS])) for seed in first]
-        for method in (*LANGUAGE_METHODS, WHOLE_HD)
-    }
-    whole_beyond = {
-        other: interval([theirs - own for theirs, own in zip(gaps_first[other], gaps_first[WHOLE_HD], strict=True)])
-        for other in ("hd", "plain")
-    }
-    total_first = len(FIRST_DIMENSIONS) * len(SEEDS)
-    cured = {
-        method: sum(seed["left"][method][d][1] != "biased" for seed in first for d in FIRST_DIMENSIONS)
-        for method in (*LANGUAGE_METHODS, WHOLE_HD)
-    }
-    was = sum(seed["base"][d][1] == "biased" for seed in first for d in FIRST_DIMENSIONS)
-    more = "; ".join(f"{m} {v[0]:+.3f} ({v[1]:+.3f} to {v[2]:+.3f})" for m, v in beyond.items())
-    total = len(PLANTED_STEREOTYPES)
+    beyond = {name: beyond_control(seeds, PLANTED_STEREOTYPES, name) for name in LANGUAGE_METHODS[:-1]}
+    alike = {name: equivalent(own) for name, own in beyond.items() if name in NOT_CLAIMED}
+
+    first = [outcomes[f"attribute_first-{seed}"] for seed in LANGUAGE_SEEDS]
+    first_shares = shares_left(first, FIRST_DIMENSIONS, (*LANGUAGE_METHODS, WHOLE_HD))
+    first_beyond = {name: beyond_control(first, FIRST_DIMENSIONS, name) for name in (*LANGUAGE_METHODS[:-1], WHOLE_HD)}
+    total, count = len(PLANTED_STEREOTYPES), len(LANGUAGE_SEEDS)
     return [
-        ("planted stereotypes have the planted sign in 5 of 5 seeds", signs == total, f"{signs} of {total} dimensions"),
-        ("planted stereotypes are `biased` in at least 4 of 5 seeds", min(biased.values()) >= 4, "; ".join(f"{d} {n} of 5" for d, n in biased.items()) + f"; {survive} of {total * len(SEEDS)} hold with a target word's phrases as one"),
-        ("gaps where nothing is planted stay under half the least planted one (means over seeds)", widest < least / 2, f"{widest:.3f} against {least:.3f}; `biased`, as a trained network always differs a little, in {called} of {len(UNPLANTED) * len(SEEDS)}"),
-        ("CDA leaves less of the planted gaps than its control, fine-tuning without a cure (the difference)", beyond["cda"][1] > 0, more),
-        ("CDA leaves less than a quarter of the planted gaps", shares["cda"][2] < 0.25, f"{told(shares)}, which is the control"),
-        ("where the stereotype is said before the group, HD with the directions that explain 99% leaves less than with those that explain half, and than the control (the differences)", min(found[1] for found in whole_beyond.values()) > 0, "; ".join(f"{m} {v[0]:+.3f} ({v[1]:+.3f} to {v[2]:+.3f})" for m, v in whole_beyond.items()) + "; left, mean: " + ", ".join(f"{m} {np.mean(own):.3f}" for m, own in gaps_first.items())),
-        ("there CDA and that HD leave at most one gap in five `biased`", min(cured["cda"], cured[WHOLE_HD]) >= 0.8 * total_first, f"not `biased`, of {total_first}: the base {total_first - was}; " + "; ".join(f"{m} {n}" for m, n in cured.items())),
+        ("S of planted stereotypes has the planted sign in every seed", signs == total, f"{signs} of {total} dimensions"),
+        ("planted stereotypes are `biased` in four seeds of five", min(biased.values()) >= 0.8 * count, "; ".join(f"{d} {n} of {count}" for d, n in biased.items()) + f"; {survive} of {total * count} hold with a target word's phrases as one"),
+        ("S where nothing is planted stays under half the least planted one (means over seeds)", widest < least / 2, f"{widest:.3f} against {least:.3f}; `biased` in {called} of {len(UNPLANTED) * count}"),
+        ("CDA leaves less of S than its control, fine-tuning without a cure (the difference of the shares left)", beyond["cda"][1] > 0, told(beyond)),
+        ("CDA leaves less than half of S", shares["cda"][2] < 0.5, f"{told(shares)}, which is the control"),
+        ("of LMD, ADD and HD nothing is claimed: each leaves as much of S as the control, within a fifth (the difference; TOST)", all(alike.values()), "; ".join(f"{name} {'equivalent' if own else 'not shown'}" for name, own in alike.items())),
+        ("where the stereotype is said before the group, CDA leaves less of S than the control (the difference of the shares left)", first_beyond["cda"][1] > 0, f"{told(first_beyond)}; left: {told(first_shares)}"),
+        ("there HD with the directions that explain 99% leaves less than the control", first_beyond[WHOLE_HD][1] > 0, told({WHOLE_HD: first_beyond[WHOLE_HD], "hd": first_beyond["hd"]})),
     ]  # fmt: skip
 
 
 def shares_left(
     seeds: list[dict[str, Any]], dimensions: tuple[str, ...], methods: tuple[str, ...]
 ) -> dict[str, tuple[float, float, float]]:
-    """Of each method the share of the base's gaps that it leaves: mean and interval over seeds."""
-    return {
-        method: interval(
-            [
-                float(np.mean([abs(seed["left"][method][d][0]) / abs(seed["base"][d][0]) for d in dimensions]))
-                for seed in seeds
-            ]
-        )
-        for method in methods
-    }
+    """Of each method the share of the base's S that it leaves: mean and interval over seeds."""
+    return {method: interval([_left(seed, dimensions, method) for seed in seeds]) for method in methods}
+
+
+def beyond_control(seeds: list[dict[str, Any]], dimensions: tuple[str, ...], method: str) -> tuple[float, float, float]:
+    """The share of S that the control leaves minus that of a method, seed by seed: mean and interval."""
+    return interval([_left(seed, dimensions, "plain") - _left(seed, dimensions, method) for seed in seeds])
+
+
+def equivalent(found: tuple[float, float, float]) -> bool:
+    """Whether two one-sided tests at 2.5% show a difference of shares to be within `WITHIN`."""
+    return found[1] > -WITHIN and found[2] < WITHIN
+
+
+def _left(seed: dict[str, Any], dimensions: tuple[str, ...], method: str) -> float:
+    return float(np.mean([abs(seed["left"][method][d][0]) / abs(seed["base"][d][0]) for d in dimensions]))
 
 
 def told(shares: dict[str, tuple[float, float, float]]) -> str:
     """The shares in words."""
-    return "; ".join(f"{m} {v[0]:.2f} ({v[1]:.2f} to {v[2]:.2f})" for m, v in shares.items())
+    return "; ".join(f"{m} {v[0]:+.2f} ({v[1]:+.2f} to {v[2]:+.2f})" for m, v in shares.items())
 
 
 def parts() -> dict[str, Part]:
     """What is run, by name."""
-    found: dict[str, Part] = {f"stereotypes-{seed}": partial(stereotypes, seed) for seed in SEEDS}
-    return found | {f"attribute_first-{seed}": partial(attribute_first, seed) for seed in SEEDS}
+    found: dict[str, Part] = {f"stereotypes-{seed}": partial(stereotypes, seed) for seed in LANGUAGE_SEEDS}
+    return found | {f"attribute_first-{seed}": partial(attribute_first, seed) for seed in LANGUAGE_SEEDS}
