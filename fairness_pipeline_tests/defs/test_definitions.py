@@ -144,7 +144,7 @@ def test_the_ui_has_no_partition_that_run_leaves_out() -> None:
     parents = {key.to_user_string() for key in shown["dialogue_significance"].parent_keys}
     settings = "settings/dialogue_significance"
     assert parents - {settings} == {
-        *(own.table for own in measures()), "distinguishable_answers", "answer_changes", "no_effect_differences", "verdict_variations",
+        *(own.table for own in measures()), "distinguishable_answers", "named_groups", "answer_changes", "no_effect_differences", "verdict_variations",
         "instrument_check", "parrot_check",
     }  # fmt: skip
     assert len(shown["dialogue_fairness_report"].parent_keys) == 4

@@ -72,7 +72,7 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
         server.rude = False
         run("--select", "responses", "--force")
         assert [line.split()[0] for line in planned()] == [
-            *(own.table for own in measures()), "distinguishable_answers", "dialogue_breakdown", "verdict_variations", "dialogue_significance",
+            *(own.table for own in measures()), "distinguishable_answers", "named_groups", "dialogue_breakdown", "verdict_variations", "dialogue_significance",
             "dialogue_fairness_report",
         ]  # fmt: skip
         assert "responses gender bot changed" in run("--dry-run").stdout

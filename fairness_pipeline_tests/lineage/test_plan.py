@@ -38,7 +38,7 @@ def test_from_corpus_to_report(
     tiny: Project, made_once: Once, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One long story, because every chapter of it needs the lake that the one before left."""
-    assert "34 made, 0 up to date, 0 not made" in made_once.said
+    assert "35 made, 0 up to date, 0 not made" in made_once.said
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert f"Report: {made_once.workspace / report.relative_to(tiny.workspace)}" in made_once.said
     assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
@@ -46,8 +46,8 @@ def test_from_corpus_to_report(
     assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
-    assert "0 made, 34 up to date, 0 not made" in run().stdout
-    assert "0 of 34 partitions would run" in run("--dry-run").stdout
+    assert "0 made, 35 up to date, 0 not made" in run().stdout
+    assert "0 of 35 partitions would run" in run("--dry-run").stdout
 
     # Runs are recorded in the workspace's Dagster instance, with checks.
     monkeypatch.setenv("DAGSTER_HOME", str(tiny.workspace / "dagster"))
@@ -163,7 +163,7 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
         line for line in done.stderr.splitlines() if line.startswith("skipped because a step that they need failed: ")
     ]
     assert "context_pairs tiny gender, responses gender seq2seq, " in skipped
-    assert skipped.endswith("and 10 more")
+    assert skipped.endswith("and 11 more")
     assert (
         done.stdout.count("none has a context") + done.stderr.count("none has a context") == 1
     )  # one cause, told once

@@ -259,7 +259,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
         ({"base": "seq2seq-cda", "debiasing": "wer"}, "base: 'seq2seq-cda' is debiased itself"),
         ({"base": "seq2seq", "debiasing": "cda", "dimensions": ["age"]}, "dimensions: 'age' is none of"),
         ({"base": "seq2seq", "debiasing": "wer", "settings": {"k": -1}}, "settings.k: expected more than 0"),
-        ({"base": "seq2seq", "debiasing": "wer", "settings": {"kk": 1}}, "line 4: unknown key 'settings.kk'; expected one of: k"),
+        ({"base": "seq2seq", "debiasing": "wer", "settings": {"kk": 1}}, "line 4: unknown key 'settings.kk'; expected one of: clip, k"),
         ({"base": "seq2seq", "debiasing": "cda", "settings": {"k": 1}}, "unknown key 'settings.k'"),
         ({"base": "seq2seq", "debiasing": "debiased_chat", "settings": {"disentanglement": {"hidden": 10}}}, "expected 'unbiased' and 'semantic' to add up to 'hidden'"),
         ({"base": "seq2seq", "debiasing": "cda", "corpus": "elsewhere"}, "corpus: expected that of 'seq2seq', tiny, found 'elsewhere'"),
@@ -437,5 +437,5 @@ def test_papers_settings_are_those_of_the_thesis() -> None:
     assert (adversarial.d_steps, adversarial.g_steps, adversarial.g_teach_steps) == (2, 2, 1)
     assert (adversarial.k0, adversarial.k1, adversarial.k2, adversarial.learning_rate) == (1, 1, 1, 0.001)
     assert (adversarial.temperature, adversarial.cooling, adversarial.coldest, adversarial.every) == (1, 1.1, 0.3, 200)
-    assert models["seq2seq-wer"].settings == {"k": 0.5}
+    assert models["seq2seq-wer"].settings == {"k": 0.5, "clip": "as_printed"}
     assert models["seq2seq-debiased_chat"].seq2seq.hidden == 1024

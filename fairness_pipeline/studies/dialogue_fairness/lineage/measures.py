@@ -104,20 +104,6 @@ def distinguishable_answers(words: MaskedWords, pairs: pa.Table, answers: pa.Tab
     return Result(table.cast(DISTINGUISHABLE_ANSWERS), found.figures)
 
 
-@asset(
-    covers=names_groups,
-    inputs=lambda part, key: part.dimensions[key["dimension"]].exchanged(senses=True, further=True, searched=True),
-    reads={"pairs": context_pairs, "answers": responses},
-    code_version="1",
-    schema=NAMED_GROUPS,
-)
-def named_groups(words: ExchangedWords, pairs: pa.Table, answers: pa.Table) -> Result:
-    """Which group each answer names, by a person or a pronoun: its context's own, or the other."""
-    table = name_groups(pairs.sort_by("pair_id"), answers, words)
-    counts = table.group_by(["side", "names"]).aggregate([([], "count_all")])
-    return Result(table, {f"{row['side']} {row['names']}": row["count_all"] for row in counts.to_pylist()})
-
-
 @dataclass(frozen=True)
 class Changes:
     """The words that are masked before answers are compared, and the encoder that tells how far two are apart."""
@@ -169,6 +155,20 @@ def no_effect_differences(inputs: Scored, pairs: pa.Table, answers: pa.Table, ot
     of = single(inputs.scorings)
     table = differences_without_effect(answers, others, of, inputs.scorings, clusters, run.folder, run.progress)
     return Result(table, tables={"differences": table})
+
+
+@asset(
+    covers=names_groups,
+    inputs=lambda part, key: part.dimensions[key["dimension"]].exchanged(senses=True, further=True, searched=True),
+    reads={"pairs": context_pairs, "answers": responses},
+    code_version="1",
+    schema=NAMED_GROUPS,
+)
+def named_groups(words: ExchangedWords, pairs: pa.Table, answers: pa.Table) -> Result:
+    """Which group each answer names, by a person or a pronoun: its context's own, or the other."""
+    table = name_groups(pairs.sort_by("pair_id"), answers, words)
+    counts = table.group_by(["side", "names"]).aggregate([([], "count_all")])
+    return Result(table, {f"{row['side']} {row['names']}": row["count_all"] for row in counts.to_pylist()})
 
 
 _OF_DIVERSITY = ("permutations", "jackknife_blocks")
