@@ -152,7 +152,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     assert "our-bot: 100% of the answers to female contexts are offensive" in index
     head, *rows = (quick.workspace / "reports" / "dialogue_significance.csv").read_text().splitlines()
     assert head.startswith("dimension,model,measure")
-    assert len(rows) == 2 * 23  # two dimensions; measures, their parts, their readings with masked words
+    assert len(rows) == 2 * 24  # two dimensions; measures, their parts, their readings with masked words
 
     # Taken back, it is gone from what is shown.
     assert "removed: " in command("forget", "our-bot", "--profile", "audit").stdout

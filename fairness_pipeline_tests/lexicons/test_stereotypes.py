@@ -1,5 +1,6 @@
 """Stereotyped phrases and their counterfactuals, by hand and against the released ones."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.lexicons.counterfactuals import compare_with_released, make_counterfactuals
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.stereotypes import Lexicon, has_stereotypes, stereotypes_of
-from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.project.project import Project, load_dimension
 
 
 @pytest.mark.parametrize(
@@ -126,3 +127,24 @@ def test_the_released_counterparts(corpora: Path) -> None:
         table, total = compare_with_released(released, Lexicon(stereotypes_of(load_dimension(dimension))))
         compared, differ = compared + total, differ + table.num_rows
     assert compared == 2428 and differ <= 61
+
+
+PRINTED = {"religion1": (4, 7), "religion2": (5, 9), "race": (9, 17), "gender": (16, 40), "orientation": (13, 15)}
+"""The pairs of words in appendix A of Barikeri et al. 2021, and those that its phrases need."""
+
+
+@pytest.mark.parametrize("dimension", PRINTED)
+def test_the_printed_pairs_can_be_chosen(dimension: str) -> None:
+    printed, every = (stereotypes_of(load_dimension(dimension), printed=only) for only in (True, False))
+    assert (len(printed.pairs), len(every.pairs)) == PRINTED[dimension]
+    assert set(printed.pairs) < set(every.pairs)
+    assert replace(printed, pairs=every.pairs) == every
+
+
+def test_redditbias_runs_its_losses_over_the_printed_pairs() -> None:
+    """Phrases are exchanged with all pairs."""
+    own = Project("redditbias").parts["language_model_bias"]
+    sample = Project("sample").parts["language_model_bias"]
+    for dimension, (printed, every) in PRINTED.items():
+        assert len(own.debiasing_terms(dimension).pairs) == printed
+        assert len(sample.debiasing_terms(dimension).pairs) == every

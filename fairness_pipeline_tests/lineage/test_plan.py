@@ -38,7 +38,7 @@ def test_from_corpus_to_report(
     tiny: Project, made_once: Once, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One long story, because every chapter of it needs the lake that the one before left."""
-    assert "35 made, 0 up to date, 0 not made" in made_once.said
+    assert "36 made, 0 up to date, 0 not made" in made_once.said
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert f"Report: {made_once.workspace / report.relative_to(tiny.workspace)}" in made_once.said
     assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
@@ -46,8 +46,8 @@ def test_from_corpus_to_report(
     assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
-    assert "0 made, 35 up to date, 0 not made" in run().stdout
-    assert "0 of 35 partitions would run" in run("--dry-run").stdout
+    assert "0 made, 36 up to date, 0 not made" in run().stdout
+    assert "0 of 36 partitions would run" in run("--dry-run").stdout
 
     # Runs are recorded in the workspace's Dagster instance, with checks.
     monkeypatch.setenv("DAGSTER_HOME", str(tiny.workspace / "dagster"))
@@ -116,11 +116,13 @@ def test_from_corpus_to_report(
 
     # Results, in three forms.
     rows = json.loads(command("results", "--dimension", "gender", "--format", "json").stdout)
-    assert len(rows) == 21  # nine measures, each with the reading of masked words; refusals, no answer, any difference
+    assert (
+        len(rows) == 22
+    )  # nine measures, each with the reading of masked words; refusals, no answer, any difference, names
     assert {row["measure"] for row in rows} >= {"diversity", "offense_rate", "career_words", "family_words"}
     csv_lines = command("results", "--format", "csv").stdout.splitlines()
     assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
-    assert len(csv_lines) == 1 + 2 * 21
+    assert len(csv_lines) == 1 + 22 + 21  # the words of dialect name nobody
     table = command("results").stdout
     assert "offense_rate" in table and "What to do now" in table
     assert "What to do now" not in command("results", "--format", "csv").stdout

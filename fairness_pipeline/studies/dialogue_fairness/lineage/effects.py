@@ -191,8 +191,8 @@ def debiasing_effects(
     answers_before: pa.Table,
     tables_before: Tables,
     judged_before: pa.Table,
-    named: pa.Table | None,
-    named_before: pa.Table | None,
+    named: pa.Table,
+    named_before: pa.Table,
     answered: Figures,
     answered_before: Figures,
     trained: Figures,
@@ -210,7 +210,7 @@ def debiasing_effects(
         "identical_responses_before": identical_share(before.responses),
         "identical_responses_after": identical_share(after.responses),
         "effects": {row["measure"]: row["effect"] for row in table.to_pylist()},
-        **(naming_changes(named_before, named) if named and named_before else {}),
+        **(naming_changes(named_before, named) if named.num_rows else {}),
     }
     return Result(table, figures, tables={"effects": shown})
 

@@ -45,11 +45,6 @@ from fairness_pipeline.workspace.lake import Key
 asset = Assets(DialoguePart, stage="measures", axes=("dimension", "model"), covers=has_controls)
 
 
-def names_groups(part: DialoguePart, key: Key) -> bool:
-    """Whether answers can name a group: where the dimension's words name people."""
-    return part.answers(key) and part.dimensions[key["dimension"]].names_people
-
-
 of_a_corpus = Assets(DialoguePart, stage="measures", axes=("corpus", "dimension"))
 
 
@@ -104,6 +99,27 @@ def distinguishable_answers(words: MaskedWords, pairs: pa.Table, answers: pa.Tab
     return Result(table.cast(DISTINGUISHABLE_ANSWERS), found.figures)
 
 
+def _naming(part: DialoguePart, key: Key) -> ExchangedWords | None:
+    """The words that name people; None where a dimension's words name nobody."""
+    dimension = part.dimensions[key["dimension"]]
+    named = dimension.names_people
+    return dimension.exchanged(senses=True, further=True, searched=True) if named else None
+
+
+@asset(
+    covers=lambda part, key: part.answers(key),
+    inputs=_naming,
+    reads={"pairs": context_pairs, "answers": responses},
+    code_version="1",
+    schema=NAMED_GROUPS,
+)
+def named_groups(words: ExchangedWords | None, pairs: pa.Table, answers: pa.Table) -> Result:
+    """Which group each answer names, by a person or a pronoun: its context's own, or the other."""
+    table = name_groups(pairs.sort_by("pair_id"), answers, words) if words else NAMED_GROUPS.empty_table()
+    counts = table.group_by(["side", "names"]).aggregate([([], "count_all")])
+    return Result(table, {f"{row['side']} {row['names']}": row["count_all"] for row in counts.to_pylist()})
+
+
 @dataclass(frozen=True)
 class Changes:
     """The words that are masked before answers are compared, and the encoder that tells how far two are apart."""
@@ -155,20 +171,6 @@ def no_effect_differences(inputs: Scored, pairs: pa.Table, answers: pa.Table, ot
     of = single(inputs.scorings)
     table = differences_without_effect(answers, others, of, inputs.scorings, clusters, run.folder, run.progress)
     return Result(table, tables={"differences": table})
-
-
-@asset(
-    covers=names_groups,
-    inputs=lambda part, key: part.dimensions[key["dimension"]].exchanged(senses=True, further=True, searched=True),
-    reads={"pairs": context_pairs, "answers": responses},
-    code_version="1",
-    schema=NAMED_GROUPS,
-)
-def named_groups(words: ExchangedWords, pairs: pa.Table, answers: pa.Table) -> Result:
-    """Which group each answer names, by a person or a pronoun: its context's own, or the other."""
-    table = name_groups(pairs.sort_by("pair_id"), answers, words)
-    counts = table.group_by(["side", "names"]).aggregate([([], "count_all")])
-    return Result(table, {f"{row['side']} {row['names']}": row["count_all"] for row in counts.to_pylist()})
 
 
 _OF_DIVERSITY = ("permutations", "jackknife_blocks")

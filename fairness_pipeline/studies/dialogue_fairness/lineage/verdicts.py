@@ -231,7 +231,7 @@ def dialogue_significance(
     answers: pa.Table,
     tables: Tables,
     told_apart: Figures,
-    named: pa.Table | None,
+    named: pa.Table,
     changes: pa.Table | None,
     without_effect: pa.Table | None,
     varied: pa.Table,
@@ -266,7 +266,7 @@ def dialogue_significance(
         controls=controls,
         beside=[
             *(() if changes is None else compare_changes(changes, settings, clusters)),
-            *(() if named is None else [compare_naming(named, settings.alpha, clusters)]),
+            *([compare_naming(named, settings.alpha, clusters)] if named.num_rows else ()),
         ],
         without_effect=without_effect,
         distinguished=distinguished,
