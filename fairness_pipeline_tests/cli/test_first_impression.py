@@ -430,7 +430,7 @@ def test_the_reason_of_a_dry_run_is_short(made: Project, data: Path) -> None:
         epochs=3, patience=3, learning_rate=0.02, clipping=2.0, batch_tokens=400, optimiser="sgd", momentum=0.5
     ))  # fmt: skip
     lines = run("--dry-run").stdout.splitlines()
-    assert len(lines) == 38
+    assert len(lines) == 40
     assert max(len(line.partition(": ")[2]) for line in lines) < 200
 
 

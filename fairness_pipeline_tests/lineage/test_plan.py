@@ -127,7 +127,7 @@ def test_from_corpus_to_report(
     assert "offense_rate" in table and "What to do now" in table
     assert "What to do now" not in command("results", "--format", "csv").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"
-    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 42, "d": "dialect"}]
+    assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 43, "d": "dialect"}]
     twice = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
     assert twice == ["x,x_2,y", "1,2,3"]
     none = command("sql", "select measure from dialogue_significance where false", "--format", "csv").stdout
