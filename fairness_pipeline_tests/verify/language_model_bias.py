@@ -35,9 +35,10 @@ FIRST_DIMENSIONS = ("religion1", "orientation")
 """Those whose planted stereotypes are adjectives."""
 LANGUAGE_SEEDS = tuple(range(1, 16))
 """A method is compared with its control over as many."""
-NOT_CLAIMED = ("lmd", "add", "hd")
-WITHIN = 0.2
-"""The largest difference of two shares of S that does not matter."""
+NOT_CURED = ("lmd", "add", "hd")
+"""Where the stereotype is said after the group."""
+WITHIN = 0.1
+"""The largest change of S, as a share of it, that does not matter."""
 WHOLE_HD = "hd-all"
 """HD with the directions that explain 99% of what tells the groups apart, not half."""
 
@@ -110,7 +111,6 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     called = sum(seed["base"][d][1] == "biased" for seed in seeds for d in UNPLANTED)
     shares = shares_left(seeds, PLANTED_STEREOTYPES, LANGUAGE_METHODS)
     beyond = {name: beyond_control(seeds, PLANTED_STEREOTYPES, name) for name in LANGUAGE_METHODS[:-1]}
-    alike = {name: equivalent(own) for name, own in beyond.items() if name in NOT_CLAIMED}
 
     first = [outcomes[f"attribute_first-{seed}"] for seed in LANGUAGE_SEEDS]
     first_shares = shares_left(first, FIRST_DIMENSIONS, (*LANGUAGE_METHODS, WHOLE_HD))
@@ -122,7 +122,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
         ("S where nothing is planted stays under half the least planted one (means over seeds)", widest < least / 2, f"{widest:.3f} against {least:.3f}; `biased` in {called} of {len(UNPLANTED) * count}"),
         ("CDA leaves less of S than its control, fine-tuning without a cure (the difference of the shares left)", beyond["cda"][1] > 0, told(beyond)),
         ("CDA leaves less than half of S", shares["cda"][2] < 0.5, f"{told(shares)}, which is the control"),
-        ("of LMD, ADD and HD nothing is claimed: each leaves as much of S as the control, within a fifth (the difference; TOST)", all(alike.values()), "; ".join(f"{name} {'equivalent' if own else 'not shown'}" for name, own in alike.items())),
+        ("LMD, ADD and HD leave S as it was, within a tenth (the share left; TOST)", all(map(as_before, (shares[name] for name in NOT_CURED))), told({name: shares[name] for name in NOT_CURED})),
         ("where the stereotype is said before the group, CDA leaves less of S than the control (the difference of the shares left)", first_beyond["cda"][1] > 0, f"{told(first_beyond)}; left: {told(first_shares)}"),
         ("there HD with the directions that explain 99% leaves less than the control", first_beyond[WHOLE_HD][1] > 0, told({WHOLE_HD: first_beyond[WHOLE_HD], "hd": first_beyond["hd"]})),
     ]  # fmt: skip
@@ -140,9 +140,9 @@ def beyond_control(seeds: list[dict[str, Any]], dimensions: tuple[str, ...], met
     return interval([_left(seed, dimensions, "plain") - _left(seed, dimensions, method) for seed in seeds])
 
 
-def equivalent(found: tuple[float, float, float]) -> bool:
-    """Whether two one-sided tests at 2.5% show a difference of shares to be within `WITHIN`."""
-    return found[1] > -WITHIN and found[2] < WITHIN
+def as_before(left: tuple[float, float, float]) -> bool:
+    """Whether two one-sided tests at 2.5% show the share that is left to be within `WITHIN` of all."""
+    return left[1] > 1 - WITHIN and left[2] < 1 + WITHIN
 
 
 def _left(seed: dict[str, Any], dimensions: tuple[str, ...], method: str) -> float:
