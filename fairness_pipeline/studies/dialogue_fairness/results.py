@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.measure import Measure, deciding
+from fairness_pipeline.measures.dialogue.naming import NAMES_OTHER, OTHER
 from fairness_pipeline.measures.dialogue.registry import all_measures
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -96,6 +97,20 @@ def pairs_of(lake: Lake, key: Key, ids: list[int]) -> list[dict[str, Any]]:
     ]
 
 
+def _misnamed_pair(lake: Lake, key: Key, side: str) -> dict[str, Any] | None:
+    """The shortest pair whose answer to a side names the other group; one whose answers to both sides do, if any."""
+    named = lake.read("named_groups", key)
+    wrong = {
+        own: set(
+            named.filter(pc.and_(pc.equal(named["side"], own), pc.equal(named["names"], OTHER)))["pair_id"].to_pylist()
+        )
+        for own in "ab"
+    }
+    ids = sorted((wrong["a"] & wrong["b"]) or wrong[side])
+    found = min(pairs_of(lake, key, ids), key=lambda pair: sum(map(len, pair.values())), default=None)
+    return {**found, "kind_a": "", "kind_b": ""} if found else None
+
+
 def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
     """The pair whose two answers show a row's difference most clearly; the shortest of those that show it equally.
 
@@ -112,6 +127,8 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
         card = lake.card("distinguishable_answers", key)
         first = next((own["pairs"] for own in card.figures["carriers"] if own["pairs"]), None) if card else None
         return {**pairs_of(lake, key, first[:1])[0], "kind_a": "", "kind_b": ""} if first else None
+    if row["measure"] == NAMES_OTHER:
+        return _misnamed_pair(lake, key, "a" if row["difference"] > 0 else "b")
     for measure in _measured(lake, key):
         if measure.scorer is None:
             continue

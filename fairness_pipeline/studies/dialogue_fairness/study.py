@@ -4,6 +4,7 @@ from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.measures.dialogue.answer_changes import OUTCOMES as CHANGES
 from fairness_pipeline.measures.dialogue.dialogue_significance import control, decisive, doubts
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE, with_groups
+from fairness_pipeline.measures.dialogue.naming import NAMES_OTHER
 from fairness_pipeline.measures.dialogue.registry import (
     finding,
     glanced_at,
@@ -52,6 +53,8 @@ def _finding(part: DialoguePart, key: Key, row: Row) -> str:
 def _direction(row: Row, groups: tuple[str, str]) -> str:
     if row["measure"] == DISTINGUISHABLE:
         return "told apart"
+    if row["measure"] == NAMES_OTHER:
+        return f"most: {groups[row['difference'] < 0]} contexts"
     if row["measure"] not in CHANGES:
         return f"more: {groups[row['difference'] < 0]}"
     by_group = (row["difference"] < 0) == (row["measure"] == "distance")
