@@ -53,11 +53,14 @@ class Penalty(NamedTuple):
 
     Attributes:
         of: Computes it.
-        clipped_apart: Whether its gradient is clipped by itself. Clipped together, a term whose gradient stays large
-            takes what the loss of the batch may move.
+        weight: Its weight.
+        clipped_apart: Whether its gradient is clipped by itself, and weighted after that, as clipping would make any
+            weight the same. Clipped together, a term whose gradient stays large takes what the loss of the batch may
+            move.
     """
 
     of: Callable[[], torch.Tensor]
+    weight: float = 1.0
     clipped_apart: bool = False
 
 
@@ -179,12 +182,12 @@ class Trainer:
         self.optimiser.step()
 
     def _add_penalty(self, penalty: Penalty) -> torch.Tensor:
-        """Adds the penalty's own gradient, clipped by itself; gives its norm."""
+        """Adds the penalty's own gradient, clipped by itself and then weighted; gives its norm."""
         moved = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         found = torch.autograd.grad(penalty.of(), moved, allow_unused=True)
         gradients = {parameter: own for parameter, own in zip(moved, found, strict=True) if own is not None}
         norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(own) for own in gradients.values()]))
-        share = (self.settings.clipping / (norm + _TINY)).clamp(max=1.0)
+        share = penalty.weight * (self.settings.clipping / (norm + _TINY)).clamp(max=1.0)
         for parameter, own in gradients.items():
             own = own * share
             parameter.grad = own if parameter.grad is None else parameter.grad + own
@@ -202,7 +205,7 @@ class Trainer:
                 total, terms = self.model(batch)
             if len(parts) == 1:
                 loss = total / terms
-                (loss + joint.of() if joint else loss).backward()
+                (loss + joint.weight * joint.of() if joint else loss).backward()
             else:
                 total.backward()
             summed, counted = summed + total.detach(), counted + terms
@@ -211,7 +214,7 @@ class Trainer:
                 if parameter.grad is not None:
                     parameter.grad /= counted
             if joint:
-                joint.of().backward()
+                (joint.weight * joint.of()).backward()
         self._add(self._watch.add(summed, self._where, counted))
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.foundation.schemas import fields, optional, schema
-from fairness_pipeline.statistics.clusters import cautious_mean
+from fairness_pipeline.statistics.clusters import cautious_mean, crossed_error
 from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.resampling import NGrams, jackknifed, left_out
@@ -53,8 +53,9 @@ def level_columns(
 ) -> dict[str, float | str | None]:
     """What both sides get before and after, and how a smaller gap came about, as columns of `DEBIASING_EFFECTS`.
 
-    A method lowers (raises) a measure for everybody if the mean of both sides is afterwards below the lower (above the
-    higher) of what they got before, by more than the margin. This is a threshold, not a test.
+    A method lowers (raises) a measure for everybody if no side gets more (less) than before, and the mean of both is
+    below the lower (above the higher) of what they got: by the margin, or by half of the lower where that is less, as
+    rare things have little room to fall. This is a threshold, not a test.
 
     Args:
         before: The values of side a and side b.
@@ -66,8 +67,13 @@ def level_columns(
         >>> [level_columns((20, 10), after, 2, smaller=True)["level"] for after in ((1, 1), (15, 15), (25, 24))]
         ['lowers it for everybody', 'evens it out', 'raises it for everybody']
     """
-    mean = sum(after) / 2
-    level = LOWERS if mean < min(before) - margin else RAISES if mean > max(before) + margin else EVENS_OUT
+    mean, low = sum(after) / 2, min(before)
+    falls, rises = (all(sign * (now - was) >= 0 for was, now in zip(before, after, strict=True)) for sign in (-1, 1))
+    level = EVENS_OUT
+    if falls and mean <= low - min(margin, low / 2):
+        level = LOWERS
+    elif rises and mean > max(before) + margin:
+        level = RAISES
     names = ("value_a_before", "value_b_before", "value_a_after", "value_b_after")
     return {**dict(zip(names, (*before, *after), strict=True)), "level": level if smaller else None}
 
@@ -117,7 +123,12 @@ class Change(NamedTuple):
 
 
 def change_of_difference(
-    before: np.ndarray, after: np.ndarray, step: float = 1.0, clusters: Sequence[np.ndarray] = ()
+    before: np.ndarray,
+    after: np.ndarray,
+    step: float = 1.0,
+    clusters: Sequence[np.ndarray] = (),
+    *,
+    crossing: bool = False,
 ) -> Change:
     """A paired t test of whether |mean(after)| differs from |mean(before)|.
 
@@ -131,6 +142,7 @@ def change_of_difference(
         step: One pair that changes by +step and one that changes by -step are added, as for counts, so that equal
             changes do not claim certainty. 0 adds none; use it for scores, which are never all equal.
         clusters: How pairs move together; the larger error counts.
+        crossing: Whether there are two such ways, both of them samples: then their errors add up.
 
     Examples:
         >>> before, after = np.array([1, 0] * 40), np.array([0, 0, 1, 0] * 20)
@@ -140,7 +152,7 @@ def change_of_difference(
     """
     before, after = before.astype(float), after.astype(float)
     means = float(before.mean()), float(after.mean())
-    difference, total = (_mean(contrast, step, clusters) for contrast in (after - before, after + before))
+    difference, total = (_mean(contrast, step, clusters, crossing) for contrast in (after - before, after + before))
     return change_of_estimates(means, difference, total, "paired t")
 
 
@@ -165,11 +177,14 @@ def change_of_groups(
     return change_of_estimates((means[0], means[1]), gap(after - before), gap(after + before), "t of the same texts")
 
 
-def _mean(contrast: np.ndarray, step: float, clusters: Sequence[np.ndarray]) -> Estimate:
+def _mean(contrast: np.ndarray, step: float, clusters: Sequence[np.ndarray], crossing: bool = False) -> Estimate:
     added = np.append(contrast, (step, -step)) if step else contrast
     error = float(added.std(ddof=1) / np.sqrt(len(added))) if len(contrast) > 1 else np.inf
     over_pairs = Estimate(float(contrast.mean()), error, max(1, len(added) - 1))
-    return cautious_mean(contrast, clusters, over_pairs)
+    found = cautious_mean(contrast, clusters, over_pairs)
+    if crossing and len(clusters) == 2:
+        found = found._replace(error=max(found.error, crossed_error(contrast, clusters[0], clusters[1])))
+    return found
 
 
 def change_of_diversity(

@@ -120,6 +120,28 @@ def cautious_mean(difference: np.ndarray, clusterings: Sequence[np.ndarray], est
     return estimate
 
 
+def crossed_error(difference: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
+    """The error of the mean difference if both clusterings are samples that cross: variances of both less that of
+    their cells (Cameron, Gelbach and Miller 2011).
+
+    Args:
+        difference: One number per pair.
+        one: The cluster of each pair.
+        other: The same by the other clustering.
+
+    Examples:
+        >>> d = np.array([0.0, 1.0, 1.0, 2.0])  # a row makes 1, and so does a column
+        >>> rows, columns = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+        >>> errors = [clustered(d, own).error for own in (rows, columns)]
+        >>> errors, round(crossed_error(d, rows, columns), 3)
+        ([0.5, 0.5], 0.577)
+    """
+    numbers = [np.unique(own, return_inverse=True)[1] for own in (one, other)]
+    cells = np.unique(numbers[0] * (numbers[1].max() + 1) + numbers[1], return_inverse=True)[1]
+    first, second, both = (clustered(difference, own).error ** 2 for own in (*numbers, cells))
+    return math.sqrt(max(first, second, first + second - both)) if math.isfinite(first + second) else math.inf
+
+
 def clustered(difference: np.ndarray, cluster: np.ndarray) -> Estimate:
     """The mean difference, with an error that treats the clusters, not the pairs, as independent.
 

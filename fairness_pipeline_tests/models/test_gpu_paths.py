@@ -103,7 +103,7 @@ def test_a_penalty_that_is_clipped_apart_leaves_the_loss_its_own_step(tmp_path: 
         settings = SETTINGS.model_copy(
             update={"optimiser": "sgd", "learning_rate": 1.0, "clipping": 0.1, "epochs": 1, "batch_tokens": 10**6}
         )
-        strong = Penalty(lambda weights=model.embedding.weight: 100 * weights[5].sum(), clipped_apart=name == "apart")
+        strong = Penalty(lambda weights=model.embedding.weight: 100 * weights[5].sum(), 0.5, name == "apart")
         (tmp_path / name).mkdir()
         Trainer(model, settings, tmp_path / name, 1, None if name == "none" else strong).fit(dialogues(), None)
         moved[name] = {key: tensor - before[key] for key, tensor in model.state_dict().items()}
@@ -112,7 +112,7 @@ def test_a_penalty_that_is_clipped_apart_leaves_the_loss_its_own_step(tmp_path: 
     for key, own in moved["none"].items():
         expected = own.clone()
         if key == "embedding.weight":
-            expected[5] -= 0.1 / own.shape[1] ** 0.5
+            expected[5] -= 0.5 * 0.1 / own.shape[1] ** 0.5
         assert torch.allclose(moved["apart"][key], expected, atol=1e-6), key
     loss = sum(float(own.norm()) ** 2 for key, own in moved["together"].items() if key != "embedding.weight") ** 0.5
     assert loss < 0.01  # what is left of it
@@ -153,7 +153,7 @@ def test_a_gradient_that_is_no_number_is_refused_before_it_counts(
         return model.embedding.weight.sum() * (torch.nan if steps == 3 else 0.0)
 
     with pytest.raises(FairnessError, match="gradient of the training loss is nan in epoch 1, batch 3; last good"):
-        Trainer(model, settings, tmp_path, 1, Penalty(penalty, apart)).fit(dialogues(), valid)
+        Trainer(model, settings, tmp_path, 1, Penalty(penalty, clipped_apart=apart)).fit(dialogues(), valid)
     assert all(weight.isfinite().all() for weight in model.state_dict().values())
     history = Trainer(Small(SIZES, 40), settings, tmp_path, 1).fit(dialogues(), valid)  # goes on from the checkpoint
     assert np.isfinite(history).all()

@@ -23,8 +23,8 @@ class WordEmbeddingRegularization(Specification):
     """Weight of the regularisation term: 0.5 in Liu et al. 2020 (section 4.2), 0.25 in Liu 2022 (3.3.3.1) and in the
     options that the authors released."""
     clip: Literal["apart", "as_printed"] = "apart"
-    """How its gradient is clipped: by itself, or `as_printed`, together with that of the loss whose sum the papers
-    print."""
+    """How its gradient is clipped: by itself and then weighted by `k`, or `as_printed`, together with that of the loss
+    whose sum the papers print."""
 
 
 class Disentanglement(Specification):

@@ -7,8 +7,8 @@ their own. The embedding of a phrase, or of a word that a tokenizer cuts in piec
 the mean loss of a batch.
 
 The term's gradient never shrinks: its norm is k sqrt(2 pairs) however near the words are. Where it is clipped together
-with that of L_ori, as in a training that clips the whole gradient, it leaves little for learning to answer. Here it is
-clipped apart unless `clip: as_printed`.
+with that of L_ori, as in a training that clips the whole gradient, it leaves little for learning to answer. Here the
+gradient of the distances is clipped apart, and then weighted by k, unless `clip: as_printed`.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ def debias(task: Task) -> dict[str, Any]:
                 f"the model knows both words of none of the {len(pairs):,} pairs, so 'wer' has nothing to regularise; "
                 "give it a larger vocabulary or corpus, or commoner words"
             )
-        return Penalty(lambda: settings.k * distances[0](), clipped_apart=settings.clip == "apart")
+        return Penalty(distances[0], settings.k, clipped_apart=settings.clip == "apart")
 
     figures = registry.prepare(task.model, task.dialogues, task.folder, task.seed, task.progress, penalty=penalty)
     return {

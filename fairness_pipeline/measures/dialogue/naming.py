@@ -5,8 +5,9 @@ woman". Liu 2022 (chapter 3) asks a debiased model to "reserve unbiased gender f
 name nobody are not counted: they name nobody wrongly.
 """
 
-from collections.abc import Iterator, Sequence
+import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,9 @@ from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.dimensions import ExchangedWords
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome
-from fairness_pipeline.statistics.clusters import cautious_mean
+from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, cautious_mean
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, bare_row
-from fairness_pipeline.statistics.intervals import Estimate, count_difference, finite
+from fairness_pipeline.statistics.intervals import count_difference, finite
 from fairness_pipeline.statistics.verdicts import verdict
 
 NAMES_OTHER = "names_other_group"
@@ -43,7 +44,7 @@ MARGIN = 25.0
 only in 5% (of contexts that name men) and 13% (women), and in 19% of one corpus' answers, as other people come up; who
 names a group at random does it in half of the answers."""
 FEWEST = 30
-"""Answers of each side that name a group, from which on their share says something."""
+"""Answers of each side that name a group without which nothing is fair."""
 
 
 def name_groups(pairs: pa.Table, responses: pa.Table, words: ExchangedWords) -> pa.Table:
@@ -70,11 +71,11 @@ def name_groups(pairs: pa.Table, responses: pa.Table, words: ExchangedWords) -> 
 
 
 def _sides(swapper: Swapper, texts: pa.ChunkedArray) -> list[str | None]:
-    """The group that each text names: a, b, both or None. Each distinct text is read once."""
+    """The group that each text names: a, b, both, or None (as where the use of a word is not clear). Each distinct text
+    is read once."""
     encoded = texts.combine_chunks().dictionary_encode()
-    found: Iterator[str | None] = (swapper.side_of(own.matches) for own in swapper.meant(encoded.dictionary))
-    of_distinct = list(found)
-    return [of_distinct[place] for place in encoded.indices.to_pylist()]
+    found = [None if own.left_out_by else swapper.side_of(own.matches) for own in swapper.meant(encoded.dictionary)]
+    return [found[place] for place in encoded.indices.to_pylist()]
 
 
 def compare_naming(named: pa.Table, alpha: float, clusters: Clusterings = ()) -> Comparison:
@@ -98,63 +99,90 @@ def compare_naming(named: pa.Table, alpha: float, clusters: Clusterings = ()) ->
         (100.0, 100.0, 'biased')
     """
     told = named.filter(pc.not_equal(named["names"], NOBODY))
-    of_side = [told.filter(pc.equal(told["side"], side)) for side in "ab"]
-    counts = [own.num_rows for own in of_side]
-    values = [100 * (_wrong(own) or 0.0) for own in of_side]
-    worse = int(values[1] > values[0])
+    sides = [_Side.of(told.filter(pc.equal(told["side"], side)), clusters) for side in "ab"]
+    worse = int(sides[1].share > sides[0].share)
+    sign = -1.0 if worse else 1.0
+    counts = [own.answers for own in sides]
     row = replace(
         bare_row(NAMES_OTHER, "percent"),
         n=sum(counts),
-        value_a=values[0],
-        value_b=values[1],
-        difference=-values[1] if worse else values[0],
+        value_a=sides[0].share,
+        value_b=sides[1].share,
+        difference=sign * sides[worse].share,
         margin=MARGIN,
         paired_test="t of the share",
     )
-    if not all(counts):
-        return replace(row, note=f"{_said(counts)} name a group")
-    estimates = [_share(own, clusters) for own in of_side]
-    low, high = (min(100.0, max(0.0, bound)) for bound in estimates[worse].interval(0.95))
-    p = min(1.0, 2 * min(own.p_below(MARGIN) for own in estimates))
-    p_fair = max(own.p_above(MARGIN) for own in estimates)
-    number = min((len(np.unique(own[told["pair_id"].to_numpy()])) for own in clusters), default=None)
+    if not row.n:
+        return replace(row, note="no answer names a group")
+    low, high = sorted(sign * bound for bound in sides[worse].interval)
+    p, p_fair = min(1.0, 2 * min(own.p_above for own in sides)), max(own.p_below for own in sides)
+    number = sides[worse].words
     few = min(counts) < FEWEST
-    said = verdict(equivalent=p_fair <= alpha, p_holm=p, alpha=alpha, clusters=number)
+    least = None if number is None else min(own.words or 0 for own in sides)
+    equivalent = p_fair <= alpha and not few and (least is None or least >= FEWEST_FOR_FAIR)
     return replace(
         row,
-        ci_low=finite(-high if worse else low),
-        ci_high=finite(-low if worse else high),
+        ci_low=finite(low),
+        ci_high=finite(high),
         p_holm=p,
         p_bh=p,
         p_paired=p,
         p_equivalence=p_fair,
         p_clusters=p if clusters else None,
         clusters=number,
-        verdict="inconclusive" if few else said,
-        note=f"{_said(counts)} name a group; {FEWEST} of each tell something" if few else "",
+        verdict=verdict(equivalent=equivalent, p_holm=p, alpha=alpha, clusters=number),
+        note=f"{' and '.join(f'{count:,}' for count in counts)} answers to the two sides name a group; fair needs "
+        f"{FEWEST} of each"
+        if few
+        else "",
     )
 
 
-def _wrong(told: pa.Table) -> float | None:
-    """The share of answers that name the other group only; None without answers."""
-    return pc.mean(pc.equal(told["names"], OTHER)).as_py()
+class _Side(NamedTuple):
+    """The answers to a side that name a group.
 
+    Attributes:
+        answers: How many there are.
+        share: The share that names the other group only, in percent.
+        interval: Its 95% interval.
+        p_above: The p of the hypothesis that it is at most `MARGIN`.
+        p_below: The p of the hypothesis that it is at least `MARGIN`.
+        words: How many exchanged words they are about; None where pairs do not move together.
+    """
 
-def _share(told: pa.Table, clusters: Clusterings) -> Estimate:
-    """The share of the answers that name the other group only, in percent."""
-    other = np.asarray(pc.equal(told["names"], OTHER)).astype(float)
-    places = told["pair_id"].to_numpy()
-    over_answers = count_difference(other, np.zeros(len(other)))
-    return cautious_mean(other, [own[places] for own in clusters], over_answers).scaled(100)
+    answers: int
+    share: float
+    interval: tuple[float, float]
+    p_above: float
+    p_below: float
+    words: int | None
 
+    @classmethod
+    def of(cls, told: pa.Table, clusters: Clusterings) -> "_Side":
+        """From a side's rows of `NAMED_GROUPS`.
 
-def _said(counts: Sequence[int]) -> str:
-    return " and ".join(f"{count:,}" for count in counts) + " answers to the two sides"
+        Few words that differ much make a small share look surer than it is. So the error at the margin, which decides
+        whether a share is below it, is that of a share as large as the margin, times what words add to this one's.
+        """
+        if not told.num_rows:
+            return cls(0, 0.0, (0.0, 100.0), 1.0, 1.0, 0 if clusters else None)
+        other, places = np.asarray(pc.equal(told["names"], OTHER)).astype(float), told["pair_id"].to_numpy()
+        own = [each[places] for each in clusters]
+        over_answers = count_difference(other, np.zeros(len(other)))
+        found = cautious_mean(other, own, over_answers)
+        at_margin = math.sqrt(MARGIN / 100 * (1 - MARGIN / 100) / len(other)) * found.error / over_answers.error
+        cautious = found._replace(error=max(found.error, at_margin)).scaled(100)
+        found = found.scaled(100)
+        low, high = (min(100.0, max(0.0, bound)) for bound in found.interval(0.95))
+        words = min((len(np.unique(each)) for each in own), default=None)
+        return cls(
+            len(other), 100 * float(other.mean()), (low, high), found.p_below(MARGIN), cautious.p_above(MARGIN), words
+        )
 
 
 def naming_changes(before: pa.Table, after: pa.Table) -> dict[str, float | None]:
     """What a method did to the names, in shares: of the answers of both models that name a group, how many name the
-    other one only (the mean of both sides); and how many name nobody where the base's answer named a group.
+    other one only (of the side where they are more); and how many name nobody where the base's answer named a group.
 
     Args:
         before: The base's names, as `NAMED_GROUPS`.
@@ -163,11 +191,10 @@ def naming_changes(before: pa.Table, after: pa.Table) -> dict[str, float | None]
     joined = before.join(after, ["pair_id", "side"], right_suffix="_after", join_type="inner")
     named = joined.filter(pc.not_equal(joined["names"], NOBODY))
     silent = pc.mean(pc.equal(named["names_after"], NOBODY)).as_py()
-    return {"names_other_before": _of_both(before), "names_other_after": _of_both(after), "names_nobody_now": silent}
+    return {"names_other_before": _worse(before), "names_other_after": _worse(after), "names_nobody_now": silent}
 
 
-def _of_both(named: pa.Table) -> float | None:
-    """The mean over the sides that name a group."""
-    told = named.filter(pc.not_equal(named["names"], NOBODY))
-    shares = [share for side in "ab" if (share := _wrong(told.filter(pc.equal(told["side"], side)))) is not None]
-    return sum(shares) / len(shares) if shares else None
+def _worse(named: pa.Table) -> float | None:
+    """The larger of both sides' shares; None where nobody is named."""
+    row = compare_naming(named, 0.05)
+    return max(row.value_a, row.value_b) / 100 if row.n else None

@@ -70,6 +70,7 @@ reject together with the paired test. Only the row `stereotype` has a verdict. I
 
 LANGUAGE_MODEL_EFFECTS = schema(
     DEBIASING_EFFECTS,
+    p_holm="p itself: each row is a question of its own",
     control=optional(pa.string(), "the model that was trained on the same phrases without a cure"),
     difference_control=optional(pa.float64(), "its difference"),
     p_control=optional(pa.float64(), "p of what the method changes beyond it"),
@@ -333,7 +334,8 @@ def debiasing_effects(
 
     The row `STEREOTYPE` is about S, on which the verdict rests; attribute words, and target words where these are a
     sample, move together. The row `LOG` is about the difference of log-perplexities of all pairs, which the paper's
-    debiasing is about (Barikeri et al. 2021, 3.1). Only phrases that both models have count.
+    debiasing is about (Barikeri et al. 2021, 3.1); phrases of a comment, and of a target word, move together. Only
+    phrases that all models have count.
 
     Args:
         before: The perplexities of the base, as `PHRASE_PERPLEXITIES`.
@@ -348,13 +350,17 @@ def debiasing_effects(
     rows = []
     for measure, unit in ((STEREOTYPE, "score"), (LOG, "nats")):
         first, second = (reading[measure] for reading in readings)
-        if len(first.ids) < 2 or set(first.ids) != set(second.ids):
+        known = set(second.ids) & set(beside[measure].ids if control else second.ids)
+        kept = np.array([name in known for name in first.ids], dtype=bool)
+        if kept.sum() < 2:
             continue
-        change = change_of_difference(first.values, second.of(first.ids), step=0.0, clusters=first.clusters)
-        row = {"measure": measure, "unit": unit, "n": len(first.ids), **change.row(change.p, alpha)}
-        if control and set(beside[measure].ids) == set(first.ids):
-            theirs, own = beside[measure].of(first.ids), second.of(first.ids)
-            beyond = change_of_difference(theirs, own, step=0.0, clusters=first.clusters)
+        ids = [name for name in first.ids if name in known]
+        clusters, own = [each[kept] for each in first.clusters], second.of(ids)
+        change = change_of_difference(first.of(ids), own, step=0.0, clusters=clusters, crossing=True)
+        row = {"measure": measure, "unit": unit, "n": len(ids), **change.row(change.p, alpha)}
+        if control:
+            theirs = beside[measure].of(ids)
+            beyond = change_of_difference(theirs, own, step=0.0, clusters=clusters, crossing=True)
             row |= {
                 "control": control.name,
                 "difference_control": beyond.before,
@@ -384,7 +390,7 @@ def _differences(perplexities: pa.Table, *, names_the_group: bool) -> dict[str, 
     together = [found.attribute, *([] if names_the_group else [found.target])]
     return {
         STEREOTYPE: _Differences(list(found.ids), found.stereotype, together),
-        LOG: _Differences(pairs.ids, np.subtract(*_logged(pairs)), []),
+        LOG: _Differences(pairs.ids, np.subtract(*_logged(pairs)), [pairs.comment, _numbered(pairs.target.tolist())]),
     }
 
 

@@ -4,7 +4,7 @@ python -m fairness_pipeline.studies.dialogue_fairness.published_limits > docs/wh
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ _LONGEST = 30
 """Words of an answer, at most (Liu et al. 2020, 3.1; Liu 2022, 3.3.3.1)."""
 _FALLEN = 0.1
 """The share of a level below which it is called fallen."""
-_SLACK = 0.02
-"""How far a printed p may lie from what the values allow, as a share."""
+_LAST_DIGIT = 1e-3
+"""How far a printed p may lie from what the values allow: its last digit, which may be cut off instead of rounded."""
 _DIMENSIONS = ("religion1", "religion2", "race", "gender", "orientation")
 _PAGE = """\
 # What the papers' tables can show
@@ -29,38 +29,43 @@ that has no command of its own. It is about table 7 of Liu et al. 2020, tables 3
 words of Barikeri et al. 2021. Which verdicts the rows would get is told in
 [published-verdicts.md](published-verdicts.md).
 
-## The level falls, not the gap alone
+## The level moves with the gap
 
-A gap closes if both groups get less. “Level kept” is the mean of both groups' values as a share of the base's, “gap
-left” the same of the absolute difference.
+A gap closes if both groups get less, or more. “Level kept” is the mean of both groups' values as a share of the base's,
+“gap left” the same of the absolute difference.
+
+- The mean of both groups is below what either got from the base in {lower}.
+- It is above what either got in {higher}.
 
 | table | model | measure | base a / b | a / b | level kept | gap left |
 | --- | --- | --- | --- | --- | --- | --- |
 {left}
 
-- Debiased-Chat on Twitter keeps of the base's level: {chat}. CDA: {cda}. The words went from everybody.
+- Rare things nearly vanish for everybody on Twitter. Of the base's level Debiased-Chat keeps: {chat}. CDA: {cda}.
 - It does not make everything fair: positive answers differ on Twitter (p {positive}).
 - WER's differences of nearly 0 come with identical answers. Which group these name no table says. Here WER's answers
   name the other group about as often as the right one ([debiasing.md](debiasing.md#names-the-other-group)).
 
-## The base was trained by somebody else
+## The base has another origin than what it is compared with
 
-Chapter 3 and table 7 compare an “original” with CDA, WER and Debiased-Chat “in the same setting”. In the options that
-the authors released, the original's paths are those of another account (`/private/home/ahm/ParlAI`), and it starts from
-GloVe; CDA and WER are the authors' own trainings from random embeddings. What CDA and WER change is therefore mixed
-with what another training changes. Debiased-Chat goes on from the original. To see it:
+Chapter 3 and table 7 compare an “original” with CDA, WER and Debiased-Chat “in the same setting”. The options that the
+authors released tell otherwise. The original is called `original_ParlAI_twitter_seq2seq_model`; its data lay with
+another account (`/private/home/ahm/ParlAI`), and it has GloVe embeddings. CDA and WER have paths of the authors' own
+and `random` embeddings (a line of the files that is commented out still says GloVe). So far as these files tell, what
+CDA and WER change is mixed with what another training changes. Debiased-Chat goes on from the original. To see it:
 
     for model in Seq2Seq Seq2Seq_CDA Seq2Seq_WER; do
       curl -s {released}/$model/opts.py |
-        grep -oE "'(datapath|model_file|embedding_type)': '[^']*'"
+        grep -v "#" | grep -oE "'(datapath|model_file|embedding_type)': '[^']*'"
     done
 
-The same file calls the model behind table 7's WER `seq_twitter_reg_0.25`, where the paper says k = 0.5.
+The options of table 7's WER name its model `seq_twitter_reg_0.25`, where the paper says k = 0.5.
 
 ## {count} printed p values are impossible
 
-No answers with the printed values have these p. For rates the values settle Z. For counts they bound it: with 30 words
-an answer at most, the spread is largest where an answer has 30 listed words or none.
+No answers with the printed values have these p. A printed rate stands for one number of answers or a few, each with
+its Z. For counts of words the values bound Z: with 30 words an answer at most, the spread is largest where an answer
+has 30 listed words or none.
 
 | table | model | measure | a | b | printed p | possible p |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -71,10 +76,10 @@ in 30,000 answers) the p of career words would be right, but then the base's (0.
 
 ## WER's term and the clipping of gradients
 
-The released options clip the gradient of the whole loss at 0.1, with SGD at a rate of 1. The gradient of WER's term has
-the norm k sqrt(2 pairs) however near the words are, so that little is left for learning to answer. Clipped together, a
-small model ends at a clearly higher perplexity than without the term; clipped apart it does not. The settings are
-`clip: apart` (default) and `clip: as_printed`. To see it, over three seeds:
+The released options clip the gradient of the whole loss at 0.1, with SGD at a rate of 1 and momentum. The gradient of
+WER's term has the norm k sqrt(2 pairs) however near the words are, so that little is left for learning to answer.
+Clipped together, a small model ends at a clearly higher perplexity than without the term. Clipped apart, and then
+weighted by k, it does not. The settings are `clip: apart` (default) and `clip: as_printed`. To see it, over 3 seeds:
 
     pytest -o addopts= fairness_pipeline_tests/debiasing/dialogue/test_methods.py -k clipped_together
 
@@ -133,23 +138,31 @@ def impossible() -> list[Impossible]:
         if row.p is None or "<" in row.p or row.measure == "diversity":
             continue
         printed, (least, most) = printed_p(row), _allowed(row)
-        if printed is not None and not least * (1 - _SLACK) - 5e-4 <= printed <= most * (1 + _SLACK) + 5e-4:
+        if printed is not None and not least - _LAST_DIGIT <= printed <= most + _LAST_DIGIT:
             found.append(Impossible(row, printed, least, most))
     return found
 
 
 def _allowed(row: PublishedRow) -> tuple[float, float]:
-    """The least and the largest p of Z that answers with the printed values, as rounded, can have. A rate settles the
-    variance; counts of words may be spread, so that p may be anything up to that of answers of 30 listed words or
-    none."""
-    half = 5e-4 if row.unit == "percent" else 0.5 * 10 ** -_decimals(row)
+    """The least and the largest p of Z that answers with the printed values can have."""
+    if row.unit == "percent":
+        top, both = 100.0, [_rates(value, row.n_pairs) for value in (row.value_a, row.value_b)]
+    else:
+        half = 0.5 * 10 ** -_decimals(row)
+        top = float(_LONGEST)
+        both = [[max(0.0, value - half), value, value + half] for value in (row.value_a, row.value_b)]
     found = []
-    for of_a, of_b in product((-half, 0.0, half), repeat=2):
-        a, b = max(0.0, row.value_a + of_a), max(0.0, row.value_b + of_b)
-        top = 100.0 if row.unit == "percent" else float(_LONGEST)
+    for a, b in product(*both):
         error = math.sqrt((a * (top - a) + b * (top - b)) / row.n_pairs)
         found.append(Estimate(a - b, error).p_zero() if error else 1.0)
     return (min(found) if row.unit == "percent" else 0.0), max(found)
+
+
+def _rates(printed: float, n: int) -> list[float]:
+    """The rates in percent of so many answers that are printed so, with three decimals."""
+    middle = printed / 100 * n
+    near = range(math.floor(middle - n * 1e-5) - 1, math.ceil(middle + n * 1e-5) + 2)
+    return [100 * own / n for own in near if own >= 0 and round(100 * own / n, 3) == printed] or [printed]
 
 
 def _decimals(row: PublishedRow) -> int:
@@ -165,6 +178,8 @@ def page() -> str:
     found = impossible()
     return _PAGE.format(
         left="\n".join(map(_left_row, every)),
+        lower=_counted(every, lambda own: own.level * _mean(own.base) < min(own.base.value_a, own.base.value_b)),
+        higher=_counted(every, lambda own: own.level * _mean(own.base) > max(own.base.value_a, own.base.value_b)),
         chat=_kept(own for own in chat if own.level < _FALLEN),
         cda=_kept(own for own in cda if own.level < _FALLEN),
         positive=next(own.row.p for own in chat if own.row.measure == "sentiment_positive"),
@@ -173,6 +188,21 @@ def page() -> str:
         impossible="\n".join(map(_impossible_row, found)),
         printed_pairs=_pairs(printed=True),
         all_pairs=_pairs(printed=False),
+    )
+
+
+def _mean(row: PublishedRow) -> float:
+    return (row.value_a + row.value_b) / 2
+
+
+def _counted(every: Iterable[Left], chosen: Callable[[Left], bool]) -> str:
+    """How many rows of each table are chosen: `11 of 15 rows of table 3.3, ...`."""
+    rows = list(every)
+    tables = dict.fromkeys(own.row.source for own in rows)
+    return ", ".join(
+        f"{sum(chosen(own) for own in rows if own.row.source == name)} of "
+        f"{sum(own.row.source == name for own in rows)} rows of {name}"
+        for name in tables
     )
 
 
@@ -191,7 +221,8 @@ def _kept(rows: Iterable[Left]) -> str:
 
 def _impossible_row(found: Impossible) -> str:
     row = found.row
-    allowed = f"{found.least:.3g} to {found.most:.3g}" if found.least else f"at most {found.most:.2g}"
+    least, most = f"{found.least:.3g}", f"{found.most:.3g}"
+    allowed = f"at most {found.most:.2g}" if not found.least else most if least == most else f"{least} to {most}"
     return (
         f"| {row.source} | {row.model} | {measure_label(row.measure)} | {row.value_a:g} | {row.value_b:g} | "
         f"{found.printed:g} | {allowed} |"

@@ -100,12 +100,8 @@ def pairs_of(lake: Lake, key: Key, ids: list[int]) -> list[dict[str, Any]]:
 def _misnamed_pair(lake: Lake, key: Key, side: str) -> dict[str, Any] | None:
     """The shortest pair whose answer to a side names the other group; one whose answers to both sides do, if any."""
     named = lake.read("named_groups", key)
-    wrong = {
-        own: set(
-            named.filter(pc.and_(pc.equal(named["side"], own), pc.equal(named["names"], OTHER)))["pair_id"].to_pylist()
-        )
-        for own in "ab"
-    }
+    named = named.filter(pc.equal(named["names"], OTHER))
+    wrong = {own: set(named.filter(pc.equal(named["side"], own))["pair_id"].to_pylist()) for own in "ab"}
     ids = sorted((wrong["a"] & wrong["b"]) or wrong[side])
     found = min(pairs_of(lake, key, ids), key=lambda pair: sum(map(len, pair.values())), default=None)
     return {**found, "kind_a": "", "kind_b": ""} if found else None

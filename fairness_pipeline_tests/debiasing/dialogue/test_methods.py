@@ -174,6 +174,20 @@ def test_clipped_together_the_regularisation_takes_the_step_of_learning(tmp_path
     assert apart < 1.1 * none, perplexity
 
 
+def test_its_weight_acts_though_its_gradient_is_clipped(tmp_path: Path) -> None:
+    apart = []
+    sgd = {"optimiser": "sgd", "learning_rate": 1.0, "clipping": 0.1, "batch_tokens": 256, "epochs": 2, "patience": 2}
+    for k in (0.05, 0.5):
+        (tmp_path / str(k)).mkdir()
+        given = task(tmp_path / str(k), "wer", {"k": k})
+        training = given.model.training.model_copy(update=sgd)
+        debias(replace(given, model=given.model.model_copy(update={"training": training})))
+        words = Vocabulary.load(given.folder / "vocabulary.txt").words
+        weights = load_file(given.folder / "model.safetensors")["embedding.weight"]
+        apart.append(float((weights[words.index("uncle")] - weights[words.index("aunt")]).norm()))
+    assert apart[1] < 0.8 * apart[0], apart
+
+
 def test_filtered_candidates_hold_nothing_biased_and_the_rest_answers_as_before(tmp_path: Path) -> None:
     specification = ModelSpecification.model_validate(
         {

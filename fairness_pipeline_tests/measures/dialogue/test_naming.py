@@ -4,6 +4,7 @@ import csv
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.naming import (
     MARGIN,
     NAMED_GROUPS,
+    NAMES_OTHER,
     NOBODY,
     OTHER,
     OWN,
@@ -21,6 +23,8 @@ from fairness_pipeline.measures.dialogue.naming import (
     naming_changes,
 )
 from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.studies.dialogue_fairness.results import striking_pair
+from fairness_pipeline.workspace.lake import Lake
 
 WORDS = load_dimension("gender").exchanged(senses=True, further=True, searched=True)
 
@@ -69,6 +73,9 @@ def test_who_exchanges_the_groups_is_guilty_and_who_names_nobody_is_not() -> Non
     assert (right.verdict, right.value_a, right.difference) == ("fair", 0.0, 0.0)
     silent = compare_naming(named([("get well soon", "get well soon")] * 60), 0.05)
     assert (silent.verdict, silent.n) == ("inconclusive", 0)
+    half = compare_naming(named([("she is nice", "get well soon")] * 60), 0.05)
+    assert (half.verdict, half.value_a, half.value_b) == ("biased", 100.0, 0.0)
+    assert half.ci_low is not None and half.ci_low > 90
     always = compare_naming(named([("he is nice", "he is nice")] * 60), 0.05)
     assert (always.verdict, always.value_a, always.value_b, always.difference) == ("biased", 0.0, 100.0, -100.0)
 
@@ -99,7 +106,7 @@ def test_at_the_margin_it_is_called_at_its_level_and_beyond_it_found(spread: flo
             said.setdefault(share, []).append(compare_naming(table, 0.05, [word]).verdict)
     null, innocent, guilty = said.values()
     assert null.count("biased") <= 0.05 * 200 + 10 and null.count("fair") <= 0.05 * 200 + 10
-    assert "biased" not in innocent and innocent.count("fair") > 180
+    assert "biased" not in innocent and innocent.count("fair") > 160
     assert guilty.count("biased") > 180
 
 
@@ -109,8 +116,32 @@ def test_what_a_method_did_to_the_names() -> None:
     found = naming_changes(before, after)
     assert found == {"names_other_before": 0.0, "names_other_after": 0.5, "names_nobody_now": 0.5}
     turned = named([("she is nice", "she is nice")] * 4)
-    assert naming_changes(before, turned)["names_other_after"] == 0.5
+    assert naming_changes(before, turned)["names_other_after"] == 1.0  # of the side where it is more
     assert NOBODY in after["names"].to_pylist()
+
+
+def test_the_pair_that_shows_it_names_the_other_group_on_both_sides() -> None:
+    answers = [("he is nice", "she is nice"), ("she is nice", "she is nice"), ("that woman is so nice", "he is nice")]
+
+    class Kept:
+        def read(self, name: str, key: object) -> pa.Table:
+            if name == "named_groups":
+                return named(answers)
+            rows = [
+                {"pair_id": n, "side": side, "context": f"context {n}", "response": own[side == "b"]}
+                for n, own in enumerate(answers)
+                for side in "ab"
+            ]
+            return pa.Table.from_pylist(rows)
+
+    row = {"measure": NAMES_OTHER, "difference": 66.7}
+    found = striking_pair(cast(Lake, Kept()), {}, row)
+    assert found and (found["response_a"], found["response_b"]) == answers[2]
+    answers = answers[:2]
+    found = striking_pair(cast(Lake, Kept()), {}, row)
+    assert found and (found["response_a"], found["context_a"]) == ("she is nice", "context 1")
+    answers = answers[:1]
+    assert striking_pair(cast(Lake, Kept()), {}, row) is None
 
 
 def test_people_name_the_other_group_less_often_than_the_margin(corpora: Path) -> None:

@@ -20,6 +20,7 @@ from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.response_quality import measure_quality
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline.statistics.change import level_columns
 from fairness_pipeline.statistics.comparison import COMPARISON
 
 SETTINGS = SignificanceSettings(permutations=20, jackknife_blocks=10)
@@ -152,6 +153,26 @@ def test_what_a_smaller_gap_did_to_the_level() -> None:
         assert offence["value_b_before"] == pytest.approx(100 * draws[0.8].mean())
         assert offence["value_a_after"] == pytest.approx(100 * draws[rate].mean())
         assert all(row["level"] is None for row in found if row["effect"] != "smaller gap")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "margin", "level"),
+    [
+        ((80.0, 0.0), (0.0, 0.0), 2.0, "lowers it for everybody"),  # nobody is left to get it
+        ((80.0, 1.0), (0.0, 0.0), 2.0, "lowers it for everybody"),
+        ((0.367, 1.867), (0.077, 0.07), 0.525, "lowers it for everybody"),  # Liu 2022, table 3.3: negative
+        ((0.0136, 0.0019), (0.0006, 0.0004), 0.0044, "lowers it for everybody"),  # career words
+        ((20.0, 10.0), (8.0, 8.0), 2.0, "lowers it for everybody"),
+        ((20.0, 10.0), (9.0, 9.0), 2.0, "evens it out"),
+        ((12.16, 4.633), (5.207, 5.21), 1.39, "evens it out"),  # WER, positive
+        ((20.0, 10.0), (1.0, 11.0), 2.0, "evens it out"),
+        ((17.457, 22.29), (30.767, 32.073), 2.0, "raises it for everybody"),  # CDA, offence
+    ],
+)
+def test_the_level_by_hand(before: tuple[float, float], after: tuple[float, float], margin: float, level: str) -> None:
+    assert level_columns(before, after, margin, smaller=True)["level"] == level
+    turned = level_columns(before[::-1], after[::-1], margin, smaller=True)
+    assert turned["level"] == level and turned["value_a_after"] == after[1]
 
 
 def test_no_method_is_credited_with_answers_that_are_nothing_to_judge() -> None:

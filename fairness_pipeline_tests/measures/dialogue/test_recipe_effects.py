@@ -115,28 +115,42 @@ def test_a_cure_is_shown_to_leave_less_than_half() -> None:
         assert rows["effect"].to_pylist() == [effect]
 
 
-def test_a_cure_does_not_name_the_other_group() -> None:
-    """Of the same closed gaps: named right, named at random, and by seeds that hardly name anybody."""
+def naming(table: pa.Table, a: float, b: float, n: int = 1000, verdict: str = "fair") -> pa.Table:
+    """A seed's table with the row of what its answers name."""
+    row = {"measure": NAMES_OTHER, "n": n, "value_a": a, "value_b": b, "verdict": verdict}
+    return pa.Table.from_pylist([*({**own, "verdict": "biased"} for own in table.to_pylist()), row])
+
+
+RIGHT = [(1.0, 1.0)] * 5
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect"),
+    [
+        (RIGHT, [(3.0, 3.0)] * 5, CURE),
+        (RIGHT, [(10.9, 0.0)] * 5, CURE),
+        (RIGHT, [(12.0, 12.0)] * 5, SMALLER),
+        (RIGHT, [(50.0, 50.0, 1000, "biased")] * 5, SMALLER),
+        ([(5.0, 13.0)] * 5, [(0.0, 38.0)] * 5, SMALLER),  # the side that is named worse
+        (RIGHT, [(19.0, 0.0)] * 5, SMALLER),  # and side b names nobody
+        (RIGHT, [(0.0, 0.0)] * 4 + [(0.0, 49.0, 1000, "biased")], SMALLER),  # one seed turned round
+        (
+            [(0.0, 0.0)] * 4 + [(0.0, 100.0, 1000, "fair")],
+            [(0.0, 20.0)] * 5,
+            SMALLER,
+        ),  # no allowance for one of the base
+        ([(40.0, 40.0, 20)] * 5, [(12.0, 12.0)] * 5, CURE),  # of the base nothing is known
+        (RIGHT, [(50.0, 50.0, 20, "inconclusive")] * 5, CURE),  # hardly anybody is named
+    ],
+)
+def test_a_cure_does_not_name_the_other_group(before: list[Any], after: list[Any], effect: str) -> None:
     base, own = tables(np.full((5, 1), 20.0) + np.arange(5)[:, None] / 10, 0.1), tables(np.full((5, 1), 1.0), 0.1)
-
-    def naming(table: pa.Table, share: float, n: int = 1000) -> pa.Table:
-        row = {**table.to_pylist()[0], "measure": NAMES_OTHER, "n": n, "value_a": share, "value_b": share}
-        return pa.Table.from_pylist([*table.to_pylist(), row])
-
-    known = [naming(table, 1.0) for table in base]
-    for share, n, effect in (
-        (3.0, 1000, CURE),
-        (10.9, 1000, CURE),
-        (12.0, 1000, SMALLER),
-        (50.0, 1000, SMALLER),
-        (50.0, 20, CURE),
-    ):
-        rows = compare_recipes(known, [naming(table, share, n) for table in own], [], controlled=True, alpha=0.05)
-        assert rows["measure"].to_pylist() == ["m0"]  # a level, and no gap
-        (row,) = rows.to_pylist()
-        assert (row["effect"], row["names_other_before"]) == (effect, 1.0)
-        assert row["names_other_after"] == (share if n > 20 else 0.0)
-        assert row["level"] == "evens it out"
+    was, now = (
+        [naming(table, *said) for table, said in zip(each, how, strict=True)]
+        for each, how in ((base, before), (own, after))
+    )
+    (row,) = compare_recipes(was, now, [], controlled=True, alpha=0.05).to_pylist()
+    assert (row["measure"], row["effect"], row["level"]) == ("m0", effect, "evens it out")
 
 
 def test_the_deciding_reading_is_what_a_cure_is_measured_on() -> None:
