@@ -186,15 +186,16 @@ def quadruples(perplexities: pa.Table, split: str = "test") -> Quadruples:
     for row in perplexities.to_pylist():
         if row["split"] == split and row["attribute"]:
             found.setdefault(row["phrase_id"], {})[row["reading"], row["side"]] = row
-    whole = [own for own in found.values() if len(own) == 4 and _as_many_tokens(own)]
+    kept = {name: own for name, own in found.items() if len(own) == 4 and _as_many_tokens(own)}
+    whole = list(kept.values())
     a, b, opposite_a, opposite_b = (
         np.array([own[place]["tokens"] * math.log(own[place]["perplexity"]) for own in whole])
         for place in ((OWN, "a"), (OWN, "b"), (OPPOSITE, "a"), (OPPOSITE, "b"))
     )
     words = [main_word(own[OWN, "b"]["attribute"]) for own in whole]
     targets = _numbered([main_word(own[OWN, "b"]["target"]) for own in whole])
-    ids = tuple(name for name, own in found.items() if len(own) == 4 and _as_many_tokens(own))
-    return Quadruples(a, b, opposite_a, opposite_b, _numbered(words), targets, tuple(dict.fromkeys(words)), ids)
+    named = tuple(dict.fromkeys(words))
+    return Quadruples(a, b, opposite_a, opposite_b, _numbered(words), targets, named, tuple(kept))
 
 
 def _as_many_tokens(own: Mapping[tuple[str, str], Row]) -> bool:
