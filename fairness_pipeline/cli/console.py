@@ -196,7 +196,7 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     sides = "; ".join(
         dict.fromkeys(f"{next(iter(a.key.values()))} {own}" for a in audits for own in _sides(study, part, a))
     )
-    numbers = "first minus second, in points or the measure's unit"
+    numbers = f"{study.contrast}, in points or the measure's unit"
     note = (
         f"Difference: {numbers}: {sides}" if needed <= shown.width else f"{needed} columns would show the differences"
     )
@@ -244,7 +244,9 @@ def print_next_steps(
 
 def _sides(study: AnyStudy, part: AnyPart, audit: Audit) -> list[str]:
     """Which groups most of an audit's differences compare; a few rows compare the group with something else."""
-    groups = Counter(" − ".join(study.groups(part, {**audit.key, "measure": row["measure"]})) for row in audit.rows)
+    groups = Counter(
+        " − ".join(study.subtracted(study.groups(part, {**audit.key, "measure": row["measure"]}))) for row in audit.rows
+    )
     return [own for own, count in groups.items() if count == max(groups.values())]
 
 
@@ -262,11 +264,13 @@ def _verdicts(study: AnyStudy, project: Project, audits: list[Audit], marks: dic
     table = Table(title=f"{study.title}, profile {project.name}", title_justify="left", box=None, pad_edge=False)
     for axis in study.axes:
         table.add_column(axis.capitalize(), no_wrap=True, overflow="ellipsis")
-    for heading in study.headings:
+    found = {study.heading(row) for audit in audits for row in audit.rows if study.gated(row)}
+    headings = [heading for heading in study.headings if heading in found] or study.headings
+    for heading in headings:
         table.add_column(heading, no_wrap=numbers, justify="left")
     for audit in audits:
         if audit.measured and not audit.degenerate:
-            cells = [_cell(study, audit, heading, marks, numbers) for heading in study.headings]
+            cells = [_cell(study, audit, heading, marks, numbers) for heading in headings]
         else:
             cells = [f"[dim]{NOTHING_TO_JUDGE if audit.degenerate else NOT_MEASURED}[/dim]"]
         table.add_row(*map(escape, audit.key.values()), *cells)

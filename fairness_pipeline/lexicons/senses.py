@@ -76,6 +76,8 @@ class Senses(Specification):
     """Uses, looked at in order. A word that is named here is exchanged in these uses only."""
     not_where: tuple[str, ...] = ()
     """Patterns in which no word is exchanged: names, titles, idioms."""
+    names: tuple[Use, ...] = ()
+    """Further uses in which a text names the group, though no word is exchanged there."""
     otherwise: Literal["stay", "leave_out"] = "stay"
     """What becomes of a word in none of its uses, or in one of `not_where`: it stays as it is, or the whole context
     is left out, because the word may belong to a person whose other words are exchanged."""
@@ -92,7 +94,8 @@ class Senses(Specification):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        patterns = [*self.not_where, *(pattern for use in self.uses for pattern in (*use.where, *use.not_where))]
+        uses = (*self.uses, *self.names)
+        patterns = [*self.not_where, *(pattern for use in uses for pattern in (*use.where, *use.not_where))]
         for pattern in patterns:
             if sum(token in (WORD, _CAPITALISED) for token in pattern.split()) != 1:
                 raise ValueError(f"'{pattern}': expected the place of the word once, as {WORD} or {_CAPITALISED}")
@@ -147,13 +150,8 @@ class SenseRules:
         classes = {**_shared_classes(), **senses.classes}
         self._further = frozenset(further)
         self._never = frozenset(map(fold, senses.never))
-        self._uses: dict[str, list[tuple[str, _Patterns, _Patterns]]] = {}
-        for use in senses.uses:
-            where, not_where = _Patterns(use.where, classes), _Patterns(use.not_where, classes)
-            for a, b in use.pairs:
-                for side, word, counterpart in (("a", a, b), ("b", b, a)):
-                    if use.only in (None, side):
-                        self._uses.setdefault(fold(word), []).append((counterpart, where, not_where))
+        self._uses = _by_word(senses.uses, classes, fold)
+        self._names_too = _by_word(senses.names, classes, fold)
         self._not_where = _Patterns(senses.not_where, classes)
         self._otherwise = Not.LEFT_OUT if senses.otherwise == "leave_out" else Not.STAYS
         other = {*exchanged} - self._never
@@ -161,7 +159,7 @@ class SenseRules:
         self._companions_and_topics = _companions((*senses.left_out_with, *senses.topics), other, classes)
         self._listed_names = _listed_names(classes) if _NAME in senses.left_out_with else None
         self._names = _Names(classes)
-        options = {term: {counterpart for counterpart, _, _ in uses} for term, uses in self._uses.items()}
+        options = {term: {own.counterpart for own in uses} for term, uses in self._uses.items()}
         self.counterparts = {term: next(iter(own)) for term, own in options.items() if len(own) == 1}
         """The words that have the same counterpart in all their uses, with it."""
         self.among_ordinary_words = frozenset(map(fold, senses.ordinary_words_with))
@@ -181,10 +179,14 @@ class SenseRules:
         uses = self._uses.get(term)
         if uses is None:
             return ""
-        for counterpart, where, not_where in uses:
-            if (not where or where.hold(*place)) and not (not_where and not_where.hold(*place)):
-                return counterpart
-        return self._otherwise
+        return next((own.counterpart for own in uses if own.holds(place)), self._otherwise)
+
+    def names(self, text: str, start: int, end: int, term: str) -> bool:
+        """Whether a listed word names the group in its place, though it may not be clear how it is exchanged there."""
+        if isinstance(self.use(text, start, end, term), str):
+            return True
+        place = (text, start, end, _previous_word(text, start))
+        return any(own.holds(place) for own in self._names_too.get(term, ()))
 
     def may_be_named(self, terms: Iterable[str]) -> bool:
         """Whether one of the exchanged words may mean somebody who is named elsewhere in the text."""
@@ -222,6 +224,33 @@ def _says_who(name: str, text: str) -> bool:
     """Whether a text says who the bearer of a name is: `Karen is my wife`, `Karen, my wife`, `my wife Karen`."""
     own, whose = re.escape(name), r"(?:an?|the|my|his|her|your|our|their)"
     return re.search(rf"\b{own}(?:['’]s|,| is| was) {whose}\b|\b{whose} [\w~-]+,? {own}\b", text, re.I) is not None
+
+
+_Place = tuple[str, int, int, str]
+"""A text, where a word starts and ends in it, and the word before."""
+
+
+class _InUse(NamedTuple):
+    """A word's counterpart in a use, and the patterns that tell it."""
+
+    counterpart: str
+    where: "_Patterns"
+    not_where: "_Patterns"
+
+    def holds(self, place: _Place) -> bool:
+        """Whether a place is of this use."""
+        return (not self.where or self.where.hold(*place)) and not (self.not_where and self.not_where.hold(*place))
+
+
+def _by_word(uses: Iterable[Use], classes: Classes, fold: Callable[[str], str]) -> dict[str, list[_InUse]]:
+    found: dict[str, list[_InUse]] = {}
+    for use in uses:
+        where, not_where = _Patterns(use.where, classes), _Patterns(use.not_where, classes)
+        for a, b in use.pairs:
+            for side, word, counterpart in (("a", a, b), ("b", b, a)):
+                if use.only in (None, side):
+                    found.setdefault(fold(word), []).append(_InUse(counterpart, where, not_where))
+    return found
 
 
 class _Pattern(NamedTuple):

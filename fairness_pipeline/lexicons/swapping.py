@@ -162,6 +162,22 @@ class Swapper:
         for matches in self.matcher.find_all(texts):
             yield matches, self.side_of(matches)
 
+    def named(self, texts: pa.Array) -> Iterator[Side | Literal["both"] | None]:
+        """The group that each text names in turn, by the dimension's rules of sense. A pronoun names its group in any
+        use.
+
+        Examples:
+            >>> from fairness_pipeline.project.project import load_dimension
+            >>> swapper = Swapper(load_dimension("gender"), pronouns="extended", senses=True)
+            >>> list(swapper.named(pa.array(["that woman sounds kind", "man up", "tell her hi"])))
+            ['b', None, 'b']
+        """
+        rules, pronouns = self._rules, self._before_noun_phrase.keys() | self._elsewhere.keys()
+        for text, matches in zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True):
+            yield self.side_of(
+                match for match in matches if not rules or match[2] in pronouns or rules.names(text, *match)
+            )
+
     def meant(self, texts: pa.Array, places: Places | None = None) -> Iterator[Meant]:
         """Which listed words of each text mean the group, by the dimension's rules of sense; all of them without rules.
 

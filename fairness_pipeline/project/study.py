@@ -209,6 +209,7 @@ class Study(Generic[P]):
         finding: A sentence about a row of a partition, for readers who see nothing else.
         files: The types of its YAML files, by the folder of `data` with the files.
         decisive: The row that a verdict is based on, if that is not the row itself (another version, a stratum).
+        contrast: Which group's value is taken from which in its differences.
         direction: The meaning of a row's sign in two words, given the names of both sides.
         doubts: What would invalidate a row's finding.
         control: Explains why an artefact is not caused by the system, in words, with the control's figure.
@@ -257,6 +258,7 @@ class Study(Generic[P]):
     observed: str = "pair"
     unseen: str = "other messages, words, languages"
     legend: str = ""
+    contrast: Literal["first minus second", "second minus first"] = "first minus second"
     more: Callable[[P, Sequence[Judged]], str] = lambda part, rows: "more data of the same kind, or a wider margin"
     cure: Callable[[P, Sequence[Judged]], str] = lambda part, rows: ""
     degenerate: Callable[[P, Key, Lake], str | None] = lambda part, key, lake: None
@@ -275,6 +277,10 @@ class Study(Generic[P]):
         if row.get("group") and row.get("against"):
             return str(row["group"]), str(row["against"])
         return self.groups(part, {**key, "measure": row["measure"]})
+
+    def subtracted(self, groups: tuple[str, str]) -> tuple[str, str]:
+        """The group whose value comes first in a difference, and the one whose value is taken from it."""
+        return groups if self.contrast == "first minus second" else groups[::-1]
 
     def reservations(self, part: P, key: Key, row: Row) -> list[str]:
         """What would invalidate a row's finding, in a few words each."""

@@ -145,7 +145,9 @@ def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> 
         )
         for audit, row in ((audit, study.decisive(row)) for audit, row in rows)
     ]
-    return (overview_plot(labelled), overview_plot(labelled, narrow=True)) if labelled else None
+    if not labelled:
+        return None
+    return overview_plot(labelled, study.contrast), overview_plot(labelled, study.contrast, narrow=True)
 
 
 def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], html: str) -> None:

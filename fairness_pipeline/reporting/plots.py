@@ -64,7 +64,7 @@ def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable
     return png(figure)
 
 
-def overview_plot(rows: list[tuple[str, Row, str]], *, narrow: bool = False) -> bytes:
+def overview_plot(rows: list[tuple[str, Row, str]], contrast: str, *, narrow: bool = False) -> bytes:
     """Differences of any measure on one scale, that of their margins; each with its 95% interval, in the given order.
 
     A difference of 1 is as wide as what does not matter; beyond `_FARTHEST` it is cut off there, and its number stands
@@ -109,8 +109,8 @@ def overview_plot(rows: list[tuple[str, Row, str]], *, narrow: bool = False) -> 
     axes.set_yticks([] if narrow else range(len(rows)), [] if narrow else [label for label, _, _ in reversed(rows)])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlim(-1.08 * widest, 1.08 * widest)
-    said_below = "difference, first group minus second, in multiples of the margin (grey: within the margin)"
-    axes.set_xlabel("first group minus second, in margins" if narrow else said_below, fontsize=8)
+    said_below = f"difference, {contrast} group, in multiples of the margin (grey: within the margin)"
+    axes.set_xlabel(f"{contrast} group, in margins" if narrow else said_below, fontsize=8)
     axes.tick_params(labelsize=7.5)
     axes.spines[["top", "right", *(["left"] if narrow else [])]].set_visible(False)
     return png(figure)

@@ -36,8 +36,8 @@ DEBIASING_EFFECTS = schema(
     level=optional(
         pa.string(), "how a smaller gap came about: evens it out, lowers it for everybody, raises it for everybody"
     ),
-    verdict_before=(pa.string(), "on the base"),
-    verdict_after=(pa.string(), "on the debiased model"),
+    verdict_before=optional(pa.string(), "on the base; null for a row that has no verdict"),
+    verdict_after=optional(pa.string(), "on the debiased model"),
 )
 """`change` is the change of the absolute difference between the sides, with its 95% interval. Below 0 the gap is
 smaller."""
@@ -54,8 +54,9 @@ def level_columns(
     """What both sides get before and after, and how a smaller gap came about, as columns of `DEBIASING_EFFECTS`.
 
     A method lowers (raises) a measure for everybody if no side gets more (less) than before, and the mean of both is
-    below the lower (above the higher) of what they got: by the margin, or by half of the lower where that is less, as
-    rare things have little room to fall. This is a threshold, not a test.
+    below the lower (above the higher) of what they got: by the margin, or by half of what the lower one got where that
+    is less, as rare things have little room to fall. Where nobody gets any after, it
+    is lowered, too. This is a threshold, not a test.
 
     Args:
         before: The values of side a and side b.

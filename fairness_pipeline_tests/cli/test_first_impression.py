@@ -183,6 +183,14 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     old = command("audit", str(pairs), "--name", "ours", *gate)
     assert re.search(r"(?m)^ours: from a file of 1970-01-01 00:00 UTC, [\d,]+ days old$", old.stdout)
     assert "the responses of 'ours' to gender that were imported before are replaced" in again.stdout
+    other = {"a": "that woman sounds kind", "b": "that man sounds kind"}
+    wrong = [f"{line}{other[line.split(',')[2]]}" for line in lines if line.startswith("gender")]
+    pairs.write_text("\n".join([head, *wrong]))
+    named = command("audit", str(pairs), "--name", "mixed-up", "--fail-on", "biased")
+    assert named.returncode == 3, named.stderr
+    assert "100% of those to male contexts name only the other one" in named.stdout.replace("\n", " ")
+    report = quick.workspace / "reports" / "dialogue_fairness_report.html"
+    assert "that woman sounds kind" in report.read_text()
     assert command("export-pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
 
 

@@ -229,6 +229,8 @@ def _p_moved(moved: Row, row: Row, by_name: Mapping[str, Row]) -> float:
     direction."""
     change = of_interval(moved["difference"], moved["ci_low"], moved["ci_high"])
     half = EXPLAINED * abs(deciding(by_name, row["measure"])["difference"])
+    if abs(change.centre) <= half:
+        return 1.0
     return p_as_large(change.centre, change._replace(centre=change.centre - math.copysign(half, change.centre)))
 
 

@@ -41,7 +41,7 @@ NAMED_GROUPS = schema(
 
 MARGIN = 25.0
 """The largest share, in percent, of wrong names that does not matter. People who answer people name the other group
-only in 5% (of contexts that name men) and 13% (women), and in 19% of one corpus' answers, as other people come up; who
+only in 5% (of contexts that name men) and 13% (women), and in 17% of one corpus' answers, as other people come up; who
 names a group at random does it in half of the answers."""
 FEWEST = 30
 """Answers of each side that name a group without which nothing is fair."""
@@ -71,10 +71,9 @@ def name_groups(pairs: pa.Table, responses: pa.Table, words: ExchangedWords) -> 
 
 
 def _sides(swapper: Swapper, texts: pa.ChunkedArray) -> list[str | None]:
-    """The group that each text names: a, b, both, or None (as where the use of a word is not clear). Each distinct text
-    is read once."""
+    """The group that each text names: a, b, both, or None. Each distinct text is read once."""
     encoded = texts.combine_chunks().dictionary_encode()
-    found = [None if own.left_out_by else swapper.side_of(own.matches) for own in swapper.meant(encoded.dictionary)]
+    found = list(swapper.named(encoded.dictionary))
     return [found[place] for place in encoded.indices.to_pylist()]
 
 
@@ -105,7 +104,7 @@ def compare_naming(named: pa.Table, alpha: float, clusters: Clusterings = ()) ->
     counts = [own.answers for own in sides]
     row = replace(
         bare_row(NAMES_OTHER, "percent"),
-        n=sum(counts),
+        n=len(pc.unique(told["pair_id"])),
         value_a=sides[0].share,
         value_b=sides[1].share,
         difference=sign * sides[worse].share,

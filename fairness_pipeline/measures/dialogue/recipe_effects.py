@@ -7,9 +7,9 @@ with any control.
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -218,6 +218,16 @@ def _names_right(before: list[dict[str, Row]], after: list[dict[str, Row]]) -> b
     was, now = _misnamed(before), _misnamed(after)
     biased = [any(row["verdict"] == "biased" for row in _naming(seeds)) for seeds in (before, after)]
     return not (biased[1] and not biased[0]) and (was is None or now is None or now <= was + MOST_MISNAMED)
+
+
+def misnames_more(figures: Mapping[str, Any]) -> bool:
+    """Whether one training names the other group oftener than its base by more than `MOST_MISNAMED`.
+
+    Args:
+        figures: Of its `debiasing_effects` (`naming_changes`).
+    """
+    before, after = (figures.get(f"names_other_{when}") or 0.0 for when in ("before", "after"))
+    return 100 * (after - before) > MOST_MISNAMED
 
 
 def _values(rows: list[Row]) -> tuple[float, float]:

@@ -368,7 +368,8 @@ def debiasing_effects(
                 "p_control": beyond.p,
                 "beyond_control": beyond.row(beyond.p, alpha)["effect"],
             }
-        rows.append({**row, "verdict_before": verdicts[0], "verdict_after": verdicts[1]})
+        judged = verdicts if measure == STEREOTYPE else (None, None)
+        rows.append({**row, "verdict_before": judged[0], "verdict_after": judged[1]})
     return pa.Table.from_pylist(rows, schema=LANGUAGE_MODEL_EFFECTS)
 
 

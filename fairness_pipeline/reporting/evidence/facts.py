@@ -195,7 +195,7 @@ def _of_study(study: AnyStudy, part: AnyPart, found: list[Audit], state: State) 
 def _verdicts(study: AnyStudy, part: AnyPart, audit: Audit, state: State) -> Iterator[Verdict]:
     stale = state.stale(study.table, audit.key)
     for row in sorted(filter(study.gated, audit.rows), key=severity(study)):
-        groups = study.compared(part, audit.key, row)
+        groups = study.subtracted(study.compared(part, audit.key, row))
         own, told = study.decisive(row), said(row)
         doubts = study.doubts(part, audit.key, row) if told == "biased" else []
         low, high = (own[end] if own[end] is None else f"{own[end]:+.3g}" for end in ("ci_low", "ci_high"))

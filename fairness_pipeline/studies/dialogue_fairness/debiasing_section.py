@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.debiasing.dialogue.registry import PROJECTION, is_control
 from fairness_pipeline.foundation.parquet import read_parquet
 from fairness_pipeline.measures.dialogue.measure import deciding
-from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS
+from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS, misnames_more
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.reporting.results import said
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
@@ -63,12 +63,14 @@ def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key]
 
 def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: list[str]) -> dict[str, Any]:
     models = [base, *made]
+    naming = {m: _figures(lake, "debiasing_effects", dimension, m) for m in made}
     tables = {m: _judged(part, lake, {"dimension": dimension, "model": m}) for m in models}
     effects = {m: _by_measure(lake, "debiasing_effects", {"dimension": dimension, "model": m}) for m in made}
     quality = {m: quality_of(part, lake, {"dimension": dimension, "model": m}) for m in models}
     measured = {m: _measured(part, lake, {"dimension": dimension, "model": m}) for m in models}
     dots = {model: _dots(part, lake, seeds) for model, seeds in measured.items()}
-    dots = {model: found for model, found in dots.items() if found}
+    misnames = [m for m, own in naming.items() if misnames_more(own)]
+    dots = {f"{m} (names the other group)" if m in misnames else m: found for m, found in dots.items() if found}
     constants = next(({n: row["constant_value"] for n, row in q.items()} for q in quality.values() if q), {})
     return {
         "dimension": part.dimensions[dimension],
@@ -82,7 +84,8 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: li
         "tables": tables,
         "effects": effects,
         "identical": _identical(lake, dimension, base, made),
-        "naming": {m: _figures(lake, "debiasing_effects", dimension, m) for m in made},
+        "naming": naming,
+        "misnames": misnames,
         "commonest": {m: _figures(lake, "responses", dimension, m).get("commonest_share") for m in models},
         "trained_on": {m: figures for m in made if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))},
         "recipes": _recipes(lake, dimension, made),

@@ -48,6 +48,8 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         audits: All of them; stale ones are marked so.
         outdated: Comparisons with a base that are out of date; they are left out.
     """
+    found = {row["measure"] for audit in audits for row in audit.rows}
+    glanced = [row for row in glanced_at() if row in found] or glanced_at()
     return page.render(
         STUDY,
         part.project,
@@ -65,8 +67,8 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         worth=_worth([audit for audit in worst_first(STUDY, audits) if not audit.degenerate]),
         recipes=recipe_rows(part, lake),
         classifiers=_classifiers(part, lake),
-        headings=[measure_label(row) for row in glanced_at()],
-        grid=_grid(part, worst_first(STUDY, audits)),
+        headings=[measure_label(row) for row in glanced],
+        grid=_grid(part, worst_first(STUDY, audits), glanced),
         settings=_settings(part),
         sources=_sources(part, lake),
         corpora={key: source.specification for key, source in part.corpora.items()},
@@ -200,7 +202,7 @@ def _source(published: dict[str, PublishedRow]) -> str | None:
     return f"{first.source}, {first.n_pairs:,} pairs" if first else None
 
 
-def _grid(part: DialoguePart, audits: list[Audit]) -> list[dict[str, Any]]:
+def _grid(part: DialoguePart, audits: list[Audit], glanced: list[str]) -> list[dict[str, Any]]:
     """The verdicts at a glance: one row an audit, one cell a measure, the attribute lists together in the last."""
     grid = []
     for audit in audits:
@@ -210,7 +212,7 @@ def _grid(part: DialoguePart, audits: list[Audit]) -> list[dict[str, Any]]:
                 "audit": audit,
                 "dimension": part.dimensions[audit.key["dimension"]],
                 "corpus": part.models[audit.key["model"]].corpus,
-                "cells": [cells.get(row) for row in glanced_at()],
+                "cells": [cells.get(row) for row in glanced],
                 "lists": [row for row in audit.rows if STUDY.heading(row) == LISTS],
             }
         )

@@ -4,16 +4,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairness_pipeline.debiasing.dialogue.registry import is_control
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.lexicons.no_effect import changed_contexts
 from fairness_pipeline.measures.dialogue.measure import MASKED
-from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS
+from fairness_pipeline.measures.dialogue.naming import NAMES_OTHER
+from fairness_pipeline.measures.dialogue.recipe_effects import LEAST_SEEDS, misnames_more
+from fairness_pipeline.measures.dialogue.registry import measure_label
 from fairness_pipeline.models.dialogue.responding import distinct_contexts
 from fairness_pipeline.project.study import Judged, Pending, compare_debiased, more_pairs
+from fairness_pipeline.statistics.change import LARGER, SMALLER
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.studies.dialogue_fairness.models import answers_in, is_seed
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
-from fairness_pipeline.workspace.lake import Key, Lake
+from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 Figures = Mapping[str, Any]
 
@@ -81,6 +85,30 @@ def warnings(part: DialoguePart, lake: Lake) -> list[str]:
                 "could hardly learn people's biases either."
             )
     return found
+
+
+def asides(part: DialoguePart, key: Key, rows: list[Row]) -> list[str]:
+    """What was made of a base by each method, in a sentence."""
+    lake, told = Lake(part.project.workspace), []
+    for name, model in part.models.items():
+        own = {**key, "model": name}
+        card = None if is_seed(name) or model.base != key["model"] else lake.card("debiasing_effects", own)
+        if card is None:
+            continue
+        effects = lake.read("debiasing_effects", own).to_pylist()
+        smaller, larger = (
+            [measure_label(e["measure"]) for e in effects if e["effect"] == s] for s in (SMALLER, LARGER)
+        )
+        parts = [f"smaller gap in {', '.join(smaller) or 'nothing'}"]
+        parts += [f"larger gap in {', '.join(larger)}"] if larger else []
+        if misnames_more(card.figures):
+            now, was = (100 * (card.figures[f"names_other_{when}"] or 0.0) for when in ("after", "before"))
+            parts.append(f"but {now:.0f}% of the answers that name a group name the other one (base {was:.0f}%)")
+        control = " (a control)" if is_control(model) else ""
+        told.append(f"{name}{control}: {', '.join(parts)}")
+    if not told:
+        return []
+    return [f"Debiasing {key['dimension']} × {key['model']}, one training each: {'; '.join(told)}"]
 
 
 def _about_replies(part: DialoguePart, lake: Lake) -> list[str]:
@@ -225,6 +253,8 @@ def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
     if not (wanted := row.get("pairs_needed")):
         return told
     name, there = key["model"], _pairs_there(part, key)
+    if there is not None and there <= min(wanted, row["n"]):
+        return f"{told}; its contexts have no more than {there:,} pairs: name a larger corpus, or judge it as it is"
     number = str(wanted) if there is None or wanted <= there else "all"
     model = part.models[name]
     if part.given_model(name).exists():
@@ -248,12 +278,20 @@ def _pairs_there(part: DialoguePart, key: Key) -> int | None:
 
 def cure(part: DialoguePart, rows: Sequence[Judged]) -> str:
     """The debiased models that the profile has of a biased one, or the methods that it could have."""
-    name = rows[0].key["model"]
-    run, page = f"fairness-pipeline run --profile {part.project.name} --model", "docs/debiasing.md"
+    page = "docs/debiasing.md"
+    others = [judged for judged in rows if judged.row["measure"] != NAMES_OTHER]
+    if not others:
+        return f"no method mends this; one that makes the words of both groups alike causes it ({page})"
+    name, run = others[0].key["model"], f"fairness-pipeline run --profile {part.project.name} --model"
     if part.models[name].trained:
         otherwise = f"add a model with `base: {name}` and a method of {page}"
     else:
         methods = f"try a system prompt, Self-Debias or filtered candidates ({page})"
         otherwise = f"{methods}, and compare the next run with this one: --baseline previous"
-    recipes = {key: model for key, model in part.models.items() if key == name or not is_seed(key)}
+    found = {judged.key["model"] for judged in others}
+    recipes = {
+        key: model
+        for key, model in part.models.items()
+        if key == name or not (is_seed(key) or is_control(model) or key in found)
+    }
     return compare_debiased(name, recipes, run, page, otherwise)

@@ -17,6 +17,7 @@ from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Study
 from fairness_pipeline.studies.dialogue_fairness.profile import DialogueFairness, DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.standing import (
+    asides,
     cure,
     degenerate,
     more,
@@ -77,6 +78,7 @@ STUDY = Study(
         "clusters", "p_clusters", "hangs_on", "holds", "variations", "carried_by",
     ),
     headings=(*_HEADINGS.values(), LISTS),
+    legend="names the other group: the larger of both shares",
     heading=lambda row: _HEADINGS.get(row["measure"]) or (None if is_part(row["measure"]) else LISTS),
     label=lambda row: measure_label(row["measure"]),
     files={"models": ModelSpecification, "corpora": CorpusSpecification},
@@ -86,6 +88,7 @@ STUDY = Study(
     direction=_direction,
     doubts=lambda part, key, row: doubts(row, part.level),
     control=lambda part, key, row: control(row),
+    asides=asides,
     harmful=lambda row: is_harmful(row["measure"]),
     gated=lambda row: not is_part(row["measure"]),
     more=more,

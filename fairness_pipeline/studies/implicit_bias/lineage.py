@@ -423,7 +423,7 @@ def classifier_probabilities(_: None, predictions: pa.Table) -> Result:
         "judged_before": of_base(classifier_fairness),
         "judged_after": classifier_fairness,
     },
-    code_version="3",
+    code_version="4",
     schema=DEBIASING_EFFECTS,
 )
 def classifier_debiasing_effects(

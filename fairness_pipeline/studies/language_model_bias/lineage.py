@@ -635,7 +635,7 @@ class Compared:
         "judged_before": of_base(language_model_bias),
         "judged_after": language_model_bias,
     },
-    code_version="3",
+    code_version="4",
     schema=LANGUAGE_MODEL_EFFECTS,
 )
 def effects(
@@ -763,7 +763,7 @@ def _t_values(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> Pictu
         *_TASKS,
     ),
     arrows=(language_model_bias, effects, *_TASKS),
-    code_version="4",
+    code_version="5",
     libraries=LIBRARIES,
     show=drawn(STUDY, _t_values),
 )  # fmt: skip

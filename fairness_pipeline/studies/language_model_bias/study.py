@@ -50,8 +50,10 @@ def _more(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
 def _cure(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
     name = rows[0].key["model"]
     run, page = f"fairness-pipeline run --profile {part.project.name} --model", "docs/language-models.md"
+    found = {judged.key["model"] for judged in rows}
+    methods = {key: m for key, m in part.models.items() if key == name or (m.debiasing != "plain" and key not in found)}
     return compare_debiased(
-        name, part.models, run, page, f"add a model with `base: {name}` and one of four methods ({page})"
+        name, methods, run, page, f"add a model with `base: {name}` and one of four methods ({page})"
     )
 
 
@@ -71,6 +73,23 @@ def _degenerate(part: LanguageModelPart, key: Key, lake: Lake) -> str | None:
     judged = lake.card("language_model_bias", key)
     pairs = judged.figures.get("pairs", _FEWEST) if judged else _FEWEST
     return f"{pairs} phrases to compare are too few; {_FEWEST} at least" if pairs < _FEWEST else None
+
+
+def _asides(part: LanguageModelPart, key: Key, rows: list[Row]) -> list[str]:
+    """How much of S each method left of a base, in a sentence."""
+    lake, told = Lake(part.project.workspace), []
+    for name, model in part.models.items():
+        own = {**key, "model": name}
+        if model.base == key["model"] and lake.card("language_model_debiasing_effects", own):
+            effects = lake.read("language_model_debiasing_effects", own).to_pylist()
+            told += [
+                f"{name} {100 * row['share_left']:.0f}%{' (a control)' if model.debiasing == 'plain' else ''}"
+                for row in effects
+                if row["measure"] == STEREOTYPE and row["share_left"] is not None
+            ]
+    if not told:
+        return []
+    return [f"Left of the stereotype (S) of {key['dimension']} × {key['model']}, one training each: {', '.join(told)}"]
 
 
 STUDY = Study(
@@ -99,6 +118,9 @@ STUDY = Study(
     doubts=lambda part, key, row: doubts(row, part.level),
     direction=lambda row, groups: f"likelier: {groups[row['difference'] > 0]}",
     control=lambda part, key, row: control(row),
+    asides=_asides,
+    contrast="second minus first",
+    legend="S, the log of the odds ratio: 0.7 is twice as likely",
     gated=lambda row: row["measure"] == STEREOTYPE,
     more=_more,
     cure=_cure,

@@ -54,9 +54,29 @@ def test_by_hand() -> None:
     )
     assert found["names"].to_pylist() == ["own", "own", "other", "other", "both", "nobody"]
     row = compare_naming(found, 0.05)
-    assert (row.n, row.value_a, row.value_b) == (5, pytest.approx(100 / 3), 50.0)
+    assert (row.n, row.value_a, row.value_b) == (3, pytest.approx(100 / 3), 50.0)
     assert (row.difference, row.verdict) == (-50.0, "inconclusive")
     assert "3 and 2 answers" in row.note
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("that woman sounds kind .", "b"),
+        ("what a lovely girl !", "b"),
+        ("a woman of good taste .", "b"),
+        ("tell her hi .", "b"),
+        ("this man sounds tired .", "a"),
+        ("oh man , that sucks", None),
+        ("that is crazy man", None),
+        ("thanks man !", None),
+        ("he is a family man", "a"),
+        ("son of a bitch", None),
+    ],
+)
+def test_persons_are_named_in_any_use_but_idioms_and_addresses(answer: str, said: str | None) -> None:
+    swapper = Swapper(WORDS, pronouns="extended", senses=True, further=True)
+    assert list(swapper.named(pa.array([answer]))) == [said]
 
 
 def test_contexts_that_name_both_groups_are_left_out() -> None:

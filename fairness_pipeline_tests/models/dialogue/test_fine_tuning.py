@@ -118,7 +118,7 @@ def test_a_resumed_fine_tuning_equals_an_uninterrupted_one(tmp_path: Path) -> No
 def test_a_causal_language_model_is_debiased(tmp_path: Path, method: str) -> None:
     """CDA shows both groups the same; WER draws their embeddings together: the planted gap closes."""
     folder = tiny_models.causal_lm(tmp_path / "base")
-    settings = {"k": 20.0} if method == "wer" else None
+    settings = {"k": 1.0} if method == "wer" else None
     spec = specification(folder, base="gpt2", debiasing=method, settings=settings)
     training = spec.training.model_copy(update={"learning_rate": 0.03})
     spec = spec.model_copy(update={"training": training})

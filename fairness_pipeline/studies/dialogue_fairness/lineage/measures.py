@@ -110,7 +110,7 @@ def _naming(part: DialoguePart, key: Key) -> ExchangedWords | None:
     covers=lambda part, key: part.answers(key),
     inputs=_naming,
     reads={"pairs": context_pairs, "answers": responses},
-    code_version="1",
+    code_version="2",
     schema=NAMED_GROUPS,
 )
 def named_groups(words: ExchangedWords | None, pairs: pa.Table, answers: pa.Table) -> Result:

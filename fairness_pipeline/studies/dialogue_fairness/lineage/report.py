@@ -17,6 +17,7 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.measures import (
     MEASURED,
     classifier_quality,
     distinguishable_answers,
+    named_groups,
 )
 from fairness_pipeline.studies.dialogue_fairness.lineage.models import (
     debiased_dialogue_models,
@@ -52,6 +53,7 @@ asset = Assets(DialoguePart)
         responses,
         *MEASURED,
         distinguishable_answers,
+        named_groups,
         dialogue_significance,
         disentanglement,
         debiased_dialogue_models,
@@ -65,7 +67,7 @@ asset = Assets(DialoguePart)
         classifier_quality,
     ),
     arrows=(dialogue_significance, recipe_significance, response_quality, debiasing_effects, recipe_effects),
-    code_version="11",
+    code_version="12",
     libraries=LIBRARIES,
 )
 def dialogue_fairness_report(inputs: Described, shelf: Shelf) -> Result:

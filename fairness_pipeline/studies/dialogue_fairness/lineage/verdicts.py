@@ -219,7 +219,7 @@ JUDGED = (
         "parrots": parrot_check,
     },
     arrows=JUDGED,
-    code_version="11",
+    code_version="12",
     libraries=("numpy", "scipy"),
     schema=DIALOGUE_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
