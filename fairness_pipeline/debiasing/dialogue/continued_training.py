@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from fairness_pipeline.debiasing.dialogue.biased_text import BiasScorer
 from fairness_pipeline.debiasing.dialogue.fairness_test import FairnessTest, Look
 from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.debiasing.dialogue.settings import Continued
@@ -101,14 +102,23 @@ class Course(ABC):
         self.optimisers[optimiser].step()
 
 
+Taught = Literal["all", "unbiased", "random"]
+"""Which replies of D(g) are learnt: all of them, the unbiased ones, or as many as those drawn at random."""
+
+
 class Dialogues:
     """The training dialogues, tokenised once: D(g), whose messages name one group only, and D(n), which name none.
 
+    Attributes:
+        share_taught: The share of D(g) whose replies are learnt.
+
     Raises:
-        FairnessError: either is empty.
+        FairnessError: either is empty, or all replies of D(g) are biased.
     """
 
-    def __init__(self, task: Task, vocabulary: Vocabulary, longest: int, device: torch.device) -> None:
+    def __init__(
+        self, task: Task, vocabulary: Vocabulary, longest: int, device: torch.device, taught: Taught = "all"
+    ) -> None:
         contexts, responses = turns_of(task.dialogues, "train")
         sides = _sides(task, contexts)
         self._encoded = EncodedDialogues.of_texts(contexts, responses, vocabulary, longest)
@@ -121,12 +131,29 @@ class Dialogues:
                 f"'{task.model.debiasing}' needs dialogues with a message that names one group "
                 f"({len(self._gendered):,} found), and dialogues that name no group ({len(self._neutral):,} found)"
             )
+        self._taught = self._gendered
+        if taught != "all":
+            replies = pa.array([responses[row] for row in self._gendered], pa.string())
+            unbiased = ~BiasScorer(task.scorings).biased(replies, task.progress)
+            if taught == "random":
+                unbiased = np.random.default_rng(task.seed).permutation(unbiased)
+            self._taught = self._gendered[unbiased]
+        self.share_taught = len(self._taught) / len(self._gendered)
+        if not len(self._taught):
+            raise FairnessError(
+                f"'{task.model.debiasing}' needs unbiased replies to messages that name one group; all of "
+                f"{len(self._gendered):,} are offensive, clearly positive or negative, or hold an attribute word"
+            )
 
     def gendered(self, random: np.random.Generator, size: int) -> GenderedBatch:
         """A batch drawn from D(g)."""
         rows = random.choice(self._gendered, size)
         groups = torch.from_numpy(self._groups[rows]).to(self._device)
         return GenderedBatch(self._encoded.batch(rows, self._device), groups)
+
+    def taught(self, random: np.random.Generator, size: int) -> Batch:
+        """A batch drawn from the dialogues of D(g) whose replies are learnt."""
+        return self._encoded.batch(random.choice(self._taught, size), self._device)
 
     def neutral(self, random: np.random.Generator, size: int) -> Batch:
         """A batch drawn from D(n)."""
@@ -139,7 +166,9 @@ def _sides(task: Task, contexts: list[str]) -> list[str | None]:
     return [side for _, side in swapper.find_all(pa.array(contexts, pa.string()))]
 
 
-def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course]) -> dict[str, Any]:
+def train_on(
+    task: Task, settings: Continued, course: Callable[[Seq2Seq], Course], taught: Taught = "all"
+) -> dict[str, Any]:
     """Trains the base on, with a fairness test of it and then after every `every` iterations; goes on after a kill.
 
     It ends after `least` iterations or more as soon as a test is passed (no measure left open, and the model says more
@@ -152,6 +181,7 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         task: What is trained, and where.
         settings: When it is tested and ends.
         course: Makes the updates for the base.
+        taught: Which replies of D(g) are learnt.
 
     Returns:
         Figures: iterations, updates of the kept model, what every test found, what that of the kept one could have
@@ -165,7 +195,7 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
     model, vocabulary = seq2seq.load(task.model, task.base)
     torch.manual_seed(task.seed)
     own = course(model)
-    data = Dialogues(task, vocabulary, longest, model.output.weight.device)
+    data = Dialogues(task, vocabulary, longest, model.output.weight.device, taught)
     test = FairnessTest(task, settings.pairs, settings.most // settings.every)
     contexts, responses = turns_of(task.dialogues, "valid")
     valid = EncodedDialogues.of_texts(contexts, responses, vocabulary, longest)
@@ -224,6 +254,7 @@ def train_on(task: Task, settings: Continued, course: Callable[[Seq2Seq], Course
         "iterations": state.iteration,
         "kept_iteration": state.best * settings.every,
         "updates": state.best * settings.every * (settings.g_steps + settings.g_teach_steps),
+        "share_taught": round(data.share_taught, 4),
         "measures_tested": test.measures,
         "held_out_pairs": test.pairs.num_rows,
         "base_open": state.looks[0].open,

@@ -24,6 +24,7 @@ from fairness_pipeline.debiasing.dialogue.disentanglement import (
     negative_entropy,
 )
 from fairness_pipeline.debiasing.dialogue.gendered_utterances import naming_words
+from fairness_pipeline.debiasing.dialogue.probes import half_and_half
 from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.debiasing.dialogue.settings import Adversarial, DebiasedChat
 from fairness_pipeline.models.batching import Batch
@@ -65,6 +66,8 @@ _BALANCED_OVER = 8
 _LARGEST_WEIGHT = 1e4
 _DIAGNOSED = 4
 """Batches that are looked at in a test."""
+_PROBED = 2048
+"""Answers of G that a probe of f(s) is fitted to and tells."""
 
 
 def sample_responses(
@@ -191,11 +194,22 @@ class AdversarialTraining(Course):
     def steps(self, data: Dialogues, random: np.random.Generator, iteration: int) -> list[Step]:
         """One turn of the outer loop."""
         s, temperature = self.settings, temperature_at(iteration, self.settings)
+
         return [
             Step("D2", lambda: self.discriminator_steps(self.drawn(data, random, s.d_steps), temperature)),
-            *[Step("G", lambda: self.generator_step(self.drawn(data, random, 1), temperature))] * s.g_steps,
+            *[
+                Step(
+                    "G",
+                    lambda: self.generator_step(self.drawn(data, random, 1), temperature, self.others(data, random)),
+                )
+            ]
+            * s.g_steps,
             *[Step("G (teaching)", lambda: self.teaching_step(data.neutral(random, s.batch)))] * s.g_teach_steps,
         ]
+
+    def others(self, data: Dialogues, random: np.random.Generator) -> Batch | None:
+        """With `teaching: unbiased`, the dialogues that L_MLE is of instead of those that the discriminators judge."""
+        return data.taught(random, self.settings.batch) if self.settings.teaching == "unbiased" else None
 
     def drawn(self, data: Dialogues, random: np.random.Generator, batches: int) -> GenderedBatch:
         """Dialogues whose message names one group, as many as fill these batches."""
@@ -220,14 +234,21 @@ class AdversarialTraining(Course):
             self.balance.fill_(min(norms.d2 / norms.d1, _LARGEST_WEIGHT) if norms.d1 else 1.0)
 
     def diagnose(self, data: Dialogues, random: np.random.Generator) -> dict[str, float]:
-        """How well D2 tells the group from what it reads, and without the groups' words; each term's gradient."""
+        """How well D2, and a fresh probe, tell the group from f(s) of G's answers; each term's gradient.
+
+        Once as they are, and once without the groups' words (`hidden`).
+        """
         drawn = self.drawn(data, random, _DIAGNOSED)
+        many = data.gendered(random, _PROBED)
         with torch.no_grad():
             sampled = self.sampled(drawn.dialogues, self.settings.temperature)
             told = {
                 name: (self.d2(features_of(read, sampled).semantic).argmax(dim=1) == drawn.groups).float().mean().item()
                 for name, read in (("d2_accuracy", self.det), ("d2_accuracy_hidden", self.without_names))
             }
+            answers, groups = self.sampled(many.dialogues, self.settings.temperature), many.groups.cpu().numpy()
+            for name, read in (("probe_of_answers", self.det), ("probe_of_answers_hidden", self.without_names)):
+                told[name] = half_and_half(features_of(read, answers).semantic.cpu(), groups, 0)
         norms = self.gradient_norms(data, random, self.settings.temperature, _DIAGNOSED)
         return told | {f"gradient_{name}": norm for name, norm in norms._asdict().items()}
 
@@ -235,7 +256,7 @@ class AdversarialTraining(Course):
         """The norm of each weighted term's gradient in G's weights, its mean over batches."""
         parameters, found = list(self.model.parameters()), []
         for _ in range(batches):
-            terms = self.terms(self.drawn(data, random, 1), temperature)
+            terms = self.terms(self.drawn(data, random, 1), temperature, self.others(data, random))
             found.append(
                 [_norm(torch.autograd.grad(t, parameters, retain_graph=True, allow_unused=True)) for t in terms]
             )
@@ -263,25 +284,25 @@ class AdversarialTraining(Course):
         """G's responses to the contexts of `dialogues`."""
         return sample_responses(self.model, dialogues, self.longest, temperature, self.settings.noise)
 
-    def generator_step(self, batch: GenderedBatch, temperature: float) -> torch.Tensor:
+    def generator_step(self, batch: GenderedBatch, temperature: float, taught: Batch | None = None) -> torch.Tensor:
         """Lines 9 to 13: G and D1 are updated on L = L_MLE + k1' L_D1 + k2' L_D2; D2 is at rest. Gives L.
 
-        `k0` weighs L_MLE, as algorithm 1's list of hyper-parameters has it.
+        `k0` weighs L_MLE, as algorithm 1's list of hyper-parameters has it; it may be of other dialogues (`taught`).
         """
         self.d2.requires_grad_(False)
-        terms = self.terms(batch, temperature)
+        terms = self.terms(batch, temperature, taught)
         loss = terms.likelihood + terms.d1 + terms.d2
         self.update("generator", loss, self.model)
         self.d2.requires_grad_(True)
         return loss.detach()
 
-    def terms(self, batch: GenderedBatch, temperature: float) -> Terms:
+    def terms(self, batch: GenderedBatch, temperature: float, taught: Batch | None = None) -> Terms:
         """The terms of L, weighted."""
         s, sampled = self.settings, self.sampled(batch.dialogues, temperature)
         features = features_of(self.det, sampled)
         semantic = features_of(self.read_by_d2, sampled).semantic if s.hide_words else features.semantic
         return Terms(
-            s.k0 * self.likelihood_loss(batch.dialogues),
+            s.k0 * self.likelihood_loss(taught or batch.dialogues),
             s.k1 * self.balance * cross_entropy(self.d1(features.unbiased), batch.groups),
             s.k2 * negative_entropy(self.d2(semantic)),
         )
@@ -297,6 +318,7 @@ def debias(task: Task, *, shuffled: bool = False) -> dict[str, Any]:
         task,
         settings,
         lambda model: AdversarialTraining(settings, model, det, longest, naming=naming, shuffled=shuffled),
+        settings.teaching,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairness_pipeline.debiasing.dialogue.continued_training import Course, Dialogues, Step, train_on
+from fairness_pipeline.debiasing.dialogue.continued_training import Course, Dialogues, Step, Taught, train_on
 from fairness_pipeline.debiasing.dialogue.registry import Task
 from fairness_pipeline.debiasing.dialogue.settings import Continued
 
@@ -20,12 +20,17 @@ class MaximumLikelihood(Course):
     def steps(self, data: Dialogues, random: np.random.Generator, iteration: int) -> list[Step]:
         """The generator's steps of an iteration."""
         s = self.settings
-        gendered = Step("G", lambda: self.teaching_step(data.gendered(random, s.batch).dialogues, s.k0))
+        gendered = Step("G", lambda: self.teaching_step(data.taught(random, s.batch), s.k0))
         neutral = Step("G (teaching)", lambda: self.teaching_step(data.neutral(random, s.batch)))
         return [gendered] * s.g_steps + [neutral] * s.g_teach_steps
 
 
-def debias(task: Task) -> dict[str, Any]:
-    """Trains the base on; tests, end, figures and errors are those of Debiased-Chat."""
+def debias(task: Task, taught: Taught = "all") -> dict[str, Any]:
+    """Trains the base on; tests, end, figures and errors are those of Debiased-Chat.
+
+    Args:
+        task: What is trained.
+        taught: Which replies to messages that name a group it learns.
+    """
     settings = Continued.model_validate(task.model.settings or {})
-    return train_on(task, settings, lambda model: MaximumLikelihood(settings, model))
+    return train_on(task, settings, lambda model: MaximumLikelihood(settings, model), taught)

@@ -26,7 +26,8 @@ def split_balanced(utterances: pa.Table, held_out: int, seed: int) -> tuple[np.n
     group's distinct ones.
     """
     random = np.random.default_rng(seed)
-    codes = utterances["utterance"].combine_chunks().dictionary_encode().indices.to_numpy()
+    told_by = "content" if "content" in utterances.column_names else "utterance"
+    codes = utterances[told_by].combine_chunks().dictionary_encode().indices.to_numpy()
     distinct, first = np.unique(codes, return_index=True)
     of_b = pc.equal(utterances["side"], "b").to_numpy()[first]
     each = min(held_out // 2, max(1, min(int(of_b.sum()), int((~of_b).sum())) // 5))
@@ -49,6 +50,14 @@ def group_accuracy(features: torch.Tensor, groups: np.ndarray, rest: np.ndarray,
     vectors = features.numpy()
     classifier.fit(vectors[fitted], groups[fitted])
     return float(classifier.score(vectors[test], groups[test]))
+
+
+def half_and_half(features: torch.Tensor, groups: np.ndarray, seed: int) -> float:
+    """`group_accuracy` of as many vectors of each group: it is fitted to one half of them, and tells the other's."""
+    rows = _balanced(groups, np.arange(len(groups)), seed)
+    drawn = np.random.default_rng(seed).permutation(len(rows) // 2)
+    first = np.isin(np.arange(len(rows)) % (len(rows) // 2), drawn[: len(drawn) // 2])
+    return group_accuracy(features, groups, rows[first], rows[~first], seed)
 
 
 def trained_accuracy(

@@ -56,6 +56,9 @@ _DEBIASED_CHAT = Method(
     tested=True,
     controls=("mle", "placebo"),
 )
+_CONTINUED = Method(
+    "maximum_likelihood", ("seq2seq",), settings.Continued, starts_from_base=True, measures=True, tested=True
+)
 METHODS = {
     "cda": Method("counterpart_data_augmentation", ("seq2seq", "retrieval", "causal_lm"), controls=("duplication",)),
     "duplication": Method("duplication", ("seq2seq", "retrieval", "causal_lm")),
@@ -64,9 +67,9 @@ METHODS = {
     ),
     "debiased_chat": _DEBIASED_CHAT,
     "placebo": _DEBIASED_CHAT._replace(module="placebo", controls=()),
-    "mle": Method(
-        "maximum_likelihood", ("seq2seq",), settings.Continued, starts_from_base=True, measures=True, tested=True
-    ),
+    "mle": _CONTINUED,
+    "filtered_training": _CONTINUED._replace(module="filtered_training", controls=("mle", "random_filter")),
+    "random_filter": _CONTINUED._replace(module="random_filter"),
     "dropout": Method("dropout", ("seq2seq", "retrieval", "causal_lm"), settings.Dropout),
     "leace": Method("leace", ("seq2seq", "retrieval"), settings.Erasure, starts_from_base=True, trains=False),
     "self_debias": Method(

@@ -23,7 +23,7 @@ class WordEmbeddingRegularization(Specification):
     """Weight of the regularisation term: 0.5 in Liu et al. 2020 (section 4.2), 0.25 in Liu 2022 (3.3.3.1) and in the
     options that the authors released."""
     clip: Literal["apart", "as_printed"] = "apart"
-    """How its gradient is clipped: by itself and then weighted by `k`, or `as_printed`, together with that of the loss
+    """How its gradient is clipped: by itself and then weighted by `k` (beyond 1 it can outweigh what is learnt), or `as_printed`, together with that of the loss
     whose sum the papers print."""
 
 
@@ -35,6 +35,8 @@ class Disentanglement(Specification):
     linearly to 0 for the autoencoder and stays the same for the adversaries D2 and D3, so that they keep up.
     """
 
+    corpus: Literal["unbiased", "counterparts"] = "unbiased"
+    """What it learns from: unbiased utterances that name one group, or all that name one, beside their counterparts."""
     hidden: Positive = 1000
     """Units of encoder and decoder: `unbiased` and `semantic` together."""
     embedding: Positive = 300
@@ -141,6 +143,8 @@ class Adversarial(Continued):
     (`discriminator`).
     """
 
+    teaching: Literal["all", "unbiased"] = "all"
+    """Which replies to messages that name a group L_MLE learns: all, or those that are unbiased (Liu 2022, 3.2.2.1)."""
     d_steps: Positive = 2
     """Batches of responses that the discriminators learn from in an iteration."""
     passes: Positive = 1

@@ -181,7 +181,8 @@ def test_what_is_looked_at_in_a_test_leaves_training_as_it_was(prepared: Task) -
     with torch.random.fork_rng():
         found = training.diagnose(data, np.random.default_rng(1))
     assert torch.equal(torch.get_rng_state(), state)
-    assert found.keys() == {"d2_accuracy", "d2_accuracy_hidden", "gradient_likelihood", "gradient_d1", "gradient_d2"}
+    told = {f"{who}{how}" for who in ("d2_accuracy", "probe_of_answers") for how in ("", "_hidden")}
+    assert found.keys() == {*told, "gradient_likelihood", "gradient_d1", "gradient_d2"}
     assert 0 <= found["d2_accuracy"] <= 1 and found["gradient_likelihood"] > 0
     assert all(parameter.grad is None for parameter in training.model.parameters())
 
