@@ -71,9 +71,6 @@ class Course(ABC):
     def steps(self, data: "Dialogues", random: np.random.Generator, iteration: int) -> list[Step]:
         """The updates of one iteration, in order."""
 
-    def prepare(self, data: "Dialogues", random: np.random.Generator) -> None:  # noqa: B027 (most need nothing)
-        """What comes before the first iteration, while G is at rest; nothing by default."""
-
     def diagnose(self, data: "Dialogues", random: np.random.Generator) -> dict[str, float]:
         """Further figures of the state at a test; nothing by default. Draws no random number of the training's."""
         return {}
@@ -222,7 +219,6 @@ def train_on(
         save_training(checkpoint, own.modules, own.optimisers, {"best": best}, vars(state))
 
     if not state.looks:
-        own.prepare(data, np.random.default_rng([task.seed, settings.most, 2]))
         look()
     due, watches = Due(task.checkpoint_seconds), dict[str, Watch]()
     while not state.ended(settings):
@@ -252,6 +248,7 @@ def train_on(
     kept = state.looks[state.best]
     figures = {
         "iterations": state.iteration,
+        "kept_test": state.best,
         "kept_iteration": state.best * settings.every,
         "updates": state.best * settings.every * (settings.g_steps + settings.g_teach_steps),
         "share_taught": round(data.share_taught, 4),

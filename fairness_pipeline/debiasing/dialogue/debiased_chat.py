@@ -4,14 +4,12 @@ The base, trained by maximum likelihood, is the generator G. Its response goes t
 D1 shall tell the dialogue's group from the unbiased features f(u), D2 shall not from the semantic features f(s).
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn.functional import cross_entropy, softmax
 
 from fairness_pipeline.debiasing.dialogue import disentanglement
@@ -43,29 +41,8 @@ class SampledResponses(NamedTuple):
     lengths: torch.Tensor
 
 
-class Terms(NamedTuple):
-    """The three terms of G's loss, each with its weight."""
-
-    likelihood: torch.Tensor
-    d1: torch.Tensor
-    d2: torch.Tensor
-
-
-class Norms(NamedTuple):
-    """The norm of the gradient of each term."""
-
-    likelihood: float
-    d1: float
-    d2: float
-
-
 _LAYERS = 3
 """Layers of D1 and D2 (section 3.2.3.1)."""
-_BALANCED_OVER = 8
-"""Batches whose gradients set the weight of a `balanced` L_D1."""
-_LARGEST_WEIGHT = 1e4
-_DIAGNOSED = 4
-"""Batches that are looked at in a test."""
 _PROBED = 2048
 """Answers of G that a probe of f(s) is fitted to and tells."""
 
@@ -181,20 +158,15 @@ class AdversarialTraining(Course):
         device = model.output.weight.device
         self.det, self.longest, self.shuffled = det.to(device), longest, shuffled
         self.without_names = hiding(self.det, naming)
-        self.read_by_d2 = self.without_names if settings.hide_words else self.det
         self.d1 = layered(det.to_unbiased.out_features, settings.discriminator, 2, _LAYERS).to(device)
         self.d2 = layered(det.to_semantic.out_features, settings.discriminator, 2, _LAYERS).to(device)
         super().__init__(settings, model, self.d1.parameters())
         self.modules |= {"d1": self.d1, "d2": self.d2}
-        self.balance = nn.Parameter(torch.ones((), device=device), requires_grad=False)
-        if settings.balanced:
-            self.modules["balance"] = nn.ParameterList([self.balance])
         self.optimisers["discriminator"] = torch.optim.Adam(self.d2.parameters(), settings.discriminator_learning_rate)
 
     def steps(self, data: Dialogues, random: np.random.Generator, iteration: int) -> list[Step]:
         """One turn of the outer loop."""
         s, temperature = self.settings, temperature_at(iteration, self.settings)
-
         return [
             Step("D2", lambda: self.discriminator_steps(self.drawn(data, random, s.d_steps), temperature)),
             *[
@@ -216,51 +188,15 @@ class AdversarialTraining(Course):
         found = data.gendered(random, batches * self.settings.batch)
         return found.shuffled(random) if self.shuffled else found
 
-    def prepare(self, data: Dialogues, random: np.random.Generator) -> None:
-        """D1 and D2 learn from the base's responses (`pretraining`), and L_D1 gets its weight (`balanced`)."""
-        s = self.settings
-        optimiser = torch.optim.Adam(self.d1.parameters(), s.discriminator_learning_rate)
-        for _ in range(s.pretraining):
-            drawn = self.drawn(data, random, s.d_steps)
-            self.discriminator_steps(drawn, s.temperature)
-            with torch.no_grad():
-                unbiased = features_of(self.det, self.sampled(drawn.dialogues, s.temperature)).unbiased
-            for rows in torch.randperm(len(unbiased)).to(unbiased.device).split(s.batch):
-                optimiser.zero_grad(set_to_none=True)
-                cross_entropy(self.d1(unbiased[rows]), drawn.groups[rows]).backward()
-                optimiser.step()
-        if s.balanced:
-            norms = self.gradient_norms(data, random, s.temperature, _BALANCED_OVER)
-            self.balance.fill_(min(norms.d2 / norms.d1, _LARGEST_WEIGHT) if norms.d1 else 1.0)
-
     def diagnose(self, data: Dialogues, random: np.random.Generator) -> dict[str, float]:
-        """How well D2, and a fresh probe, tell the group from f(s) of G's answers; each term's gradient.
-
-        Once as they are, and once without the groups' words (`hidden`).
-        """
-        drawn = self.drawn(data, random, _DIAGNOSED)
-        many = data.gendered(random, _PROBED)
+        """How well a fresh probe tells the group from f(s) of G's answers; and without the groups' words (`hidden`)."""
+        drawn = data.gendered(random, _PROBED)
         with torch.no_grad():
-            sampled = self.sampled(drawn.dialogues, self.settings.temperature)
-            told = {
-                name: (self.d2(features_of(read, sampled).semantic).argmax(dim=1) == drawn.groups).float().mean().item()
-                for name, read in (("d2_accuracy", self.det), ("d2_accuracy_hidden", self.without_names))
-            }
-            answers, groups = self.sampled(many.dialogues, self.settings.temperature), many.groups.cpu().numpy()
-            for name, read in (("probe_of_answers", self.det), ("probe_of_answers_hidden", self.without_names)):
-                told[name] = half_and_half(features_of(read, answers).semantic.cpu(), groups, 0)
-        norms = self.gradient_norms(data, random, self.settings.temperature, _DIAGNOSED)
-        return told | {f"gradient_{name}": norm for name, norm in norms._asdict().items()}
-
-    def gradient_norms(self, data: Dialogues, random: np.random.Generator, temperature: float, batches: int) -> Norms:
-        """The norm of each weighted term's gradient in G's weights, its mean over batches."""
-        parameters, found = list(self.model.parameters()), []
-        for _ in range(batches):
-            terms = self.terms(self.drawn(data, random, 1), temperature, self.others(data, random))
-            found.append(
-                [_norm(torch.autograd.grad(t, parameters, retain_graph=True, allow_unused=True)) for t in terms]
-            )
-        return Norms(*np.mean(found, axis=0).tolist())
+            answers = self.sampled(drawn.dialogues, self.settings.temperature)
+            read = {"": self.det, "_hidden": self.without_names}
+            semantic = {how: features_of(det, answers).semantic.cpu() for how, det in read.items()}
+        groups = drawn.groups.cpu().numpy()
+        return {f"probe_of_answers{how}": half_and_half(vectors, groups, 0) for how, vectors in semantic.items()}
 
     def discriminator_steps(self, drawn: GenderedBatch, temperature: float) -> torch.Tensor:
         """Lines 3 to 6: D2 learns the group from f(s) of sampled responses, `batch` at a time; G is at rest.
@@ -269,7 +205,7 @@ class AdversarialTraining(Course):
         """
         s = self.settings
         with torch.no_grad():
-            semantic = features_of(self.read_by_d2, self.sampled(drawn.dialogues, temperature)).semantic
+            semantic = features_of(self.det, self.sampled(drawn.dialogues, temperature)).semantic
         for _ in range(s.passes):
             for rows in torch.randperm(len(semantic)).to(semantic.device).split(s.batch):
                 features = semantic[rows].requires_grad_()
@@ -290,22 +226,15 @@ class AdversarialTraining(Course):
         `k0` weighs L_MLE, as algorithm 1's list of hyper-parameters has it; it may be of other dialogues (`taught`).
         """
         self.d2.requires_grad_(False)
-        terms = self.terms(batch, temperature, taught)
-        loss = terms.likelihood + terms.d1 + terms.d2
+        s, features = self.settings, features_of(self.det, self.sampled(batch.dialogues, temperature))
+        loss = (
+            s.k0 * self.likelihood_loss(taught or batch.dialogues)
+            + s.k1 * cross_entropy(self.d1(features.unbiased), batch.groups)
+            + s.k2 * negative_entropy(self.d2(features.semantic))
+        )
         self.update("generator", loss, self.model)
         self.d2.requires_grad_(True)
         return loss.detach()
-
-    def terms(self, batch: GenderedBatch, temperature: float, taught: Batch | None = None) -> Terms:
-        """The terms of L, weighted."""
-        s, sampled = self.settings, self.sampled(batch.dialogues, temperature)
-        features = features_of(self.det, sampled)
-        semantic = features_of(self.read_by_d2, sampled).semantic if s.hide_words else features.semantic
-        return Terms(
-            s.k0 * self.likelihood_loss(taught or batch.dialogues),
-            s.k1 * self.balance * cross_entropy(self.d1(features.unbiased), batch.groups),
-            s.k2 * negative_entropy(self.d2(semantic)),
-        )
 
 
 def debias(task: Task, *, shuffled: bool = False) -> dict[str, Any]:
@@ -320,10 +249,6 @@ def debias(task: Task, *, shuffled: bool = False) -> dict[str, Any]:
         lambda model: AdversarialTraining(settings, model, det, longest, naming=naming, shuffled=shuffled),
         settings.teaching,
     )
-
-
-def _norm(gradients: Sequence[torch.Tensor | None]) -> float:
-    return math.sqrt(sum(float(gradient.pow(2).sum()) for gradient in gradients if gradient is not None))
 
 
 def temperature_at(iteration: int, settings: Adversarial) -> float:

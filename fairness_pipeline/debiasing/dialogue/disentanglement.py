@@ -26,7 +26,6 @@ from fairness_pipeline.debiasing.dialogue.gendered_utterances import (
     NEUTRAL,
     Utterances,
     check_enough,
-    counterpart_utterances,
     encode,
     neutral_utterances,
     unbiased_utterances,
@@ -201,7 +200,7 @@ def train(task: Task) -> dict[str, Any]:
     settings = DebiasedChat.model_validate(task.model.settings or {}).disentanglement
     vocabulary = Vocabulary.load(task.base / VOCABULARY)
     words = _words(settings, vocabulary)
-    found = (counterpart_utterances if settings.corpus == "counterparts" else unbiased_utterances)(task)
+    found = unbiased_utterances(task)
     visible, utterances = encode(found, vocabulary, words, task)
     corpus = found.take(pa.array(visible))
     check_enough(corpus, found, task)

@@ -67,39 +67,6 @@ def unbiased_utterances(task: Task) -> pa.Table:
     return pa.table({"utterance": kept.take(places), "side": known.take(places)})
 
 
-def counterpart_utterances(task: Task) -> pa.Table:
-    """Every context and response of the training dialogues that names one group only, beside its counterpart.
-
-    What is said is independent of the group by construction, and biased utterances are among them.
-
-    Returns:
-        Columns `utterance`, `side` (`a` or `b`) and `content` (the text, the same of both).
-    """
-    train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
-    texts = pa.chunked_array([*train["context"].chunks, *train["response"].chunks], pa.string())
-    swapper = Swapper(task.words, pronouns=task.pairs.pronouns)
-    distinct = texts.unique()
-    sides = pa.array([side for _, side in swapper.find_all(distinct)], pa.string())
-    named = pc.is_in(sides, pa.array(["a", "b"]))
-    kept, sides = distinct.filter(named), sides.filter(named)
-    swapped = pa.array(
-        [
-            swapper.swap(text, side, key=text).text
-            for text, side in zip(kept.to_pylist(), sides.to_pylist(), strict=True)
-        ],
-        pa.string(),
-    )
-    places = pc.index_in(texts, kept).combine_chunks().drop_null()
-    content, own = kept.take(places), sides.take(places)
-    return pa.table(
-        {
-            "utterance": pa.concat_arrays([content, swapped.take(places)]),
-            "side": pa.concat_arrays([own, pc.if_else(pc.equal(own, "a"), "b", "a")]),
-            "content": pa.concat_arrays([content, content]),
-        }
-    )
-
-
 def neutral_utterances(task: Task, count: int) -> pa.Table:
     """So many different contexts and responses of the training dialogues that name no group, biased ones among them.
 

@@ -26,8 +26,7 @@ def split_balanced(utterances: pa.Table, held_out: int, seed: int) -> tuple[np.n
     group's distinct ones.
     """
     random = np.random.default_rng(seed)
-    told_by = "content" if "content" in utterances.column_names else "utterance"
-    codes = utterances[told_by].combine_chunks().dictionary_encode().indices.to_numpy()
+    codes = utterances["utterance"].combine_chunks().dictionary_encode().indices.to_numpy()
     distinct, first = np.unique(codes, return_index=True)
     of_b = pc.equal(utterances["side"], "b").to_numpy()[first]
     each = min(held_out // 2, max(1, min(int(of_b.sum()), int((~of_b).sum())) // 5))

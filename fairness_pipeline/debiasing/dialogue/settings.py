@@ -23,8 +23,8 @@ class WordEmbeddingRegularization(Specification):
     """Weight of the regularisation term: 0.5 in Liu et al. 2020 (section 4.2), 0.25 in Liu 2022 (3.3.3.1) and in the
     options that the authors released."""
     clip: Literal["apart", "as_printed"] = "apart"
-    """How its gradient is clipped: by itself and then weighted by `k` (beyond 1 it can outweigh what is learnt), or `as_printed`, together with that of the loss
-    whose sum the papers print."""
+    """How its gradient is clipped: by itself and then weighted by `k` (beyond 1 it can outweigh what is learnt), or
+    `as_printed`, together with that of the loss whose sum the papers print."""
 
 
 class Disentanglement(Specification):
@@ -35,8 +35,6 @@ class Disentanglement(Specification):
     linearly to 0 for the autoencoder and stays the same for the adversaries D2 and D3, so that they keep up.
     """
 
-    corpus: Literal["unbiased", "counterparts"] = "unbiased"
-    """What it learns from: unbiased utterances that name one group, or all that name one, beside their counterparts."""
     hidden: Positive = 1000
     """Units of encoder and decoder: `unbiased` and `semantic` together."""
     embedding: Positive = 300
@@ -159,13 +157,6 @@ class Adversarial(Continued):
     """Learning rate of D2."""
     gradient_penalty: Coefficient = 0.0
     """Weight of the penalty of D2's gradient (R1 and R2 of Mescheder et al. 2018), which the thesis does without."""
-    hide_words: bool = False
-    """Whether the words that name the groups are hidden from D2, which then cannot push the generator to avoid them."""
-    pretraining: NotNegative = 0
-    """Iterations in which D1 and D2 learn before the generator does; the authors' code loads them trained."""
-    balanced: bool = False
-    """Whether L_D1's weight is set, once before the first iteration, such that L_D1 moves the generator as much as
-    L_D2 does; `k1` is multiplied by it. Without, L_D1 hardly moves it."""
     noise: Coefficient = 1.0
     """Gumbel's noise: 1 draws the responses from the generator's distribution, 0 has it answer as it is tested."""
     temperature: Rate = 1.0
