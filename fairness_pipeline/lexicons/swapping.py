@@ -169,10 +169,12 @@ class Swapper:
         Examples:
             >>> from fairness_pipeline.project.project import load_dimension
             >>> swapper = Swapper(load_dimension("gender"), pronouns="extended", senses=True)
-            >>> list(swapper.named(pa.array(["that woman sounds kind", "man up", "tell her hi"])))
-            ['b', None, 'b']
+            >>> list(swapper.named(pa.array(["that woman sounds kind", "man up", "tell her hi", "she's 17"])))
+            ['b', None, 'b', 'b']
         """
         rules, pronouns = self._rules, self._before_noun_phrase.keys() | self._elsewhere.keys()
+        if rules:
+            pronouns |= rules.among_ordinary_words
         for text, matches in zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True):
             yield self.side_of(
                 match for match in matches if not rules or match[2] in pronouns or rules.names(text, *match)

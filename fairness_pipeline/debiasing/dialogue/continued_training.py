@@ -142,9 +142,9 @@ class Dialogues:
                 f"{len(self._gendered):,} are offensive, clearly positive or negative, or hold an attribute word"
             )
 
-    def gendered(self, random: np.random.Generator, size: int) -> GenderedBatch:
-        """A batch drawn from D(g)."""
-        rows = random.choice(self._gendered, size)
+    def gendered(self, random: np.random.Generator, size: int, *, again: bool = True) -> GenderedBatch:
+        """A batch drawn from D(g); without `again` no dialogue twice, and no more than there are."""
+        rows = random.choice(self._gendered, size if again else min(size, len(self._gendered)), replace=again)
         groups = torch.from_numpy(self._groups[rows]).to(self._device)
         return GenderedBatch(self._encoded.batch(rows, self._device), groups)
 

@@ -190,7 +190,7 @@ class AdversarialTraining(Course):
 
     def diagnose(self, data: Dialogues, random: np.random.Generator) -> dict[str, float]:
         """How well a fresh probe tells the group from f(s) of G's answers; and without the groups' words (`hidden`)."""
-        drawn = data.gendered(random, _PROBED)
+        drawn = data.gendered(random, _PROBED, again=False)
         with torch.no_grad():
             answers = self.sampled(drawn.dialogues, self.settings.temperature)
             read = {"": self.det, "_hidden": self.without_names}

@@ -79,7 +79,8 @@ class ModelSpecification(ModelFile):
     base: str | None = None
     """The model that it is made from; what this file does not say is as there."""
     debiasing: str | None = None
-    """The method: cda, duplication, wer, debiased_chat, placebo, mle, dropout, leace, self_debias, prompt, filtered."""
+    """The method: cda, duplication, wer, debiased_chat, placebo, filtered_training, random_filter, mle, dropout, leace,
+    self_debias, prompt, filtered."""
     settings: dict[str, Any] | None = None
     """The method's."""
     dimensions: tuple[str, ...] | None = None
