@@ -84,6 +84,19 @@ def definition(
     return body
 
 
+def on_request(shown: Shown, asset: Asset) -> dg.AssetSpec:
+    """An asset that has no partition yet, and gets one only when somebody asks for it."""
+    profile = shown.lineage.project.name
+    return dg.AssetSpec(
+        asset.name,
+        group_name=shown.lineage.group(asset.name),
+        description=f"{asset.description}\n\nMade only on request: `fairness-pipeline run --profile {profile} --select "
+        f"{asset.name}` with the `--model` or `--dimension` that needs it, or `--all`.",
+        kinds=metadata.KINDS[asset.kind],
+        deps=shown.above(asset),
+    )
+
+
 def _materialise(context: dg.AssetExecutionContext, shown: Shown, asset: Asset, listener: Listener) -> _Events:
     lake = Lake(shown.lineage.project.workspace)
     show_signs_of_life(lake.root)

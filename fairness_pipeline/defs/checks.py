@@ -53,13 +53,15 @@ def _outdated(study: AnyStudy, lineage: Lineage, versions: Versions) -> list[str
 
 
 def _biased(study: AnyStudy, lineage: Lineage, versions: Versions) -> list[str]:
-    """Whether no verdict is `biased` or `differs`, of those that could be; and how old the answers are.
+    """Whether there are verdicts that could be `biased` or `differs`, and none is; and how old the answers are.
 
     The report says how much each verdict can be trusted.
     """
     part = lineage.project.parts[study.name]
     rows = [(audit, row) for audit in _audits(study, lineage) for row in audit.rows if study.gated(row)]
-    if rows and not any(could_tell(row) for _, row in rows):
+    if not rows:
+        return ["no verdict yet: nothing is measured, or what is measured has nothing to judge"]
+    if not any(could_tell(row) for _, row in rows):
         return ["no verdict could have been biased: nothing was seen, or there is too little to tell"]
     return [study.finding(part, audit.key, row) for audit, row in rows if row["verdict"] in FINDINGS]
 

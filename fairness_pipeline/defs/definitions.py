@@ -32,8 +32,9 @@ def definitions(project: Project, listener: Listener | None = None, *, everythin
     return dg.Definitions(
         assets=[
             *sources.files(),
-            sources.settings(lambda instance: sync(Lineage(Project(project.name)), instance)),
+            *sources.settings(lambda instance: sync(Lineage(Project(project.name)), instance)),
             *(assets.definition(shown, asset, hears, condition) for asset in shown.assets),
+            *(assets.on_request(shown, asset) for asset in shown.on_request),
         ],
         asset_checks=[] if everything else checks(shown),  # the command looks at them once, when it has ended
         jobs=[job],

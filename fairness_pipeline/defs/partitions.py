@@ -40,8 +40,14 @@ class Shown:
         return [asset for asset in self.lineage.assets.values() if self._keys[asset.name]]
 
     def above(self, asset: Asset) -> list[str]:
-        """The assets that Dagster draws an arrow from."""
-        return [name for name in asset.arrows or asset.sources if self._keys[name]]
+        """The assets that Dagster draws an arrow from; those too that have partitions on request alone: a run records
+        what its partition was made from, and an arrow that comes and goes would make it stale."""
+        return [name for name in asset.arrows or asset.sources if self.lineage.keys(name)]
+
+    @property
+    def on_request(self) -> list[Asset]:
+        """The assets all of whose partitions are made only when they are asked for, and were not yet."""
+        return [own for own in self.lineage.assets.values() if not self._keys[own.name] and self.lineage.keys(own.name)]
 
     def definition(self, asset: Asset) -> dg.PartitionsDefinition | None:
         """Dagster's partitions of an asset; None if it has no axes."""
@@ -56,9 +62,13 @@ class Shown:
                 if source in found and name in self.keys(source):
                     found[source].setdefault(str(name), set()).add(str(below))
         return {
-            name: dg.StaticPartitionMapping(own) if asset.axes and self.lineage.assets[name].axes else None
+            name: dg.StaticPartitionMapping(own) if asset.axes and self._axes(name) else None
             for name, own in found.items()
         }
+
+    def _axes(self, name: str) -> Axes:
+        """What an asset is partitioned by in Dagster."""
+        return self.lineage.assets[name].axes if self._keys[name] else ()
 
 
 def to_dagster(key: Key) -> str | None:

@@ -57,32 +57,26 @@ class Sources:
             for kind, name in named
         ]
 
-    def settings(self, observe: Callable[[dg.DagsterInstance], object]) -> dg.AssetsDefinition:
-        """The observable sources of all assets; `observe` reports their versions to Dagster."""
+    def settings(self, observe: Callable[[dg.DagsterInstance], object]) -> list[dg.AssetsDefinition]:
+        """The observable sources of all assets; `observe` reports their versions to Dagster.
 
-        specs = [
-            dg.AssetSpec(
+        Those of the same partitions are one definition: Dagster's telemetry counts each definition's partitions, and
+        fails where they are of several kinds.
+        """
+        alike: dict[tuple[str, ...] | None, list[dg.AssetSpec]] = {}
+        for asset in self._shown.assets:
+            partitions = self._shown.definition(asset)
+            spec = dg.AssetSpec(
                 settings_key(asset.name),
                 deps=[dg.AssetKey(file) for file in self._files_of(asset)],
-                partitions_def=self._shown.definition(asset),
+                partitions_def=partitions,
                 group_name=_SETTINGS,
                 kinds={"yaml"},
                 description=f"What `{asset.name}` is made from besides other assets: code version, seed, settings. "
                 "Its version differs from the one that a partition was made from when `run` would make it again.",
             )
-            for asset in self._shown.assets
-        ]
-
-        def observe_settings(context: dg.OpExecutionContext) -> Iterator[dg.ObserveResult]:
-            observe(context.instance)
-            yield from ()
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
-            found: dg.AssetsDefinition = dg.multi_observable_source_asset(specs=specs, can_subset=True)(
-                observe_settings
-            )
-        return found
+            alike.setdefault(tuple(partitions.get_partition_keys()) if partitions else None, []).append(spec)
+        return [_observed(specs, observe) for specs in alike.values()]
 
     def _files_of(self, asset: Asset) -> Iterator[tuple[str, str]]:
         """The files that first matter for this asset: what its upstream was made for reaches it from there."""
@@ -95,3 +89,17 @@ class Sources:
             yield from ((kind, value) for value in own if value in self._known.get(kind := _KINDS.get(axis, ""), {}))
         if not asset.axes and not upstream:
             yield from (("corpora", corpus) for corpus in part.corpora_of_all)
+
+
+def _observed(specs: list[dg.AssetSpec], observe: Callable[[dg.DagsterInstance], object]) -> dg.AssetsDefinition:
+    def observe_settings(context: dg.OpExecutionContext) -> Iterator[dg.ObserveResult]:
+        observe(context.instance)
+        yield from ()
+
+    name = f"{_SETTINGS}_of_{specs[0].key.path[-1]}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
+        found: dg.AssetsDefinition = dg.multi_observable_source_asset(specs=specs, name=name, can_subset=True)(
+            observe_settings
+        )
+    return found

@@ -150,6 +150,13 @@ def test_the_ui_has_no_partition_that_run_leaves_out() -> None:
     assert len(shown["dialogue_fairness_report"].parent_keys) == 4
 
 
+def test_each_definition_has_partitions_of_one_kind() -> None:
+    """Dagster's telemetry, which is on by default, reads them of every definition before a run, as here."""
+    repository = definitions(Project("sample")).get_repository_def()
+    found = [own.partitions_def for own in repository.assets_defs_by_key.values()]
+    assert None in found and len(set(found)) > 10
+
+
 @pytest.mark.parametrize(("name", "everything"), [("sample", False), ("sample", True), ("cures", True), ("real", True)])
 def test_dagsters_lineage_is_the_plans(name: str, everything: bool) -> None:
     """The partition mappings that the UI follows name what a partition truly reads: nothing more, and nothing less."""
@@ -162,7 +169,7 @@ def test_dagsters_lineage_is_the_plans(name: str, everything: bool) -> None:
     compared = 0
     for asset in shown.assets:
         node = graph.get(dg.AssetKey(asset.name))
-        for source in [source for source in shown.above(asset) if lineage.assets[source].axes]:
+        for source in [own for own in shown.above(asset) if lineage.assets[own].axes and shown.keys(own)]:
             above = graph.get(dg.AssetKey(source))
             for partition, key in shown.keys(asset.name).items():
                 found = graph.get_parent_partition_keys_for_child(partition, above.key, node.key).partitions_subset

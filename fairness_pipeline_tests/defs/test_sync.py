@@ -18,6 +18,7 @@ from dagster._core.loader import LoadingContextForTest
 from fairness_pipeline.defs import assets
 from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
 from fairness_pipeline.defs.at_rest import is_told
+from fairness_pipeline.defs.checks import evaluations
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.partitions import Shown
@@ -165,6 +166,28 @@ def test_a_run_tells_dagster(tiny: Project) -> None:
     assert not_fresh(found) == {step.label for step in would_run(project)}
     assert said is not None
     assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.WARN)
+
+
+def test_no_check_is_green_without_a_verdict(tiny: Project) -> None:
+    lineage = Lineage(tiny)
+    found = {
+        f"{own.asset_key.to_user_string()} {own.check_name}": own for own in evaluations(lineage, Versions(lineage))
+    }
+    assert len(found) >= 2 and not any(own.passed for own in found.values())
+    assert "no verdict yet" in str(found["dialogue_significance no_verdict_is_biased"].metadata)
+
+
+def test_what_is_made_only_on_request_leaves_nothing_stale(tiny: Project) -> None:
+    """The command records with all assets; the UI leaves out partitions that nobody has asked for."""
+    chat = "seq2seq-debiased_chat"
+    change(tiny.path, lambda own: own["models"].update({"seq2seq-cda": {}, chat: {}}))
+    change(tiny.path, lambda own: own["dialogue_fairness"].update(on_request=[chat]))
+    run("--select", "debiased_dialogue_models", "--model", "seq2seq-cda")
+    project = Project("tiny")
+    with open_instance(project) as instance:
+        found = statuses(project, instance)
+    assert found["debiased_dialogue_models gender seq2seq-cda"] == FRESH
+    assert not_fresh(found) == {step.label for step in would_run(project)}
 
 
 def test_a_run_with_nothing_to_do_leaves_dagster_alone(tiny: Project) -> None:
