@@ -34,6 +34,8 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--study", help="only this study")
     parser.add_argument("--dimension", help="only this dimension")
     parser.add_argument("--model", help="only this model, or whatever else the study audits")
+    parser.add_argument("--corpus", help="only this corpus")
+    parser.add_argument("--condition", help="only this condition of the study `outcomes`")
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +48,8 @@ def selection(arguments: argparse.Namespace) -> "Selection":
     from fairness_pipeline.lineage.plan import Selection
 
     everything, asset = getattr(arguments, "all", False), getattr(arguments, "select", None)
-    return Selection(arguments.study, arguments.dimension, arguments.model, asset, everything)
+    named = {axis: getattr(arguments, axis) for axis in ("study", "dimension", "model", "corpus", "condition")}
+    return Selection(**named, asset=asset, everything=everything)
 
 
 def count(text: str) -> int:

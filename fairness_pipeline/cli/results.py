@@ -75,12 +75,9 @@ def _audits(
 
     lake = state.lake
     stale = [key for key in lineage.keys(study.table) if lake.card(study.table, key) and state.stale(study.table, key)]
-    every = audits_of(study, lineage.project.parts[study.name], lake, stale)
-    return every, [
-        audit
-        for audit in every
-        if chosen.dimension in (None, audit.key.get("dimension")) and chosen.model in (None, audit.key[study.subject])
-    ]
+    part = lineage.project.parts[study.name]
+    every = audits_of(study, part, lake, stale)
+    return every, [audit for audit in every if chosen.matches(study, part, audit.key)]
 
 
 def _print_turned(

@@ -11,12 +11,13 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.events import AssetKeyPartitionKey
@@ -30,41 +31,32 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.workspace.lake import Key
 
 _TICK = 30  # seconds
 _FAST_TICK = 10
+_OP = "run_command"
 
 
-class BringUpToDate(dg.Config):
-    """How the command is run.
+_LIMITS = ("study", "dimension", "model", "corpus", "condition")
+_ALL = "all"
 
-    `ask_again` asks endpoints and unpinned models anew. `study`, `dimension` and `model` limit it, also to what is made
-    only on request; `everything` makes all of that.
+
+def command_op(lineage: Lineage) -> dg.OpDefinition:
+    """The op that runs `fairness-pipeline run` for a profile; each partition that it makes is a run of its own.
+
+    `ask_again` asks endpoints and unpinned models anew. `study`, `dimension`, `model`, `corpus` and `condition` limit
+    it, also to what is made only on request; `everything` makes all of that.
     """
+    profile, values = lineage.project.name, _values(lineage)
+    schema = {name: dg.Field(dg.Enum(name, [*map(dg.EnumValue, own)]), default_value=_ALL) for name, own in values}
+    switches = {name: dg.Field(bool, default_value=False) for name in ("ask_again", "everything")}
 
-    ask_again: bool = False
-    everything: bool = False
-    study: str | None = None
-    dimension: str | None = None
-    model: str | None = None
-
-    @property
-    def options(self) -> list[str]:
-        """The options of the command."""
-        named = {"study": self.study, "dimension": self.dimension, "model": self.model}
-        given = [word for name, value in named.items() if value for word in (f"--{name}", value)]
-        return [*given, *(["--all"] if self.everything else []), *(["--ask-again"] if self.ask_again else [])]
-
-
-def bring_up_to_date(profile: str) -> dg.JobDefinition:
-    """The job that brings the whole profile up to date, in lineage order."""
-
-    @dg.op
-    def run_command(context: dg.OpExecutionContext, config: BringUpToDate) -> None:
-        """Runs `fairness-pipeline run` for this profile; each partition it makes is a run of its own."""
+    @dg.op(name=_OP, description=command_op.__doc__, config_schema=schema | switches)
+    def run_command(context: dg.OpExecutionContext) -> None:
         command = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--profile", profile]
-        command += config.options
+        command += options(context.op_config)
         environment = {**os.environ, PARENT: context.run_id}
         with subprocess.Popen(
             command,
@@ -87,14 +79,59 @@ def bring_up_to_date(profile: str) -> dg.JobDefinition:
         if process.returncode:
             raise dg.Failure("\n".join(lines[-20:]), allow_retries=False)
 
-    @dg.job(
-        name="bring_up_to_date",
-        description="Makes what is missing or stale in this profile, as `fairness-pipeline run` does.",
-    )
-    def job() -> None:
-        run_command()
+    return run_command
 
-    return job
+
+def options(config: Mapping[str, Any]) -> list[str]:
+    """The options of the command, from the configuration of the op."""
+    given = [(name, config[name]) for name in _LIMITS if config.get(name, _ALL) != _ALL]
+    switched = {"everything": "--all", "ask_again": "--ask-again"}
+    return [f"--{name}={value}" for name, value in given] + [own for name, own in switched.items() if config.get(name)]
+
+
+def bring_up_to_date(lineage: Lineage, command: dg.OpDefinition) -> dg.JobDefinition:
+    """The job that brings the whole profile up to date, in lineage order."""
+    every: dict[str, Any] = {name: _ALL for name, _ in _values(lineage)}
+    return dg.GraphDefinition(name="bring_up_to_date", node_defs=[command]).to_job(
+        description="Makes what is missing or stale in this profile, as `fairness-pipeline run` does.",
+        config=_configured(every),
+    )
+
+
+def audits(lineage: Lineage, command: dg.OpDefinition) -> list[dg.JobDefinition]:
+    """A job for each study whose partitions are its audits, such as a model in a dimension.
+
+    Dagster refuses a job of assets whose partitions are of several kinds, and what an audit needs upstream is.
+    """
+    return [_audits(lineage, study, command) for study in lineage.project.studies if lineage.keys(study.table)]
+
+
+def _audits(lineage: Lineage, study: AnyStudy, command: dg.OpDefinition) -> dg.JobDefinition:
+    keys = {str(to_dagster(key)): key for key in lineage.keys(study.table)}
+
+    def of_partition(name: str) -> dict[str, Any]:
+        # A corpus that is the subject is called the model, as in the command.
+        key = {"model" if axis == study.subject else axis: value for axis, value in keys[name].items()}
+        return _configured({"study": study.name, **key})
+
+    return dg.GraphDefinition(name=f"audit_{study.name}", node_defs=[command]).to_job(
+        description=f"{study.title}: brings one audit ({' and '.join(study.axes)}) up to date, with all that it needs "
+        "upstream and the report.",
+        partitions_def=dg.StaticPartitionsDefinition([*keys]),
+        config=dg.PartitionedConfig(
+            dg.StaticPartitionsDefinition([*keys]), run_config_for_partition_key_fn=of_partition
+        ),
+    )
+
+
+def _values(lineage: Lineage) -> list[tuple[str, list[str]]]:
+    """What each limit can be."""
+    parts = lineage.project.parts
+    subjects = [name for part in parts.values() for name in part.subjects]
+    known = {"study": list(parts), "model": subjects}
+    for axis in _LIMITS:
+        known.setdefault(axis, [value for part in parts.values() for value in part.axes.get(axis, ())])
+    return [(name, [_ALL, *dict.fromkeys(known[name])]) for name in _LIMITS if known[name]]
 
 
 def weekly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
@@ -107,7 +144,7 @@ def weekly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
         name="weekly", job=job, cron_schedule="0 3 * * 1", execution_timezone="UTC", description=weekly.__doc__
     )
     def schedule() -> dg.RunRequest:
-        return dg.RunRequest(run_config=_configured(ask_again=True))
+        return dg.RunRequest(run_config=_configured({"ask_again": True}))
 
     return schedule
 
@@ -131,7 +168,7 @@ def changed_files(job: dg.JobDefinition, profile: str) -> dg.SensorDefinition:
             yield dg.SkipReason(f"none of {len(now)} files has changed")
         else:
             context.log.info(f"changed: {', '.join(changed)}")
-            yield dg.RunRequest(run_config=_configured(ask_again=False))
+            yield dg.RunRequest()
 
     return sensor
 
@@ -211,8 +248,9 @@ def automation() -> dg.AutomationConditionSensorDefinition:
         )
 
 
-def _configured(*, ask_again: bool) -> dict[str, object]:
-    return {"ops": {"run_command": {"config": {"ask_again": ask_again}}}}
+def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
+    switches = {"ask_again": False, "everything": False}
+    return {"ops": {_OP: {"config": switches | dict(config)}}}
 
 
 def _file_states(profile: str) -> dict[str, str]:

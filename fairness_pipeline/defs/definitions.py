@@ -28,7 +28,8 @@ def definitions(project: Project, listener: Listener | None = None, *, everythin
     shown = Shown(lineage, None if everything else chain(*partitions_shown(lineage)))
     sources = Sources(shown)
     hears, condition = listener or assets.Log(), automation.condition(project.name)
-    job = automation.bring_up_to_date(project.name)
+    command = automation.command_op(lineage)
+    job = automation.bring_up_to_date(lineage, command)
     return dg.Definitions(
         assets=[
             *sources.files(),
@@ -37,7 +38,7 @@ def definitions(project: Project, listener: Listener | None = None, *, everythin
             *(assets.on_request(shown, asset) for asset in shown.on_request),
         ],
         asset_checks=[] if everything else checks(shown),  # the command looks at them once, when it has ended
-        jobs=[job],
+        jobs=[job, *automation.audits(lineage, command)],
         schedules=[automation.weekly(job)],
         sensors=[automation.lake(project.name), automation.automation(), automation.changed_files(job, project.name)],
         executor=dg.in_process_executor,  # a process a step would import torch once a step

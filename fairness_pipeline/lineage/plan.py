@@ -1,7 +1,7 @@
 """Plans what must be made to update a profile, why, and in which order; independent partitions run in parallel."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from typing import Literal
@@ -29,6 +29,14 @@ class Selection:
     asset: str | None = None
     everything: bool = False
     """Whether to include what the profile only makes on request."""
+    corpus: str | None = None
+    condition: str | None = None
+
+    @property
+    def axes(self) -> Key:
+        """The values along axes other than the subject's."""
+        named = {"dimension": self.dimension, "corpus": self.corpus, "condition": self.condition}
+        return {axis: value for axis, value in named.items() if value is not None}
 
     def resolved(self, project: Project) -> "Selection":
         """The selection with its study filled in, if the model's name determines the study.
@@ -50,25 +58,30 @@ class Selection:
                     f"--model {self.model}: {' and '.join(having)} both have one of this name; say which with --study"
                 )
             study = having[0] if len(having) == 1 else None
-        if self.dimension is not None:
-            part_names = [study] if study else list(project.parts)
-            known = list(dict.fromkeys(d for name in part_names for d in project.parts[name].axes.get("dimension", ())))
-            if self.dimension not in known:
-                raise _unknown("dimension", self.dimension, _where(project, study), known)
-        return Selection(study, self.dimension, self.model, self.asset, self.everything)
+        parts = [project.parts[study]] if study else list(project.parts.values())
+        for axis, value in self.axes.items():
+            known = list(dict.fromkeys(own for part in parts for own in part.axes.get(axis, ())))
+            if value not in known:
+                raise _unknown(axis, value, _where(project, study), known)
+        return replace(self, study=study)
+
+    def matches(self, study: AnyStudy, part: AnyPart, key: Key) -> bool:
+        """Whether a partition of the study's significance table has the selected values."""
+        known = part.implied(key)
+        return (
+            self.study in (None, study.name)
+            and self.model in (None, key[study.subject])
+            and all(known.get(axis) == value for axis, value in self.axes.items())
+        )
 
     def covers(self, study: AnyStudy, project: Project, key: Key) -> bool:
         """Whether the selection includes a partition of the study's significance table."""
-        return (
-            self.study in (None, study.name)
-            and self.dimension in (None, key.get("dimension"))
-            and self.model in (None, key[study.subject])
-            and self.asks_for(project.parts[study.name], study.subject, key)
-        )
+        part = project.parts[study.name]
+        return self.matches(study, part, key) and self.asks_for(part, study.subject, key)
 
     def asks_for(self, part: AnyPart, subject: str, key: Key) -> bool:
         """Whether a partition is made by default, or because the selection names it."""
-        named = {axis for axis, value in (("dimension", self.dimension), (subject, self.model)) if value is not None}
+        named = {*self.axes, *([subject] if self.model else [])}
         return self.everything or part.by_default(key, named)
 
 
@@ -354,6 +367,10 @@ def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]
         if not (needed or selection.asks_for(part, axis, key)):
             return False
         if selection.dimension and key.get("dimension", selection.dimension) != selection.dimension:
+            return False
+        # What is needed may be of another corpus than what needs it: a base's.
+        known = part.implied(key)
+        if not needed and any(known.get(axis, value) != value for axis, value in selection.axes.items()):
             return False
         if not among:
             return True

@@ -10,10 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairness_pipeline.cli import _parser
+from fairness_pipeline.cli.arguments import selection
 from fairness_pipeline.defs import automation
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.plan import selected
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.history import entries, find_entry, keep
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
@@ -21,8 +24,13 @@ from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 
 
+def job_of(profile: str) -> dg.JobDefinition:
+    lineage = Lineage(Project(profile))
+    return automation.bring_up_to_date(lineage, automation.command_op(lineage))
+
+
 def tick(context: dg.SensorEvaluationContext) -> list[dg.RunRequest]:
-    sensor = automation.changed_files(automation.bring_up_to_date("tiny"), "tiny")
+    sensor = automation.changed_files(job_of("tiny"), "tiny")
     return [r for r in sensor(context) if isinstance(r, dg.RunRequest)]
 
 
@@ -70,38 +78,71 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
         ):
             touch()
             (request,) = tick(context)
-            assert request.run_config == {"ops": {"run_command": {"config": {"ask_again": False}}}}
+            assert not request.run_config  # the job's own: all, and nothing is asked anew
             assert tick(context) == []
 
 
 def test_the_weekly_schedule_asks_again() -> None:
     context = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 11, 23, 3, tzinfo=UTC))
-    weekly = automation.weekly(automation.bring_up_to_date("sample"))
+    weekly = automation.weekly(job_of("sample"))
     request = weekly(context)
-    assert request.run_config == {"ops": {"run_command": {"config": {"ask_again": True}}}}
+    assert request.run_config == {"ops": {"run_command": {"config": {"ask_again": True, "everything": False}}}}
     assert weekly.cron_schedule == "0 3 * * 1"
 
 
 def test_the_jobs_configuration_is_the_commands_options() -> None:
     """Each field is an option that the command takes."""
-    asked = {"study": "dialogue_fairness", "dimension": "gender", "model": "m", "everything": True, "ask_again": True}
-    options = automation.BringUpToDate(**asked).options
-    assert automation.BringUpToDate().options == []
-    given = vars(_parser().parse_args(["run", *options]))
+    asked = {
+        "study": "outcomes", "dimension": "gender", "model": "m", "corpus": "c", "condition": "d", "everything": True,
+        "ask_again": True,
+    }  # fmt: skip
+    assert automation.options({"study": "all", "everything": False, "ask_again": False}) == []
+    given = vars(_parser().parse_args(["run", *automation.options(asked)]))
     assert {name: given[{"everything": "all"}.get(name, name)] for name in asked} == asked
+
+
+def test_the_launchpad_shows_every_limit_as_what_there_is() -> None:
+    job = job_of("sample")
+    (config,) = job.run_config["ops"].values()
+    schema = job.get_node_named("run_command").definition.config_schema.as_field().config_type.fields
+    assert config["config"] == {
+        **dict.fromkeys(("study", "dimension", "model", "corpus", "condition"), "all"), "everything": False, "ask_again": False,
+    }  # fmt: skip
+    assert schema["condition"].config_type.config_values == ["all", "plain", "instructed", "planted"]
+    assert "seq2seq-cda" in schema["model"].config_type.config_values
+
+
+def test_an_audit_is_one_partition_of_its_studys_job() -> None:
+    """What the job's configuration selects is that audit: its verdicts, what they are made from, and the report."""
+    lineage = Lineage(Project("sample"))
+    jobs = automation.audits(lineage, automation.command_op(lineage))
+    assert [job.name for job in jobs] == [f"audit_{study.name}" for study in lineage.project.studies]
+    for job, study in zip(jobs, lineage.project.studies, strict=True):
+        assert job.partitions_def is not None
+        for name, key in zip(job.partitions_def.get_partition_keys(), lineage.keys(study.table), strict=True):
+            config = job.partitioned_config.get_run_config_for_partition_key(name)["ops"]["run_command"]["config"]
+            chosen = selection(_parser().parse_args(["run", *automation.options(config)]))
+            found = list(selected(lineage, chosen.resolved(lineage.project)))
+            assert [own for table, own in found if table == study.table and own == key] == [key]
+            assert (study.report, {}) in found
+            assert {lineage.study_of[asset] for asset, _ in found} == {study.name}
+            others = [own for table, own in found if table == study.table and own != key]
+            bases = [lineage.part(study.table).base_of(key), *lineage.other_subjects(study.table, key)]
+            assert all(own in bases for own in others), (name, others)
 
 
 def test_the_job_brings_the_profile_up_to_date(made: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda p: p["dialogue_fairness"]["significance"].update(permutations=60))
     assert "dialogue_significance gender seq2seq" in planned()
+    job = job_of("tiny")
     with dg.DagsterInstance.ephemeral() as instance:
-        done = automation.bring_up_to_date("tiny").execute_in_process(instance=instance)
+        done = job.execute_in_process(instance=instance)
         assert done.success
         assert planned() == []
         with open_instance(made) as own:
             assert own.get_runs(dg.RunsFilter(tags={"fairness_pipeline/called_by": done.run_id}))
         change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["nonsense"]))
-        failed = automation.bring_up_to_date("tiny").execute_in_process(instance=instance, raise_on_error=False)
+        failed = job.execute_in_process(instance=instance, raise_on_error=False)
         assert not failed.success
         (event,) = [e for e in failed.all_events if e.is_step_failure]
         assert "unknown dimension 'nonsense'" in event.step_failure_data.user_failure_data.description

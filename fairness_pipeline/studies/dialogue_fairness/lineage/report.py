@@ -13,9 +13,9 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.effects import (
     recipe_effects,
     response_quality,
 )
+from fairness_pipeline.studies.dialogue_fairness.lineage.instruments import classifier_quality
 from fairness_pipeline.studies.dialogue_fairness.lineage.measures import (
     MEASURED,
-    classifier_quality,
     distinguishable_answers,
     named_groups,
 )

@@ -50,14 +50,13 @@ from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.text_plot import summary
 from fairness_pipeline.studies.dialogue_fairness.lineage.answers import WEIGHTS, responses
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES
+from fairness_pipeline.studies.dialogue_fairness.lineage.instruments import instrument_check, parrot_check
 from fairness_pipeline.studies.dialogue_fairness.lineage.measures import (
     MEASURED,
     answer_changes,
     distinguishable_answers,
-    instrument_check,
     named_groups,
     no_effect_differences,
-    parrot_check,
     single,
 )
 from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pairs
