@@ -7,9 +7,9 @@ from pathlib import Path
 import dagster as dg
 
 from fairness_pipeline.defs import metadata, partitions, sync
+from fairness_pipeline.defs.lake_io_manager import RESOURCE
 from fairness_pipeline.defs.partitions import Shown, to_dagster
 from fairness_pipeline.defs.processes import PROCESS, process_tag, show_signs_of_life
-from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained
 from fairness_pipeline.foundation.progress import Progress
@@ -57,24 +57,26 @@ def definition(
     condition: dg.AutomationCondition[dg.AssetKey] | None = None,
 ) -> dg.AssetsDefinition:
     """The Dagster asset of an asset; `condition` says when automation makes it."""
-    lineage = shown.lineage
+    names = shown.names
     settings = dg.AssetDep(
-        settings_key(asset.name), partition_mapping=dg.IdentityPartitionMapping() if asset.axes else None
+        names.settings(asset.name), partition_mapping=dg.IdentityPartitionMapping() if asset.axes else None
     )
-    above = [dg.AssetDep(name, partition_mapping=own) for name, own in shown.mappings(asset).items()]
+    above = [dg.AssetDep(names.asset(name), partition_mapping=own) for name, own in shown.mappings(asset).items()]
 
     @dg.asset(
-        name=asset.name,
-        group_name=lineage.group(asset.name),
+        key=names.asset(asset.name),
+        group_name=names.group(shown.lineage.group(asset.name)),
+        owners=names.owners,
         description=asset.description + (_ONE_AT_A_TIME if asset.axes else ""),
         code_version=asset.code_version,
         partitions_def=shown.definition(asset),
         deps=[settings, *above],
         check_specs=[
-            dg.AssetCheckSpec(check.__name__, asset=asset.name, description=check.__doc__, blocking=True)
+            dg.AssetCheckSpec(check.__name__, asset=names.asset(asset.name), description=check.__doc__, blocking=True)
             for check in asset.checks
         ],
         kinds=metadata.KINDS[asset.kind],
+        io_manager_key=names.other(RESOURCE),
         automation_condition=condition,
         metadata=metadata.definition_metadata(asset.schema),
     )
@@ -86,14 +88,15 @@ def definition(
 
 def on_request(shown: Shown, asset: Asset) -> dg.AssetSpec:
     """An asset that has no partition yet, and gets one only when somebody asks for it."""
-    profile = shown.lineage.project.name
+    names, profile = shown.names, shown.lineage.project.name
     return dg.AssetSpec(
-        asset.name,
-        group_name=shown.lineage.group(asset.name),
+        names.asset(asset.name),
+        group_name=names.group(shown.lineage.group(asset.name)),
+        owners=names.owners,
         description=f"{asset.description}\n\nMade only on request: `fairness-pipeline run --profile {profile} --select "
         f"{asset.name}` with the `--model` or `--dimension` that needs it, or `--all`.",
         kinds=metadata.KINDS[asset.kind],
-        deps=shown.above(asset),
+        deps=[names.asset(name) for name in shown.above(asset)],
     )
 
 
@@ -104,11 +107,12 @@ def _materialise(context: dg.AssetExecutionContext, shown: Shown, asset: Asset, 
         context.instance.add_run_tags(context.run.run_id, process_tag())
     key = partitions.from_dagster(asset.axes, context.partition_key if context.has_partition_key else None)
     found: dict[str, str | None] = {}
+    settings = shown.names.settings(asset.name)
 
     def tell(version: str) -> None:
         """Dagster records the settings' version that it last heard of; it read one when the step began."""
-        if sync.observe(context.instance, asset.name, to_dagster(key), version):
-            context.get_step_execution_context().wipe_input_asset_version_info(settings_key(asset.name))
+        if sync.observe(context.instance, settings, to_dagster(key), version):
+            context.get_step_execution_context().wipe_input_asset_version_info(settings)
 
     try:
         made = make(

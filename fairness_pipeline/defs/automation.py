@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +23,7 @@ import dagster as dg
 from dagster._core.definitions.events import AssetKeyPartitionKey
 
 from fairness_pipeline.defs.assets import ONLY_IF_STALE
+from fairness_pipeline.defs.names import Names
 from fairness_pipeline.defs.partitions import to_dagster
 from fairness_pipeline.defs.processes import PARENT, mark_ended
 from fairness_pipeline.defs.sync import sync
@@ -43,7 +44,7 @@ _LIMITS = ("study", "dimension", "model", "corpus", "condition")
 _ALL = "all"
 
 
-def command_op(lineage: Lineage) -> dg.OpDefinition:
+def command_op(lineage: Lineage, names: Names) -> dg.OpDefinition:
     """The op that runs `fairness-pipeline run` for a profile; each partition that it makes is a run of its own.
 
     `ask_again` asks endpoints and unpinned models anew. `study`, `dimension`, `model`, `corpus` and `condition` limit
@@ -53,7 +54,7 @@ def command_op(lineage: Lineage) -> dg.OpDefinition:
     schema = {name: dg.Field(dg.Enum(name, [*map(dg.EnumValue, own)]), default_value=_ALL) for name, own in values}
     switches = {name: dg.Field(bool, default_value=False) for name in ("ask_again", "everything")}
 
-    @dg.op(name=_OP, description=command_op.__doc__, config_schema=schema | switches)
+    @dg.op(name=names.other(_OP), description=command_op.__doc__, config_schema=schema | switches)
     def run_command(context: dg.OpExecutionContext) -> None:
         command = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--profile", profile]
         command += options(context.op_config)
@@ -89,38 +90,40 @@ def options(config: Mapping[str, Any]) -> list[str]:
     return [f"--{name}={value}" for name, value in given] + [own for name, own in switched.items() if config.get(name)]
 
 
-def bring_up_to_date(lineage: Lineage, command: dg.OpDefinition) -> dg.JobDefinition:
+def bring_up_to_date(lineage: Lineage, names: Names, command: dg.OpDefinition) -> dg.JobDefinition:
     """The job that brings the whole profile up to date, in lineage order."""
     every: dict[str, Any] = {name: _ALL for name, _ in _values(lineage)}
-    return dg.GraphDefinition(name="bring_up_to_date", node_defs=[command]).to_job(
+    return dg.GraphDefinition(name=names.other("bring_up_to_date"), node_defs=[command]).to_job(
         description="Makes what is missing or stale in this profile, as `fairness-pipeline run` does.",
-        config=_configured(every),
+        config=_configured(command.name, every),
+        executor_def=dg.in_process_executor,
     )
 
 
-def audits(lineage: Lineage, command: dg.OpDefinition) -> list[dg.JobDefinition]:
+def audits(lineage: Lineage, names: Names, command: dg.OpDefinition) -> list[dg.JobDefinition]:
     """A job for each study whose partitions are its audits, such as a model in a dimension.
 
     Dagster refuses a job of assets whose partitions are of several kinds, and what an audit needs upstream is.
     """
-    return [_audits(lineage, study, command) for study in lineage.project.studies if lineage.keys(study.table)]
+    return [_audits(lineage, study, names, command) for study in lineage.project.studies if lineage.keys(study.table)]
 
 
-def _audits(lineage: Lineage, study: AnyStudy, command: dg.OpDefinition) -> dg.JobDefinition:
+def _audits(lineage: Lineage, study: AnyStudy, names: Names, command: dg.OpDefinition) -> dg.JobDefinition:
     keys = {str(to_dagster(key)): key for key in lineage.keys(study.table)}
 
     def of_partition(name: str) -> dict[str, Any]:
         # A corpus that is the subject is called the model, as in the command.
         key = {"model" if axis == study.subject else axis: value for axis, value in keys[name].items()}
-        return _configured({"study": study.name, **key})
+        return _configured(command.name, {"study": study.name, **key})
 
-    return dg.GraphDefinition(name=f"audit_{study.name}", node_defs=[command]).to_job(
+    return dg.GraphDefinition(name=names.other(f"audit_{study.name}"), node_defs=[command]).to_job(
         description=f"{study.title}: brings one audit ({' and '.join(study.axes)}) up to date, with all that it needs "
         "upstream and the report.",
         partitions_def=dg.StaticPartitionsDefinition([*keys]),
         config=dg.PartitionedConfig(
             dg.StaticPartitionsDefinition([*keys]), run_config_for_partition_key_fn=of_partition
         ),
+        executor_def=dg.in_process_executor,
     )
 
 
@@ -134,29 +137,35 @@ def _values(lineage: Lineage) -> list[tuple[str, list[str]]]:
     return [(name, [_ALL, *dict.fromkeys(known[name])]) for name in _LIMITS if known[name]]
 
 
-def weekly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
+def weekly(job: dg.JobDefinition, names: Names) -> dg.ScheduleDefinition:
     """Off until it is switched on. Mondays at three (UTC) it starts the job `bring_up_to_date` for the whole profile.
 
     Endpoints and unpinned models are asked anew; what comes out as before stands.
     """
 
     @dg.schedule(
-        name="weekly", job=job, cron_schedule="0 3 * * 1", execution_timezone="UTC", description=weekly.__doc__
+        name=names.other("weekly"),
+        job=job,
+        cron_schedule="0 3 * * 1",
+        execution_timezone="UTC",
+        description=weekly.__doc__,
     )
     def schedule() -> dg.RunRequest:
-        return dg.RunRequest(run_config=_configured({"ask_again": True}))
+        return dg.RunRequest(run_config=_configured(names.other(_OP), {"ask_again": True}))
 
     return schedule
 
 
-def changed_files(job: dg.JobDefinition, profile: str) -> dg.SensorDefinition:
+def changed_files(job: dg.JobDefinition, profile: str, names: Names) -> dg.SensorDefinition:
     """Off until it is switched on. Looks every minute for a changed or new file, and starts `bring_up_to_date` then.
 
     It watches YAML files, corpora, folders of models, imported answers and scores, from its first look on. What depends
     on a changed file is made again, and nothing else. A new file's partitions show after Reload.
     """
 
-    @dg.sensor(name="changed_files", job=job, minimum_interval_seconds=60, description=changed_files.__doc__)
+    @dg.sensor(
+        name=names.other("changed_files"), job=job, minimum_interval_seconds=60, description=changed_files.__doc__
+    )
     def sensor(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         now = _file_states(profile)
         before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
@@ -173,22 +182,24 @@ def changed_files(job: dg.JobDefinition, profile: str) -> dg.SensorDefinition:
     return sensor
 
 
-def lake(profile: str) -> dg.SensorDefinition:
+def lake(profile: str, names: Names) -> dg.SensorDefinition:
     """Tells Dagster every half minute what it does not know of the lake: what was made without it, what has changed.
 
-    It also marks runs whose process is gone as failed, so that they do not block the queue.
+    In the workspace's own records it also marks runs whose process is gone as failed, so that they do not block the
+    queue.
     """
 
     @dg.sensor(
-        name="lake",
+        name=names.other("lake"),
         minimum_interval_seconds=_TICK,
         description=lake.__doc__,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         project = Project(profile)
-        ended = mark_ended(context.instance, project.workspace)
-        told = sync(Lineage(project), context.instance)
+        own = Path(context.instance.root_directory).resolve() == (project.workspace / "dagster").resolve()
+        ended = mark_ended(context.instance, project.workspace) if own else 0
+        told = sync(Lineage(project), context.instance, names)
         return dg.SkipReason(
             f"{told.made} made without Dagster, {told.versions} changed, {ended} runs without a process"
         )
@@ -214,7 +225,7 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
 
     def evaluate(self, context: dg.AutomationContext[dg.AssetKey]) -> dg.AutomationResult[dg.AssetKey]:
         """Called at each tick for each asset; the lake is looked at once a tick."""
-        (name,) = context.key.path
+        name = context.key.path[-1]
         ready = _ready(self.profile, context.evaluation_time)
         among = {to_dagster(key) for own, key in ready if own == name}
         found = context.asset_graph_view.get_asset_subset_from_asset_partitions(
@@ -223,7 +234,7 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
         return dg.AutomationResult(context, true_subset=context.candidate_subset.compute_intersection(found))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)  # a profile each
 def _ready(profile: str, tick: datetime) -> list[tuple[str, Key]]:
     return Versions(Lineage(Project(profile))).ready
 
@@ -234,13 +245,13 @@ def condition(profile: str) -> dg.AutomationCondition[dg.AssetKey]:
     return own & ~dg.AutomationCondition.in_progress() & ~dg.AutomationCondition.execution_failed()
 
 
-def automation() -> dg.AutomationConditionSensorDefinition:
+def automation(names: Names, keys: Sequence[dg.AssetKey]) -> dg.AutomationConditionSensorDefinition:
     """Off until it is switched on. Makes what is out of date, wave by wave, in runs that queue and can be cancelled."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
         return dg.AutomationConditionSensorDefinition(
-            "automation",
-            target=dg.AssetSelection.all(),
+            names.other("automation"),
+            target=dg.AssetSelection.assets(*keys),
             use_user_code_server=True,  # the condition is this project's own
             minimum_interval_seconds=_FAST_TICK,
             run_tags={ONLY_IF_STALE: "true"},
@@ -248,9 +259,9 @@ def automation() -> dg.AutomationConditionSensorDefinition:
         )
 
 
-def _configured(config: Mapping[str, Any]) -> dict[str, Any]:
+def _configured(op: str, config: Mapping[str, Any]) -> dict[str, Any]:
     switches = {"ask_again": False, "everything": False}
-    return {"ops": {_OP: {"config": switches | dict(config)}}}
+    return {"ops": {op: {"config": switches | dict(config)}}}
 
 
 def _file_states(profile: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 from fairness_pipeline.defs.metadata import harmless
+from fairness_pipeline.defs.names import Names
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
@@ -25,20 +26,22 @@ _SHOWN = 20
 def checks(shown: Shown) -> list[dg.AssetChecksDefinition]:
     """Two checks of every study's table of verdicts."""
     made = {asset.name for asset in shown.assets}
-    project = shown.lineage.project
-    return [_check(project.name, study, own) for study in project.studies if study.table in made for own in _CHECKS]
+    studies = [study for study in shown.lineage.project.studies if study.table in made]
+    return [_check(shown, study, own) for study in studies for own in _CHECKS]
 
 
-def evaluations(lineage: Lineage, versions: Versions) -> Iterator[dg.AssetCheckEvaluation]:
+def evaluations(lineage: Lineage, versions: Versions, names: Names) -> Iterator[dg.AssetCheckEvaluation]:
     """What the checks say now."""
     for study in lineage.project.studies:
         for own in _CHECKS if lineage.keys(study.table) else ():
             said = _said(own, study, lineage, versions)
-            yield dg.AssetCheckEvaluation(asset_key=dg.AssetKey(study.table), check_name=own, **said)
+            yield dg.AssetCheckEvaluation(asset_key=names.asset(study.table), check_name=own, **said)
 
 
-def _check(profile: str, study: AnyStudy, name: str) -> dg.AssetChecksDefinition:
-    @dg.asset_check(asset=study.table, name=name, description=_CHECKS[name].__doc__)
+def _check(shown: Shown, study: AnyStudy, name: str) -> dg.AssetChecksDefinition:
+    profile = shown.lineage.project.name
+
+    @dg.asset_check(asset=shown.names.asset(study.table), name=name, description=_CHECKS[name].__doc__)
     def check() -> dg.AssetCheckResult:
         lineage = Lineage(Project(profile))  # as the files are now
         return dg.AssetCheckResult(**_said(name, study, lineage, Versions(lineage)))

@@ -1,5 +1,6 @@
 """What Dagster loads: the lineage of one profile."""
 
+from collections.abc import Sequence
 from itertools import chain
 
 import dagster as dg
@@ -7,6 +8,8 @@ import dagster as dg
 from fairness_pipeline.defs import assets, automation
 from fairness_pipeline.defs.checks import checks
 from fairness_pipeline.defs.instance import warn_if_elsewhere
+from fairness_pipeline.defs.lake_io_manager import RESOURCE, LakeIOManager
+from fairness_pipeline.defs.names import Names, names
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.defs.sources import Sources
 from fairness_pipeline.defs.sync import sync
@@ -16,33 +19,79 @@ from fairness_pipeline.lineage.versions import partitions_shown
 from fairness_pipeline.project.project import Project, profile_of_environment
 
 
-def definitions(project: Project, listener: Listener | None = None, *, everything: bool = False) -> dg.Definitions:
-    """Assets, checks, job, schedule and sensor of a profile.
+def definitions(
+    project: Project,
+    names: Names | None = None,
+    *,
+    listener: Listener | None = None,
+    everything: bool = False,
+    executor: dg.ExecutorDefinition | None = dg.in_process_executor,
+) -> dg.Definitions:
+    """Assets, checks, jobs, schedule and sensors of a profile.
 
     Args:
         project: The profile.
+        names: How they are called.
         listener: Hears of progress instead of Dagster's log.
         everything: Whether to include the partitions that are made on request and were not made yet.
+        executor: By default, one process makes a whole run: one for each step would import torch once a step.
     """
-    lineage = Lineage(project)
-    shown = Shown(lineage, None if everything else chain(*partitions_shown(lineage)))
+    lineage, names = Lineage(project), names or Names()
+    shown = Shown(lineage, None if everything else chain(*partitions_shown(lineage)), names)
     sources = Sources(shown)
     hears, condition = listener or assets.Log(), automation.condition(project.name)
-    command = automation.command_op(lineage)
-    job = automation.bring_up_to_date(lineage, command)
+    command = automation.command_op(lineage, names)
+    job = automation.bring_up_to_date(lineage, names, command)
+    keys = [names.asset(asset.name) for asset in shown.assets]
     return dg.Definitions(
         assets=[
             *sources.files(),
-            *sources.settings(lambda instance: sync(Lineage(Project(project.name)), instance)),
+            *sources.settings(lambda instance: sync(Lineage(Project(project.name)), instance, names)),
             *(assets.definition(shown, asset, hears, condition) for asset in shown.assets),
             *(assets.on_request(shown, asset) for asset in shown.on_request),
         ],
         asset_checks=[] if everything else checks(shown),  # the command looks at them once, when it has ended
-        jobs=[job, *automation.audits(lineage, command)],
-        schedules=[automation.weekly(job)],
-        sensors=[automation.lake(project.name), automation.automation(), automation.changed_files(job, project.name)],
-        executor=dg.in_process_executor,  # a process a step would import torch once a step
+        jobs=[job, *automation.audits(lineage, names, command)],
+        schedules=[automation.weekly(job, names)],
+        sensors=[
+            automation.lake(project.name, names),
+            automation.automation(names, keys),
+            automation.changed_files(job, project.name, names),
+        ],
+        resources={names.other(RESOURCE): LakeIOManager(profile=project.name)},
+        executor=executor,
     )
+
+
+def build_definitions(
+    profile: str,
+    *,
+    key_prefix: str | Sequence[str] | None = None,
+    group_prefix: str | None = None,
+    owners: Sequence[str] | None = None,
+    executor: dg.ExecutorDefinition | None = None,
+) -> dg.Definitions:
+    """The definitions of a profile, to merge with those of your own code location.
+
+    Args:
+        profile: The profile's key.
+        key_prefix: Comes before every asset's key, and before the names of jobs, schedules and sensors. Two profiles in
+            one location need two.
+        group_prefix: Comes before the name of every group.
+        owners: Own every asset: e-mail addresses, or `team:` and a name.
+        executor: Makes the runs; by default that of the location. Choose `dagster.in_process_executor` where none of
+            your own is needed: a process for each step would load the libraries once a step.
+
+    Raises:
+        FairnessError: there is no such profile, or a file that it names is wrong.
+
+    Examples:
+        >>> import dagster as dg
+        >>> from fairness_pipeline import build_definitions
+        >>> audits = build_definitions("sample", key_prefix="fairness", owners=["team:audit"])
+        >>> both = dg.Definitions.merge(audits, dg.Definitions(assets=[dg.AssetSpec("releases")]))
+    """
+    return definitions(Project(profile), names(key_prefix, group_prefix, owners), executor=executor)
 
 
 @dg.definitions

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import dagster as dg
 
+from fairness_pipeline.defs.names import Names
 from fairness_pipeline.lineage.assets import Asset, Axes
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.workspace.lake import Key
@@ -21,10 +22,14 @@ class Shown:
     Args:
         lineage: The lineage of a profile.
         partitions: The partitions; by default all that can be made.
+        names: How its definitions are called.
     """
 
-    def __init__(self, lineage: Lineage, partitions: Iterable[tuple[str, Key]] | None = None) -> None:
+    def __init__(
+        self, lineage: Lineage, partitions: Iterable[tuple[str, Key]] | None = None, names: Names | None = None
+    ) -> None:
         self.lineage = lineage
+        self.names = names or Names()
         everything = ((name, key) for name in lineage.assets for key in lineage.keys(name))
         self._keys: dict[str, dict[str | None, Key]] = {name: {} for name in lineage.assets}
         for name, key in everything if partitions is None else partitions:

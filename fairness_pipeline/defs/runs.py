@@ -24,7 +24,7 @@ class Maker:
     def __init__(self, project: Project, instance: dg.DagsterInstance, listener: Listener) -> None:
         self._instance = instance
         self._lineage = Lineage(project)
-        self._repository = definitions(project, listener, everything=True).get_repository_def()
+        self._repository = definitions(project, listener=listener, everything=True).get_repository_def()
 
     def make(self, unit: Unit) -> list[StepResult]:
         """What became of each step; raises KeyboardInterrupt if the run was interrupted."""

@@ -15,7 +15,6 @@ from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.lineage.assets import Asset
 
-_SETTINGS = "settings"
 _KINDS = {
     "corpus": "corpora",
     "dimension": "dimensions",
@@ -25,11 +24,6 @@ _KINDS = {
     "table": "tables",
 }
 """The folder of `data` in which the values of an axis have their files."""
-
-
-def settings_key(name: str) -> dg.AssetKey:
-    """The observable source of what the asset `name` is made from."""
-    return dg.AssetKey([_SETTINGS, name])
 
 
 class Sources:
@@ -46,10 +40,12 @@ class Sources:
     def files(self) -> list[dg.AssetSpec]:
         """The profile's YAML files as roots of the lineage."""
         named = dict.fromkeys(file for asset in self._shown.assets for file in self._files_of(asset))
+        names = self._shown.names
         return [
             dg.AssetSpec(
-                dg.AssetKey([kind, name]),
-                group_name="files",
+                names.file(kind, name),
+                group_name=names.group("files"),
+                owners=names.owners,
                 kinds={"yaml"},
                 description=f"The file {name}.yaml in the folder {kind}. Its content is part of the settings below it.",
                 metadata={"path": dg.MetadataValue.path(str(self._known[kind][name]))},
@@ -63,26 +59,31 @@ class Sources:
         Those of the same partitions are one definition: Dagster's telemetry counts each definition's partitions, and
         fails where they are of several kinds.
         """
+        names, group = self._shown.names, self._shown.lineage.group
         alike: dict[tuple[str, ...] | None, list[dg.AssetSpec]] = {}
         for asset in self._shown.assets:
             partitions = self._shown.definition(asset)
             spec = dg.AssetSpec(
-                settings_key(asset.name),
-                deps=[dg.AssetKey(file) for file in self._files_of(asset)],
+                names.settings(asset.name),
+                deps=[names.file(*file) for file in self._files_of(asset)],
                 partitions_def=partitions,
-                group_name=_SETTINGS,
+                group_name=names.group(group(asset.name)),
+                owners=names.owners,
                 kinds={"yaml"},
                 description=f"What `{asset.name}` is made from besides other assets: code version, seed, settings. "
                 "Its version differs from the one that a partition was made from when `run` would make it again.",
             )
             alike.setdefault(tuple(partitions.get_partition_keys()) if partitions else None, []).append(spec)
-        return [_observed(specs, observe) for specs in alike.values()]
+        return [
+            _observed(names.other(f"settings_of_{specs[0].key.path[-1]}"), specs, observe) for specs in alike.values()
+        ]
 
     def _files_of(self, asset: Asset) -> Iterator[tuple[str, str]]:
         """The files that first matter for this asset: what its upstream was made for reaches it from there."""
         keys, part = self._shown.keys, self._shown.lineage.part(asset.name)
-        yield "profiles", self._shown.lineage.project.name
         upstream = asset.sources
+        if not upstream:
+            yield "profiles", self._shown.lineage.project.name
         for axis in asset.axes:
             above = {key.get(axis) for name in upstream for key in keys(name).values()}
             own = dict.fromkeys(key[axis] for key in keys(asset.name).values() if key[axis] not in above)
@@ -91,12 +92,13 @@ class Sources:
             yield from (("corpora", corpus) for corpus in part.corpora_of_all)
 
 
-def _observed(specs: list[dg.AssetSpec], observe: Callable[[dg.DagsterInstance], object]) -> dg.AssetsDefinition:
+def _observed(
+    name: str, specs: list[dg.AssetSpec], observe: Callable[[dg.DagsterInstance], object]
+) -> dg.AssetsDefinition:
     def observe_settings(context: dg.OpExecutionContext) -> Iterator[dg.ObserveResult]:
         observe(context.instance)
         yield from ()
 
-    name = f"{_SETTINGS}_of_{specs[0].key.path[-1]}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
         found: dg.AssetsDefinition = dg.multi_observable_source_asset(specs=specs, name=name, can_subset=True)(

@@ -23,8 +23,8 @@ from dagster._core.definitions.data_version import (
 from fairness_pipeline.defs import metadata
 from fairness_pipeline.defs.at_rest import COMPARED
 from fairness_pipeline.defs.checks import evaluations
+from fairness_pipeline.defs.names import Names
 from fairness_pipeline.defs.partitions import Shown
-from fairness_pipeline.defs.sources import settings_key
 from fairness_pipeline.lineage.assets import Asset, place
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
@@ -44,15 +44,23 @@ class Told:
     versions: int
 
 
-def sync(lineage: Lineage, instance: dg.DagsterInstance) -> Told:
-    """Reports to a Dagster instance what of the lake it does not know."""
+def sync(lineage: Lineage, instance: dg.DagsterInstance, names: Names | None = None) -> Told:
+    """Reports to a Dagster instance what of the lake it does not know.
+
+    Args:
+        lineage: The lineage of a profile.
+        instance: The instance.
+        names: How the profile's definitions are called in the instance; by default, without a prefix.
+    """
+    names = names or Names()
     versions = Versions(lineage)
     cursors, state = instance.daemon_cursor_storage, versions.fingerprint
-    compared = {COMPARED: f"{instance.event_log_storage.get_maximum_record_id()} {state}"}
-    known = cursors.get_cursor_values({COMPARED, _CHECKED})
+    last, checked = names.cursor(COMPARED), names.cursor(_CHECKED)
+    compared = {last: f"{instance.event_log_storage.get_maximum_record_id()} {state}"}
+    known = cursors.get_cursor_values({last, checked})
     if compared.items() <= known.items():
         return Told(0, 0)
-    shown = Shown(lineage, versions.shown)
+    shown = Shown(lineage, versions.shown, names)
     ended_badly = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED])
     any_failed = instance.get_runs_count(ended_badly) > 0
     made = changed = 0
@@ -60,18 +68,17 @@ def sync(lineage: Lineage, instance: dg.DagsterInstance) -> Told:
         teller = _Teller(shown, asset, instance, versions, any_failed=any_failed)
         made += teller.tell_what_was_made()
         changed += teller.tell_versions()
-    if known.get(_CHECKED) != state:
-        for evaluation in evaluations(lineage, versions):
+    if known.get(checked) != state:
+        for evaluation in evaluations(lineage, versions, names):
             instance.report_runless_asset_event(evaluation)
-        cursors.set_cursor_values({_CHECKED: state})
+        cursors.set_cursor_values({checked: state})
     elif not made + changed:
         cursors.set_cursor_values(compared)
     return Told(made, changed)
 
 
-def observe(instance: dg.DagsterInstance, name: str, partition: str | None, version: str) -> bool:
-    """Reports the version of what a partition is made from; False if Dagster has it already."""
-    key = settings_key(name)
+def observe(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, version: str) -> bool:
+    """Reports the version of an observable source; False if Dagster has it already."""
     last = instance.get_latest_data_version_record(key, is_source=True, partition_key=partition)
     if reported_version(last) == version:
         return False
@@ -102,13 +109,13 @@ class _Teller:
         self._keys = shown.keys(asset.name)
         self._any_failed = any_failed
         self._above = shown.above(asset)
-        self._settings = settings_key(asset.name)
+        self._key, self._settings = shown.names.asset(asset.name), shown.names.settings(asset.name)
+        self._names = {name: shown.names.asset(name) for name in self._above}
         self._observed = self._latest(self._settings, _OBSERVED)
 
     def tell_what_was_made(self) -> int:
         """Reports the partitions that Dagster does not know as they are; returns how many."""
-        asset = dg.AssetKey(self._asset.name)
-        known, failed = self._latest(asset, _MADE), self._failed(asset)
+        known, failed = self._latest(self._key, _MADE), self._failed(self._key)
         unknown = [
             (partition, key, card)
             for partition, key in self._keys.items()
@@ -126,7 +133,7 @@ class _Teller:
         for partition, key, card in unknown:
             self._instance.report_runless_asset_event(
                 dg.AssetMaterialization(
-                    asset,
+                    self._key,
                     partition=partition,
                     metadata=metadata.card_metadata(card, self._asset.path(self._lake, key)),
                     tags=self._tags(card, pointers),
@@ -150,8 +157,8 @@ class _Teller:
         if self._observed.get(partition) == card.fingerprint:
             return True
         # The settings may have changed since; which it was made from stands before it.
-        instance, asset = self._instance, dg.AssetKey(self._asset.name)
-        made = instance.get_latest_data_version_record(asset, is_source=False, partition_key=partition)
+        instance = self._instance
+        made = instance.get_latest_data_version_record(self._key, is_source=False, partition_key=partition)
         before = instance.get_latest_data_version_record(
             self._settings,
             is_source=True,
@@ -191,7 +198,7 @@ class _Teller:
 
     def _pointers(self) -> dict[str, int]:
         """The latest event of every asset that this one is made from, and of its settings."""
-        keys = [dg.AssetKey(name) for name in self._above]
+        keys = [*self._names.values()]
         found = {
             record.asset_entry.asset_key.to_user_string(): record.asset_entry.last_materialization_storage_id
             for record in self._instance.get_asset_records(keys)
@@ -203,9 +210,9 @@ class _Teller:
     def _tags(self, card: Card, pointers: Mapping[str, int]) -> dict[str, str]:
         settings = self._settings.to_user_string()
         used: dict[str, Any] = {name.split("/")[0]: content for name, content in card.inputs["upstream"].items()}
-        versions = {name: str(used.get(name, "")).split(" of ")[0] for name in self._above} | {
-            settings: card.fingerprint
-        }
+        versions = {
+            key.to_user_string(): str(used.get(name, "")).split(" of ")[0] for name, key in self._names.items()
+        } | {settings: card.fingerprint}
         return {
             CODE_VERSION_TAG: card.inputs["code_version"],
             DATA_VERSION_TAG: card.content,

