@@ -205,6 +205,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if (index := write_index(project, plan.lake)) and len(project.studies) > 1:
         print(f"All reports: {index}")
     _print_failures(bad)
+    _tell_failures(project, bad)
     reasons = list(dict.fromkeys(outcome.detail for outcome in bad if outcome.state == "failed"))
     files = write_for_machines(plan, rule, found, arguments.junit, arguments.summary, reasons)
     if arguments.write_baseline:
@@ -229,6 +230,20 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
         ended = Gate(**rule._asdict(), status=status, verdicts=seen, not_as_shipped=otherwise, baseline=compared)
         _sign(plan, ended, Path(arguments.sign), arguments.write_baseline)
     return status
+
+
+def _tell_failures(project: "Project", bad: "list[Outcome]") -> None:
+    """Tells whoever the profile names. If a run of Dagster's called this command, its sensor tells of that run."""
+    from fairness_pipeline.defs.processes import PARENT
+    from fairness_pipeline.foundation.notifications import Message, notify, shortened
+
+    settings = project.profile.notify
+    failed = [outcome for outcome in bad if outcome.state == "failed"]
+    if settings and failed and PARENT not in os.environ:
+        lines = [f"{own.step.label}: {own.detail}" if settings.texts else own.step.label for own in failed]
+        title = f"a run failed: {number_of(len(failed), 'partition')} of {len(bad)} that are not made"
+        link = f"{settings.link}/runs" if settings.link else str(project.workspace)
+        notify(settings, Message("failure", project.name, title, shortened(lines), link))
 
 
 def _told_changes(found: "Examined", arguments: argparse.Namespace) -> Iterator[str]:

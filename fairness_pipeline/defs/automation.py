@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +29,7 @@ from fairness_pipeline.defs.processes import PARENT, mark_ended
 from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.notifications import Message, notify, shortened
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project
@@ -203,6 +204,37 @@ def lake(profile: str, names: Names) -> dg.SensorDefinition:
         return dg.SkipReason(
             f"{told.made} made without Dagster, {told.versions} changed, {ended} runs without a process"
         )
+
+    return sensor
+
+
+def failures(profile: str, names: Names, own: Collection[str]) -> dg.SensorDefinition:
+    """Tells whoever the profile's `notify` names of each run of Dagster's that fails. Runs of the command tell it
+    themselves.
+
+    Args:
+        profile: The profile's key.
+        names: How its definitions are called.
+        own: The names of its jobs.
+    """
+
+    @dg.run_failure_sensor(
+        name=names.other("failures"),
+        minimum_interval_seconds=_TICK,
+        description="Tells whoever the profile's `notify` names of each run that fails.",
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def sensor(context: dg.RunFailureSensorContext) -> None:
+        run, settings = context.dagster_run, Project(profile).profile.notify
+        keys = run.asset_selection or frozenset()
+        if settings is None or not (run.job_name in own or any(key.path[:-1] == [*names.key_prefix] for key in keys)):
+            return
+        partition = run.tags.get("dagster/partition", "")
+        what = ", ".join(sorted(key.path[-1] for key in keys)) or run.job_name
+        reasons = [event.message or "" for event in context.get_step_failure_events()] if settings.texts else []
+        link = f"{settings.link}/runs/{run.run_id}" if settings.link else f"run {run.run_id} in Dagster's UI"
+        title = f"a run failed: {' '.join(filter(None, (what, partition)))}"
+        notify(settings, Message("failure", profile, title, shortened(reasons), link))
 
     return sensor
 

@@ -42,6 +42,7 @@ def definitions(
     hears, condition = listener or assets.Log(), automation.condition(project.name)
     command = automation.command_op(lineage, names)
     job = automation.bring_up_to_date(lineage, names, command)
+    jobs = [job, *automation.audits(lineage, names, command)]
     keys = [names.asset(asset.name) for asset in shown.assets]
     return dg.Definitions(
         assets=[
@@ -51,12 +52,13 @@ def definitions(
             *(assets.on_request(shown, asset) for asset in shown.on_request),
         ],
         asset_checks=[] if everything else checks(shown),  # the command looks at them once, when it has ended
-        jobs=[job, *automation.audits(lineage, names, command)],
+        jobs=jobs,
         schedules=[automation.weekly(job, names)],
         sensors=[
             automation.lake(project.name, names),
             automation.automation(names, keys),
             automation.changed_files(job, project.name, names),
+            *([automation.failures(project.name, names, {own.name for own in jobs})] if project.profile.notify else []),
         ],
         resources={names.other(RESOURCE): LakeIOManager(profile=project.name)},
         executor=executor,

@@ -99,6 +99,17 @@ _TELLING = re.compile("(?i)(token|key|secret|password|sig|credential)[^=&]*=")
 S = TypeVar("S", bound=Specification)
 
 
+def check_variable(name: str | None, secret: str) -> str | None:
+    """The name of an environment variable that holds a secret.
+
+    Raises:
+        ValueError: it may be the secret itself.
+    """
+    if name is not None and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
+        raise PydanticCustomError(SECRET, f"expected the name of an environment variable in capitals, not {secret}")
+    return name
+
+
 def check_address(address: str, *, allow_query: bool = False) -> None:
     """Refuses an address that is not `http(s)://`, or that holds a secret, which would appear in files and logs.
 

@@ -1,14 +1,12 @@
 """What the YAML files of models of every kind may say: training, pretrained models, endpoints."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import pydantic
-from pydantic_core import PydanticCustomError
 
-from fairness_pipeline.foundation.yaml_files import SECRET, Positive, Specification, check_address
+from fairness_pipeline.foundation.yaml_files import Positive, Specification, check_address, check_variable
 
 Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
@@ -181,9 +179,7 @@ class EndpointSource(Prompted):
     @pydantic.field_validator("key_variable")
     @classmethod
     def _is_a_name(cls, name: str | None) -> str | None:
-        if name is not None and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
-            raise PydanticCustomError(SECRET, "expected the name of an environment variable in capitals, not a key")
-        return name
+        return check_variable(name, "a key")
 
 
 class Decoding(Specification):

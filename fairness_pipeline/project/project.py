@@ -10,6 +10,7 @@ import pydantic
 from fairness_pipeline.engines.settings import EngineSettings
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.notifications import NotifySettings
 from fairness_pipeline.foundation.yaml_files import Age, Positive, S, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.project.study import AnyPart, AnyStudy, studies
@@ -49,6 +50,8 @@ class Profile(Specification):
     """Answers of endpoints and unpinned models that are older are out of date, and asked anew: `12h`, `7d`."""
     engine: EngineSettings = EngineSettings()
     """Where the work is done. It changes no result, so nothing is made again when it changes."""
+    notify: NotifySettings | None = None
+    """Who is told of a verdict that turns and of a run that fails."""
 
     @pydantic.field_validator("dimensions")
     @classmethod

@@ -14,9 +14,10 @@ from fairness_pipeline.lineage.origins import origins_of
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.gaps import gaps_table
-from fairness_pipeline.reporting.history import keep
+from fairness_pipeline.reporting.history import against, entries, keep
 from fairness_pipeline.reporting.html import template
 from fairness_pipeline.reporting.next_steps import next_steps
+from fairness_pipeline.reporting.notices import tell_first, tell_turned
 from fairness_pipeline.reporting.plots import overview_plot
 from fairness_pipeline.reporting.results import (
     NOT_MEASURED,
@@ -153,6 +154,8 @@ def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> 
 def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], html: str) -> None:
     """Keeps the tables, their pairs and the report in the history, and the tables as one CSV file beside the report.
 
+    Whoever the profile names is told of verdicts that turned, or of what the first run found.
+
     Args:
         study: Whose.
         lineage: The lineage of the profile.
@@ -167,4 +170,11 @@ def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], 
         write_rows(stream, names, ([row.get(name, "") for name in names] for row in rows))
     origins = origins_of(lineage, lake, study.table, [audit.key for audit in audits if audit.measured])
     pairs = partial(gaps_table, study, lineage.project, lake, audits)
-    keep(lake.root, study, rows, html, datetime.now(UTC), origins, pairs)
+    before = entries(lake.root, study)
+    if not keep(lake.root, study, rows, html, datetime.now(UTC), origins, pairs) or not lineage.project.profile.notify:
+        return
+    if before:
+        turned = against(lake.root, study, before[-1], rows, origins)
+        tell_turned(study, lineage.project, audits, turned, before[-1], lake.document_path(study.report))
+    else:
+        tell_first(study, lineage.project, audits, lake.document_path(study.report))

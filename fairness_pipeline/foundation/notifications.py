@@ -1,0 +1,117 @@
+"""Tells somebody of a finding or a failure: posts to an address, or starts a command."""
+
+import json
+import logging
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import pydantic
+
+from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.foundation.yaml_files import Specification, check_address, check_variable
+
+Event = Literal["verdict", "check", "failure"]
+_SECONDS = 10.0
+_MOST = 20
+_LOG = logging.getLogger("fairness_pipeline")
+
+
+class NotifySettings(Specification):
+    """Who is told of a verdict that turns, of a check that fails and of a run that fails."""
+
+    webhook_variable: str | None = None
+    """The environment variable with the address that messages are posted to. Such an address is a secret."""
+    command: tuple[str, ...] = ()
+    """A command, word by word, that gets the same message on its standard input."""
+    format: Literal["json", "slack"] = "json"
+    """`json`: event, profile, title, lines, link. `slack`: what Slack's incoming webhooks take."""
+    events: tuple[Event, ...] = ("verdict", "check", "failure")
+    """What is told: a `verdict` that is another one than in the run before; the `check` that no verdict is biased,
+    where a first run fails it; the `failure` of a run."""
+    link: str | None = None
+    """The address of Dagster's UI, for the link in a message; without one, the report's file is named."""
+    texts: bool = False
+    """Whether the reasons of failures are sent too, which may quote a text of a corpus or a model's answer."""
+
+    @pydantic.field_validator("webhook_variable")
+    @classmethod
+    def _is_a_name(cls, name: str | None) -> str | None:
+        return check_variable(name, "an address")
+
+    @pydantic.field_validator("link")
+    @classmethod
+    def _is_an_address(cls, link: str | None) -> str | None:
+        if link is not None:
+            check_address(link)
+        return link and link.rstrip("/")
+
+
+@dataclass(frozen=True)
+class Message:
+    """What is told.
+
+    Args:
+        event: Why.
+        profile: The profile's key.
+        title: One sentence.
+        lines: A sentence each.
+        link: Where to read more: an address or a file.
+    """
+
+    event: Event
+    profile: str
+    title: str
+    lines: tuple[str, ...]
+    link: str
+
+
+def notify(settings: NotifySettings | None, message: Message) -> None:
+    """Sends a message, if the profile asks for it. That it cannot be sent is logged, and stops nothing."""
+    if settings is None or message.event not in settings.events:
+        return
+    body = json.dumps(_slack(message) if settings.format == "slack" else asdict(message), ensure_ascii=False).encode()
+    if settings.webhook_variable:
+        _post(settings.webhook_variable, body)
+    if settings.command:
+        _start(settings.command, body)
+
+
+def shortened(lines: Sequence[str]) -> tuple[str, ...]:
+    """The first lines, and how many more there are."""
+    rest = len(lines) - _MOST
+    return (*lines[:_MOST], *([f"and {number_of(rest, 'other')}"] if rest > 0 else []))
+
+
+def _slack(message: Message) -> dict[str, str]:
+    lines = "".join(f"\n• {line}" for line in message.lines)
+    text = f"Fairness pipeline, profile {message.profile}: {message.title}{lines}\n{message.link}"
+    return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
+
+
+def _post(variable: str, body: bytes) -> None:
+    import httpx
+
+    address = os.environ.get(variable)
+    if not address:
+        _LOG.warning(f"notify: the environment variable {variable} is not set, so nobody was told")
+        return
+    try:
+        reply = httpx.post(address, content=body, headers={"content-type": "application/json"}, timeout=_SECONDS)
+        why = None if reply.is_success else f"status {reply.status_code}"
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        why = type(error).__name__  # its text may hold the address
+    if why:
+        _LOG.warning(f"notify: the address in {variable} did not take the message ({why}), so nobody was told")
+
+
+def _start(command: Sequence[str], body: bytes) -> None:
+    try:
+        done = subprocess.run(command, input=body, capture_output=True, timeout=_SECONDS, check=False)
+        why = None if done.returncode == 0 else f"exit status {done.returncode}"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+    if why:
+        _LOG.warning(f"notify: {command[0]} did not take the message ({why}), so nobody was told")

@@ -1,0 +1,173 @@
+"""Who is told: verdicts that turned, what a first run found, runs that failed; on a server and by a command."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from fairness_pipeline.defs import automation
+from fairness_pipeline.defs.definitions import definitions
+from fairness_pipeline.defs.names import Names
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.notifications import Message, NotifySettings, notify, shortened
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.reporting.notices import tell_first
+from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
+from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline_tests.commands import change, command, run
+from fairness_pipeline_tests.local_server import answer, serve
+
+VARIABLE = "TOLD_AT"
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict]]:
+    """What a local server was sent."""
+    found: list[dict] = []
+
+    def handler(request: BaseHTTPRequestHandler) -> None:
+        found.append(json.loads(request.rfile.read(int(request.headers["Content-Length"]))))
+        answer(request, 200, b"ok")
+
+    with serve(handler) as address:
+        monkeypatch.setenv(VARIABLE, f"{address}/services/SECRET")
+        yield found
+
+
+def asks(project: Project, **more: object) -> None:
+    change(project.path, lambda own: own.update(notify={"webhook_variable": VARIABLE, **more}))
+
+
+def test_a_verdict_that_turns_is_told_with_its_sentence(made: Project, told: list[dict]) -> None:
+    asks(made, link="https://dagster.example.com/")
+    run()
+    assert told == []  # nothing has turned
+    change(made.path, lambda own: own["dialogue_fairness"].update(significance={
+        "margins": {kind: {"relative": 5.0} for kind in ("rates", "counts", "diversity")}, "permutations": 50,
+        "jackknife_blocks": 10,
+    }))  # fmt: skip
+    done = run()
+    (message,) = told
+    turned = json.loads(command("results", "--against", "previous", "--format", "json").stdout)
+    assert message["event"] == "verdict" and message["profile"] == "tiny"
+    assert message["link"] == "https://dagster.example.com/assets/dialogue_fairness_report"
+    assert f"{len(turned)} verdict" in message["title"]
+    for row, line in zip(turned, message["lines"], strict=True):
+        assert line.startswith(f"{row['dimension']} {row['model']} {row['measure']}: ")
+        assert f"{row['verdict_then']} -> {row['verdict_now']}: " in line
+    assert "SECRET" not in done.stdout + done.stderr
+
+    told.clear()
+    part, lake = Project("tiny").parts[DIALOGUE.name], Lake(made.workspace)
+    audits = audits_of(DIALOGUE, part, lake)
+    tell_first(DIALOGUE, Project("tiny"), audits, Path("report.html"))
+    assert told == []  # nothing is found
+    found = [replace(audit, rows=[{**row, "verdict": "biased"} for row in audit.rows[:1]]) for audit in audits]
+    tell_first(DIALOGUE, Project("tiny"), found, Path("report.html"))
+    (message,) = told
+    assert message["event"] == "check" and "no_verdict_is_biased fails, 2 findings" in message["title"]
+    assert message["lines"] == [DIALOGUE.finding(part, audit.key, audit.rows[0]) for audit in found]
+
+
+def test_a_run_that_fails_is_told(tiny: Project, told: list[dict], data: Path) -> None:
+    asks(tiny, events=["failure"])
+    change(data / "corpora" / "tiny.yaml", lambda own: own["grammar"].update(dialogues=3))
+    assert command("run").returncode == 1
+    (message,) = told
+    assert message["event"] == "failure"
+    assert "twitter_dialogues tiny" in message["lines"]  # without the reason, which may quote a text
+    told.clear()
+    asks(tiny, events=["failure"], texts=True)
+    assert command("run").returncode == 1
+    assert any(line.startswith("twitter_dialogues tiny: ") for line in told[0]["lines"])
+
+
+def test_a_run_of_dagsters_that_fails_is_told_once(tiny: Project, told: list[dict]) -> None:
+    assert "failures" not in {sensor.name for sensor in definitions(tiny).sensors}
+    asks(tiny, link="https://dagster.example.com")
+    project = Project("tiny")
+    assert "failures" in {sensor.name for sensor in definitions(project).sensors}
+
+    @dg.op
+    def fails() -> None:
+        raise dg.Failure("a text of the corpus")
+
+    def sensed(job: str, own: set[str]) -> None:
+        sensor = automation.failures("tiny", Names(), own)
+        with dg.DagsterInstance.ephemeral() as instance:
+            done = dg.GraphDefinition(name=job, node_defs=[fails]).to_job().execute_in_process(
+                instance=instance, raise_on_error=False
+            )  # fmt: skip
+            context = dg.build_run_status_sensor_context(
+                sensor_name=sensor.name, dagster_event=done.get_run_failure_event(), dagster_instance=instance,
+                dagster_run=done.dagster_run, partition_key="gender|seq2seq",
+            ).for_run_failure()  # fmt: skip
+            sensor(context)
+            runs.append(done.run_id)
+
+    runs: list[str] = []
+    sensed("somebody_elses", {"bring_up_to_date"})
+    assert told == []
+    sensed("bring_up_to_date", {"bring_up_to_date"})
+    assert told == [{
+        "event": "failure", "profile": "tiny", "title": "a run failed: bring_up_to_date", "lines": [],
+        "link": f"https://dagster.example.com/runs/{runs[-1]}",
+    }]  # fmt: skip
+
+
+MESSAGE = Message("verdict", "p", "Two & <three>", ("a line",), "https://x.example")
+
+
+def test_slack_takes_one_text(told: list[dict]) -> None:
+    notify(NotifySettings(webhook_variable=VARIABLE, format="slack"), MESSAGE)
+    assert told == [
+        {"text": "Fairness pipeline, profile p: Two &amp; &lt;three&gt;\n• a line\nhttps://x.example"}
+    ]  # fmt: skip
+    notify(NotifySettings(webhook_variable=VARIABLE, events=("failure",)), MESSAGE)
+    notify(None, MESSAGE)
+    assert len(told) == 1
+
+
+def test_a_command_gets_the_message(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    program = f"import sys; open({str(file)!r}, 'wb').write(sys.stdin.buffer.read())"
+    notify(NotifySettings(command=(sys.executable, "-c", program)), MESSAGE)
+    assert json.loads(file.read_text(encoding="utf-8"))["title"] == "Two & <three>"
+
+
+def test_that_nobody_could_be_told_stops_nothing_and_keeps_the_secret(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def handler(request: BaseHTTPRequestHandler) -> None:
+        answer(request, 500, b"")
+
+    notify(NotifySettings(webhook_variable=VARIABLE), MESSAGE)
+    with serve(handler) as address:
+        monkeypatch.setenv(VARIABLE, f"{address}/SECRET")
+        notify(NotifySettings(webhook_variable=VARIABLE), MESSAGE)
+    notify(NotifySettings(webhook_variable=VARIABLE), MESSAGE)  # nobody listens any more
+    monkeypatch.setenv(VARIABLE, "SECRET")
+    notify(NotifySettings(webhook_variable=VARIABLE, command=("/nowhere/SECRETLESS",)), MESSAGE)
+    assert [record.message.count("nobody was told") for record in caplog.records] == [1] * 5
+    assert f"{VARIABLE} is not set" in caplog.text
+    assert "status 500" in caplog.text
+    assert "/SECRET " not in caplog.text
+
+
+def test_a_secret_in_the_profile_is_refused(tiny: Project) -> None:
+    asks(tiny)
+    change(tiny.path, lambda own: own["notify"].update(webhook_variable="https://hooks.example.com/T0/B0/xyz"))
+    with pytest.raises(FairnessError, match="name of an environment variable in capitals, not an address") as raised:
+        Project("tiny")
+    assert "xyz" not in str(raised.value)
+
+
+def test_long_lists_are_shortened() -> None:
+    assert shortened(["a"] * 20) == ("a",) * 20
+    assert shortened(["a"] * 22)[20:] == ("and 2 others",)
