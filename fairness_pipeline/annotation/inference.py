@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 INFERRED = schema(
     **fields(ANNOTATIONS, "draw", "item_id"),
     probability=(pa.float64(), "that the item is positive; of more than two classes, that it is of the inferred one"),
-    **fields(ANNOTATIONS, "label"),
+    label=(
+        pa.int64(),
+        "the inferred label, as in `annotations`",
+    ),
     probabilities=(pa.list_(pa.float64()), "of each class, from 0"),
 )
 """One row per item: the inferred label and P(y = 1), and P of each class. Methods without probabilities give a share or

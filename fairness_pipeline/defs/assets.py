@@ -78,7 +78,7 @@ def definition(
         kinds=metadata.KINDS[asset.kind],
         io_manager_key=names.other(RESOURCE),
         automation_condition=condition,
-        metadata=metadata.definition_metadata(asset.schema),
+        metadata=metadata.definition_metadata(shown, asset),
     )
     def body(context: dg.AssetExecutionContext) -> _Events:
         yield from _materialise(context, shown, asset, listener)

@@ -12,7 +12,7 @@ class FairnessProfileComponent(dg.Component, dg.Model, dg.Resolvable):
         profile: The profile's key.
         key_prefix: Comes before every asset's key, and before the names of jobs, schedules and sensors.
         group_prefix: Comes before the name of every group.
-        owners: Own every asset: e-mail addresses, or `team:` and a name.
+        owners: Own every asset: e-mail addresses, or `team:` and a name; by default those of the profile.
 
     Examples:
         A file `defs/fairness/defs.yaml` of the project::
@@ -27,7 +27,7 @@ class FairnessProfileComponent(dg.Component, dg.Model, dg.Resolvable):
     profile: str
     key_prefix: str | None = None
     group_prefix: str | None = None
-    owners: list[str] = []
+    owners: list[str] | None = None
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """The definitions that Dagster merges with the project's own."""

@@ -36,7 +36,7 @@ def definitions(
         everything: Whether to include the partitions that are made on request and were not made yet.
         executor: By default, one process makes a whole run: one for each step would import torch once a step.
     """
-    lineage, names = Lineage(project), names or Names()
+    lineage, names = Lineage(project), names or Names(owners=project.profile.owners)
     shown = Shown(lineage, None if everything else chain(*partitions_shown(lineage)), names)
     sources = Sources(shown)
     hears, condition = listener or assets.Log(), automation.condition(project.name)
@@ -80,7 +80,7 @@ def build_definitions(
         key_prefix: Comes before every asset's key, and before the names of jobs, schedules and sensors. Two profiles in
             one location need two.
         group_prefix: Comes before the name of every group.
-        owners: Own every asset: e-mail addresses, or `team:` and a name.
+        owners: Own every asset: e-mail addresses, or `team:` and a name; by default those of the profile.
         executor: Makes the runs; by default that of the location. Choose `dagster.in_process_executor` where none of
             your own is needed: a process for each step would load the libraries once a step.
 
@@ -93,7 +93,9 @@ def build_definitions(
         >>> audits = build_definitions("sample", key_prefix="fairness", owners=["team:audit"])
         >>> both = dg.Definitions.merge(audits, dg.Definitions(assets=[dg.AssetSpec("releases")]))
     """
-    return definitions(Project(profile), names(key_prefix, group_prefix, owners), executor=executor)
+    project = Project(profile)
+    called = names(key_prefix, group_prefix, project.profile.owners if owners is None else owners)
+    return definitions(project, called, executor=executor)
 
 
 @dg.definitions

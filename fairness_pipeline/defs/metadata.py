@@ -1,15 +1,22 @@
 """How an asset shows in Dagster's UI: schema, kinds, figures, tables and pictures."""
 
 import base64
+import inspect
 import re
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
+from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.foundation.schemas import describe
-from fairness_pipeline.lineage.assets import Glance, Result
+from fairness_pipeline.foundation.version_control import page_of
+from fairness_pipeline.lineage.assets import Asset, Glance, Result
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.workspace.lake import Card
 
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
@@ -19,10 +26,12 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 """What Markdown might read as a link, a picture or another form."""
 
 
-def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
-    """What is known of an asset before it is made: the columns of a table, with what they hold."""
+def definition_metadata(shown: Shown, asset: Asset) -> dict[str, Any]:
+    """What is known of an asset before it is made: its code, and the columns of a table, with what they hold and where
+    they are copied from."""
+    schema = asset.schema
     if schema is None:
-        return {}
+        return code_references(asset.function)
     texts = describe(schema)
     columns = [
         dg.TableColumn(
@@ -33,7 +42,46 @@ def definition_metadata(schema: pa.Schema | None) -> dict[str, Any]:
         )
         for column in schema
     ]
-    return {"dagster/column_schema": dg.TableSchema(columns=columns)}
+    lineage = dg.TableColumnLineage(
+        {
+            column: [dg.TableColumnDep(shown.names.asset(source), column) for source in sources]
+            for column, sources in copied_columns(shown.lineage, asset).items()
+        }
+    )
+    return {
+        **code_references(asset.function),
+        "dagster/column_schema": dg.TableSchema(columns=columns),
+        "dagster/column_lineage": lineage,
+    }
+
+
+def copied_columns(lineage: Lineage, asset: Asset) -> dict[str, list[str]]:
+    """The columns whose values are those of the same column of other tables, and these tables.
+
+    A schema takes over the fields of another where it holds the same (`schemas.fields`): name, type and description are
+    then the same. The columns of comparisons are not copied, though many tables have them.
+    """
+    found: dict[str, list[str]] = {}
+    for source in asset.sources:
+        for column in asset.schema or ():
+            taken = column.metadata and not pa.types.is_floating(column.type) and column.name not in COMPARISON.names
+            own = lineage.assets[source].schema or pa.schema([])
+            place = own.get_field_index(column.name)
+            if taken and place >= 0 and own.field(place).equals(column, check_metadata=True):
+                found.setdefault(column.name, []).append(source)
+    return found
+
+
+def code_references(function: Callable[..., object]) -> dict[str, Any]:
+    """Where a function is written: its file here, and its page where the checkout has a remote repository."""
+    code = inspect.unwrap(function).__code__
+    path, line = Path(code.co_filename), code.co_firstlineno
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
+        references: list[Any] = [dg.LocalFileCodeReference(file_path=str(path), line_number=line)]
+        if page := page_of(path):
+            references.append(dg.UrlCodeReference(url=f"{page}#L{line}"))
+        return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=references)}
 
 
 def card_metadata(card: Card, path: Path) -> dict[str, Any]:

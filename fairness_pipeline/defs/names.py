@@ -48,7 +48,7 @@ class Names:
         return "/".join((name, *self.key_prefix))
 
 
-def names(key_prefix: str | Sequence[str] | None, group_prefix: str | None, owners: Sequence[str] | None) -> Names:
+def names(key_prefix: str | Sequence[str] | None, group_prefix: str | None, owners: Sequence[str]) -> Names:
     """Names as users write them."""
     prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
-    return Names(prefix, f"{group_prefix}_" if group_prefix else "", tuple(owners or ()))
+    return Names(prefix, f"{group_prefix}_" if group_prefix else "", tuple(owners))

@@ -1,7 +1,9 @@
-"""Whether files are under version control, so that whoever proposes a change can bring them."""
+"""Whether files are under version control, and where others can read them."""
 
 import os
+import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
@@ -23,12 +25,8 @@ def tracked_file(folder: Path) -> str | None:
     folder = folder.resolve()
     if not folder.is_dir() or not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
         return None
-    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     try:
-        command = ["git", *settings, "-C", str(folder), "ls-files", "-z"]
-        # A hook of Git, and whoever calls it, may name another repository.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        listed = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True).stdout
+        listed = _git(folder, "ls-files", "-z")
     except (OSError, subprocess.SubprocessError) as error:
         said = getattr(error, "stderr", b"") or str(error).encode()
         raise FairnessError(
@@ -36,3 +34,50 @@ def tracked_file(folder: Path) -> str | None:
             f"({said.decode('utf-8', 'replace').strip()[:200]}); set FAIRNESS_HOME to a folder outside of the checkout"
         ) from None
     return listed.split(b"\0")[0].decode("utf-8", "replace") or None
+
+
+def page_of(path: Path) -> str | None:
+    """The page of a file in the repository that its checkout was cloned from, as of the commit that is checked out.
+
+    None if the file is in no checkout, or the repository is no page (a folder, a host without a path).
+
+    Args:
+        path: A file.
+    """
+    found = _repository(path.parent.resolve())
+    if found is None:
+        return None
+    root, address, commit = found
+    return f"{address}/blob/{commit}/{path.resolve().relative_to(root).as_posix()}"
+
+
+@cache
+def _repository(folder: Path) -> tuple[Path, str, str] | None:
+    """The root of a folder's checkout, the address of its remote repository without any password, and the commit."""
+    root = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+    if root is None:
+        return None
+    try:
+        remote, commit = (
+            _git(folder, *words).decode().strip() for words in (("remote", "get-url", "origin"), ("rev-parse", "HEAD"))
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    named = _REMOTE.fullmatch(remote)
+    return (root, f"https://{named['host_a'] or named['host_b']}/{named['path']}", commit) if named else None
+
+
+_REMOTE = re.compile(
+    r"(?:(?:https?|ssh|git)://(?:[^/@]*@)?(?P<host_a>[\w.-]+)(?::\d+)?/|(?:[\w.-]+@)(?P<host_b>[\w.-]+):)"
+    r"(?P<path>[\w./~-]+?)(?:\.git)?/?"
+)
+"""`https://host/owner/name.git`, `ssh://git@host/owner/name`, `git@host:owner/name.git`."""
+
+
+def _git(folder: Path, *words: str) -> bytes:
+    """What Git prints; raises OSError or SubprocessError where it cannot say."""
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    # A hook of Git, and whoever calls it, may name another repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", *settings, "-C", str(folder), *words]
+    return subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True).stdout

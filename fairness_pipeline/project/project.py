@@ -1,6 +1,7 @@
 """A profile with everything it names, read and checked: what runs, with which settings, in which workspace."""
 
 import os
+import re
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,8 +51,18 @@ class Profile(Specification):
     """Answers of endpoints and unpinned models that are older are out of date, and asked anew: `12h`, `7d`."""
     engine: EngineSettings = EngineSettings()
     """Where the work is done. It changes no result, so nothing is made again when it changes."""
+    owners: tuple[str, ...] = ()
+    """Who owns the assets in Dagster: e-mail addresses, or `team:` and a name."""
     notify: NotifySettings | None = None
     """Who is told of a verdict that turns and of a run that fails."""
+
+    @pydantic.field_validator("owners")
+    @classmethod
+    def _are_owners(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
+        for owner in owners:
+            if not re.fullmatch(r"team:\S+|[^@\s]+@[^@\s]+\.[^@\s]+", owner):
+                raise ValueError(f"expected an e-mail address, or `team:` and a name, found '{owner}'")
+        return owners
 
     @pydantic.field_validator("dimensions")
     @classmethod

@@ -1,13 +1,22 @@
-"""What the UI shows of a corpus, through another library's Markdown."""
+"""What the UI shows of an asset, and of a corpus: through another library's Markdown."""
 
+import subprocess
 from pathlib import Path
 
+import dagster as dg
 import pyarrow as pa
 import pytest
 from markdown_it import MarkdownIt
 
-from fairness_pipeline.defs.metadata import _markdown, harmless, run_metadata
+from fairness_pipeline.defs.definitions import definitions
+from fairness_pipeline.defs.metadata import _markdown, copied_columns, harmless, run_metadata
+from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.version_control import _repository, page_of
 from fairness_pipeline.lineage.assets import Glance, Result
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline_tests.commands import change
 
 HOSTILE = [
     "![x](http://127.0.0.1:9/beacon.png)",
@@ -44,3 +53,59 @@ def test_a_table_without_rows_is_not_shown() -> None:
     rows = pa.table({"measure": ["length"]})
     result = Result(rows, tables={"found": rows, "without": rows.slice(0, 0)})
     assert {"found", "without"} & set(run_metadata(result, Glance(), Path("nowhere"), 1.0)) == {"found"}
+
+
+def test_a_copied_column_holds_the_values_of_the_table_it_is_copied_from(made: Project) -> None:
+    lineage, lake = Lineage(made), Lake(made.workspace)
+    seen = set()
+    for name, asset in lineage.assets.items():
+        for column, sources in copied_columns(lineage, asset).items() if asset.schema else ():
+            for key in lineage.keys(name):
+                above = [own for own in lineage.sources(name, key) if own[0] in sources]
+                values = {value for own in above for value in lake.read(*own)[column].to_pylist()}
+                assert {*lake.read(name, key)[column].to_pylist()} <= values, (name, column)
+                seen.add((name, column))
+    assert ("context_pairs", "dialogue_id") in seen and ("politeness", "pair_id") in seen
+    assert not {column for _, column in seen} & {"difference", "p", "n"}
+
+
+def test_every_asset_names_its_code_owners_and_columns(tiny: Project) -> None:
+    change(tiny.path, lambda own: own.update(owners=["team:audit", "someone@example.com"]))
+    project = Project("tiny")
+    graph = definitions(project).get_repository_def().asset_graph
+    for name, asset in Lineage(project).assets.items():
+        if not graph.has(dg.AssetKey(name)) or not graph.get(dg.AssetKey(name)).is_materializable:
+            continue
+        node = graph.get(dg.AssetKey(name))
+        assert list(node.owners) == ["team:audit", "someone@example.com"]
+        reference = node.metadata["dagster/code_references"].code_references[0]
+        lines = Path(reference.file_path).read_text(encoding="utf-8").splitlines()
+        code = "\n".join(lines[reference.line_number - 1 : reference.line_number + 60])
+        assert f"def {asset.function.__name__}(" in code, (name, reference)
+        if asset.schema:
+            assert "dagster/column_lineage" in node.metadata
+    change(tiny.path, lambda own: own.update(owners=["audit"]))
+    with pytest.raises(FairnessError, match="expected an e-mail address, or `team:` and a name, found 'audit'"):
+        Project("tiny")
+
+
+@pytest.mark.parametrize("remote", [
+    "https://someone:a-token@host.example/owner/name.git", "git@host.example:owner/name.git",
+    "ssh://git@host.example:2222/owner/name",
+])  # fmt: skip
+def test_code_is_linked_to_its_page_without_a_password(remote: str, tmp_path: Path) -> None:
+    file = tmp_path / "package" / "asset.py"
+    file.parent.mkdir()
+    file.write_text("")
+    assert page_of(file) is None
+    _repository.cache_clear()
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (
+        ("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "first"), ("remote", "add", "origin", remote),
+    ):  # fmt: skip
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True)
+    commit = subprocess.run(
+        ["git", "-C", str(tmp_path), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    )
+    assert page_of(file) == f"https://host.example/owner/name/blob/{commit.stdout.strip()}/package/asset.py"
+    _repository.cache_clear()
