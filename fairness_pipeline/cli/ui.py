@@ -101,6 +101,8 @@ def _services(
     arguments: argparse.Namespace, environment: dict[str, str], code: Path
 ) -> "Iterator[list[subprocess.Popen[bytes]]]":
     """The server with the definitions, the web server and the daemon; they are ended with the block."""
+    from fairness_pipeline.defs.dagster_internals import DAEMON
+
     web = ["--host", arguments.host, "--port", str(arguments.port), "--location", _LOCATION, "--socket", str(code)]
     web += ["--read-only"] if arguments.read_only else []
     web += [word for name in arguments.trusted_host for word in ("--trusted-host", name)]
@@ -112,7 +114,7 @@ def _services(
     calls = [
         ["dagster", "code-server", "start", *definitions, *quiet],
         ["fairness_pipeline.defs.webserver", *web],
-        ["dagster._daemon", "run", "--workspace", str(workspace), *quiet],
+        [DAEMON, "run", "--workspace", str(workspace), *quiet],
     ]
     processes: list[subprocess.Popen[bytes]] = []
     try:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.events import AssetKeyPartitionKey
 
 from fairness_pipeline.defs.assets import ONLY_IF_STALE
+from fairness_pipeline.defs.dagster_internals import AssetKeyPartitionKey
 from fairness_pipeline.defs.names import Names
 from fairness_pipeline.defs.partitions import to_dagster
 from fairness_pipeline.defs.processes import PARENT, mark_ended

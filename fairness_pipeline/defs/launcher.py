@@ -1,7 +1,7 @@
 """Starts the runs of the UI, of backfills and of automation by forking a process that has everything loaded.
 
 Dagster's default starts a new interpreter for each run, which imports Dagster and the libraries of models: seconds of
-processor time before a small table is begun. This is the one module that needs modules of Dagster that are not public.
+processor time before a small table is begun.
 """
 
 import gc
@@ -19,11 +19,20 @@ from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
-from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLauncher, WorkerStatus
-from dagster._grpc.types import ExecuteRunArgs
-from dagster._serdes import ConfigurableClass, ConfigurableClassData, serialize_value
 
 import fairness_pipeline
+from fairness_pipeline.defs.dagster_internals import (
+    CheckRunHealthResult,
+    ConfigurableClass,
+    ConfigurableClassData,
+    ExecuteRunArgs,
+    LaunchRunContext,
+    RunLauncher,
+    WorkerStatus,
+    api_cli,
+    deserialize_value,
+    serialize_value,
+)
 from fairness_pipeline.defs.instance import record_errors
 from fairness_pipeline.defs.processes import PROCESS, is_alive, process_tag, show_signs_of_life
 from fairness_pipeline.foundation.gpu_turns import wait_for_turns
@@ -152,7 +161,6 @@ def serve() -> None:
 
 def _load() -> None:
     """Imports what runs import. Nothing is computed here: a fork must not inherit threads of torch."""
-    importlib.import_module("dagster._cli.api")
     for name in _LIBRARIES:
         importlib.import_module(name)
     for module in pkgutil.walk_packages(fairness_pipeline.__path__, f"{fairness_pipeline.__name__}."):
@@ -164,9 +172,6 @@ def _load() -> None:
 
 def _run(request: str) -> None:
     """Executes one run and ends the process."""
-    from dagster._cli.api import api_cli
-    from dagster._serdes import deserialize_value
-
     status = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

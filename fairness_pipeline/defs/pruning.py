@@ -4,10 +4,9 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
-from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from sqlalchemy import func, select
 
+from fairness_pipeline.defs.dagster_internals import SqlEventLogStorage, SqlEventLogStorageTable
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting import history
 

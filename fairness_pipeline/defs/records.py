@@ -18,19 +18,26 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import dagster as dg
-from dagster._core.execution.compute_logs import redirect_to_file
-from dagster._core.storage.compute_log_manager import CapturedLogContext, ComputeIOType
-from dagster._core.storage.event_log.sqlite.consolidated_sqlite_event_log import ConsolidatedSqliteEventLogStorage
-from dagster._core.storage.local_compute_log_manager import IO_TYPE_EXTENSION, LocalComputeLogManager
-from dagster._core.storage.runs.sqlite import SqliteRunStorage
-from dagster._core.storage.sql import create_engine
-from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS, create_db_conn_string
-from dagster._serdes import ConfigurableClassData
-from dagster._utils import ensure_file, touch_file
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import QueuePool
+
+from fairness_pipeline.defs.dagster_internals import (
+    IO_TYPE_EXTENSION,
+    SQLITE_BUSY_TIMEOUT_SECONDS,
+    CapturedLogContext,
+    ComputeIOType,
+    ConfigurableClassData,
+    ConsolidatedSqliteEventLogStorage,
+    LocalComputeLogManager,
+    SqliteRunStorage,
+    create_db_conn_string,
+    create_engine,
+    ensure_file,
+    redirect_to_file,
+    touch_file,
+)
 
 _OF_NO_INTEREST = (dg.DagsterEventType.RESOURCE_INIT_STARTED, dg.DagsterEventType.RESOURCE_INIT_SUCCESS)
 """Events of a resource that no asset here uses."""

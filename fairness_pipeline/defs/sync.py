@@ -11,18 +11,16 @@ from typing import Any
 
 import dagster as dg
 
-# Dagster has no public names for the tags that say what a partition was made from; `test_sync.py` holds them.
-from dagster._core.definitions.data_version import (
+from fairness_pipeline.defs import metadata
+from fairness_pipeline.defs.at_rest import COMPARED
+from fairness_pipeline.defs.checks import evaluations
+from fairness_pipeline.defs.dagster_internals import (
     CODE_VERSION_TAG,
     DATA_VERSION_IS_USER_PROVIDED_TAG,
     DATA_VERSION_TAG,
     INPUT_DATA_VERSION_TAG_PREFIX,
     INPUT_EVENT_POINTER_TAG_PREFIX,
 )
-
-from fairness_pipeline.defs import metadata
-from fairness_pipeline.defs.at_rest import COMPARED
-from fairness_pipeline.defs.checks import evaluations
 from fairness_pipeline.defs.names import Names
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.lineage.assets import Asset, place

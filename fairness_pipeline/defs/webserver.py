@@ -5,11 +5,10 @@ import socket
 
 import dagster as dg
 import uvicorn
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import GrpcServerTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
 from starlette.applications import Starlette
 
+from fairness_pipeline.defs.dagster_internals import GrpcServerTarget, WorkspaceProcessContext
 from fairness_pipeline.defs.guard import Guard
 
 
