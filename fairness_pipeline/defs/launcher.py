@@ -46,6 +46,9 @@ _LEFT_OUT = (".cli", "__main__", ".ray_")
 _LIBRARIES = ("torch", "transformers", "pandas", "scipy.stats", "sklearn.linear_model", "nltk")
 
 
+_LOADS = "The libraries are loaded first, once for this run and those that follow it: up to a minute."
+
+
 class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
     """Dagster's run launcher for this pipeline; `dagster.yaml` names it.
 
@@ -82,10 +85,10 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         request = serialize_value(arguments).encode() + b"\n"
         self._instance.add_run_tags(run.run_id, {PROCESS: ""})  # a second try has the tags of the first
         try:
-            self._write(request)
+            self._write(request, run)
         except BrokenPipeError:  # it was killed; another takes its place
             self._server = None
-            self._write(request)
+            self._write(request, run)
 
     def terminate(self, run_id: str) -> bool:
         """Interrupts a run as Ctrl-C does; False if it has ended, or was started by a command on another machine.
@@ -127,9 +130,10 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
             with suppress(BrokenPipeError):
                 self._server.stdin.close()
 
-    def _write(self, request: bytes) -> None:
+    def _write(self, request: bytes, run: dg.DagsterRun) -> None:
         code = _newest_source()
         if self._server is None or self._server.poll() is not None or code > self._code:
+            self._instance.report_engine_event(_LOADS, run)
             self.dispose()
             self._server = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE)
             self._code = code

@@ -112,6 +112,8 @@ def harmless(markdown: str) -> str:
 def _value(figure: Any) -> Any:
     if isinstance(figure, dict):
         return dg.MetadataValue.json(dict(list(figure.items())[:_SHOWN_ENTRIES]))
+    if isinstance(figure, float):
+        return float(f"{figure:.6g}")  # the lake keeps all digits
     return dg.MetadataValue.json(figure) if isinstance(figure, list) else figure
 
 
