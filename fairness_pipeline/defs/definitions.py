@@ -103,6 +103,4 @@ def defs() -> dg.Definitions:
     """What Dagster loads: the profile that `FAIRNESS_PROFILE` names."""
     project = Project(profile_of_environment())
     warn_if_elsewhere(project)
-    # What each step says stands in the UI; the terminal is for what goes wrong.
-    terminal = dg.colored_console_logger.configured({"log_level": "WARNING"})
-    return dg.Definitions.merge(definitions(project), dg.Definitions(loggers={"console": terminal}))
+    return definitions(project)

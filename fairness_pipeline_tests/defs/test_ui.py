@@ -7,21 +7,29 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 import yaml
 
+from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.instance import open_instance
+from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.defs.processes import PROCESS
+from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.foundation.processes import process_number
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.browser import Browser, wait
 from fairness_pipeline_tests.commands import change, planned, run
+from fairness_pipeline_tests.defs.test_sync import FRESH, agreed
 
 ROOT = Path(__file__).parents[2]
 _SELECTOR = {"repositoryLocationName": "fairness_pipeline", "repositoryName": "__repository__"}
@@ -151,6 +159,56 @@ def test_the_ui_alone_is_a_way_to_use_the_pipeline(tiny: Project, data: Path, tm
         wait(lambda: not planned())
     with open_instance(tiny) as instance:
         assert all(own.is_finished for own in instance.get_runs())
+
+
+@pytest.mark.kills
+def test_automation_makes_all_and_its_record_stays(tiny: Project, data: Path, tmp_path: Path) -> None:
+    """From an empty workspace, with a sensor that ticks inside the steps: it must not overwrite what a run recorded."""
+    (tiny.workspace / "dagster" / "dagster.yaml").unlink(missing_ok=True)
+    with opened(tmp_path / "ui.txt") as ui, ticking():
+        ui.ask(
+            "mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename } }",
+            s={**_SELECTOR, "sensorName": "automation"},
+        )
+        wait(lambda: not planned(), patience=1800)
+        wait(lambda: all(own["status"] in ("SUCCESS", "FAILURE", "CANCELED") for own in ui.runs()))
+    assert set(agreed("tiny")) == {FRESH}
+    project = Project("tiny")
+    shown = Shown(Lineage(project), Versions(Lineage(project)).shown)
+    with open_instance(project) as instance:
+        for asset in shown.assets:
+            for partition in shown.keys(asset.name):
+                asked = dg.AssetRecordsFilter(
+                    dg.AssetKey(asset.name), asset_partitions=[partition] if partition else None
+                )
+                (record,) = instance.fetch_materializations(asked, limit=1).records
+                assert record.run_id, f"{asset.name} {partition}: the record has no run"
+                told = record.asset_materialization.metadata
+                assert "seconds" in told, (asset.name, partition, told.keys())  # which only a run tells
+        checks = definitions(project).get_repository_def().asset_graph.asset_check_keys
+        for key in checks:
+            found = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])
+            assert found and found[key].evaluation is not None, f"{key} is not evaluated"
+    assert "0 made" in run().stdout
+
+
+@contextmanager
+def ticking() -> Iterator[None]:
+    """What the sensor `lake` does, again and again, in another process than the runs."""
+    ended = threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(0.5):
+            with open_instance(Project("tiny")) as instance:
+                sync(Lineage(Project("tiny")), instance)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @pytest.mark.kills
