@@ -234,12 +234,14 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
 
 def _tell_failures(project: "Project", bad: "list[Outcome]") -> None:
     """Tells whoever the profile names. If a run of Dagster's called this command, its sensor tells of that run."""
+    settings = project.profile.notify
+    failed = [outcome for outcome in bad if outcome.state == "failed"]
+    if not settings or not failed:
+        return
     from fairness_pipeline.defs.processes import PARENT
     from fairness_pipeline.foundation.notifications import Message, notify, shortened
 
-    settings = project.profile.notify
-    failed = [outcome for outcome in bad if outcome.state == "failed"]
-    if settings and failed and PARENT not in os.environ:
+    if PARENT not in os.environ:
         lines = [f"{own.step.label}: {own.detail}" if settings.texts else own.step.label for own in failed]
         title = f"a run failed: {number_of(len(failed), 'partition')} of {len(bad)} that are not made"
         link = f"{settings.link}/runs" if settings.link else str(project.workspace)

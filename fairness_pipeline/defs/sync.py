@@ -5,7 +5,7 @@ copied, an instance that is new, and a settings file that changed are news to it
 without a run; the second time there is nothing to report.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +26,11 @@ from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.lineage.assets import Asset, place
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
-from fairness_pipeline.workspace.lake import Card, Lake
+from fairness_pipeline.workspace.lake import Card, Key, Lake
 
 _CHECKED = "fairness_pipeline_checks"
 """Where it keeps the state of the lake that the checks were last told of."""
+_GOING_ON = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 _MADE = dg.DagsterEventType.ASSET_MATERIALIZATION
 _OBSERVED = dg.DagsterEventType.ASSET_OBSERVATION
 
@@ -113,18 +114,11 @@ class _Teller:
 
     def tell_what_was_made(self) -> int:
         """Reports the partitions that Dagster does not know as they are; returns how many."""
-        known, failed = self._latest(self._key, _MADE), self._failed(self._key)
-        unknown = [
-            (partition, key, card)
-            for partition, key in self._keys.items()
-            if (card := self._versions.cards.get(where := place(self._asset.name, key)))
-            # What stands although a run failed is told again; what that run was to make anew stays failed.
-            and (
-                (partition in failed and where not in self._versions.stale)
-                or not self._is_known(partition, card, known.get(partition))
-            )
-            and self._lake.card(self._asset.name, key) == card  # a run may have made it anew meanwhile
-        ]
+        unknown = self._unknown(self._keys)
+        if unknown:
+            # A run that goes on will tell of what it has made. One that has ended meanwhile has told: so look again.
+            being_made = self._being_made()
+            unknown = self._unknown(partition for partition, _, _ in unknown if partition not in being_made)
         for partition, _, card in unknown:
             self._observe(partition, card.fingerprint)
         pointers = self._pointers() if unknown else {}
@@ -138,6 +132,27 @@ class _Teller:
                 )
             )
         return len(unknown)
+
+    def _unknown(self, partitions: Iterable[str | None]) -> list[tuple[str | None, Key, Card]]:
+        """Those of the partitions that Dagster does not know as the lake holds them now."""
+        known, failed = self._latest(self._key, _MADE), self._failed(self._key)
+        return [
+            (partition, key, card)
+            for partition in partitions
+            if (key := self._keys[partition]) is not None
+            and (card := self._versions.cards.get(where := place(self._asset.name, key)))
+            # What stands although a run failed is told again; what that run was to make anew stays failed.
+            and (
+                (partition in failed and where not in self._versions.stale)
+                or not self._is_known(partition, card, known.get(partition))
+            )
+            and self._lake.card(self._asset.name, key) == card  # a run may have made it anew meanwhile
+        ]
+
+    def _being_made(self) -> set[str | None]:
+        """The partitions that a run makes now."""
+        runs = self._instance.get_runs(dg.RunsFilter(statuses=_GOING_ON))
+        return {run.tags.get("dagster/partition") for run in runs if self._key in (run.asset_selection or ())}
 
     def tell_versions(self) -> int:
         """Reports what the partitions would be made from now; returns of how many that changed."""

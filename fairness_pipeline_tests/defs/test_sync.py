@@ -14,6 +14,7 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
+from dagster._core.test_utils import create_run_for_test
 
 from fairness_pipeline.defs import assets
 from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
@@ -277,6 +278,24 @@ def test_what_failed_to_be_made_anew_stays_failed(tiny: Project) -> None:
         storage = instance.event_log_storage
         tried = storage.get_latest_asset_partition_materialization_attempts_without_materializations(asset)
     assert set(tried) == {key}
+
+
+def test_what_a_run_is_about_to_record_is_left_to_it(tiny: Project) -> None:
+    """Between the moment that a table takes effect and the run's own record, a tick must not tell of it."""
+    fill(tiny, lambda name: name in ("twitter_dialogues", "contexts"))
+    key, partition = dg.AssetKey("contexts"), "tiny|gender"
+    with open_instance(tiny) as instance:
+        run = create_run_for_test(
+            instance, status=dg.DagsterRunStatus.STARTED, asset_selection=frozenset({key}),
+            tags={"dagster/partition": partition},
+        )  # fmt: skip
+        sync(Lineage(tiny), instance)
+        storage = instance.event_log_storage
+        assert partition not in storage.get_materialized_partitions(key)
+        assert "tiny|dialect" in storage.get_materialized_partitions(key)
+        instance.report_run_failed(run, "its process is gone")
+        sync(Lineage(tiny), instance)
+        assert partition in storage.get_materialized_partitions(key)
 
 
 def test_a_tick_inside_a_step_leaves_the_runs_record(made: Project, data: Path) -> None:
