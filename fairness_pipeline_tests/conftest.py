@@ -26,6 +26,7 @@ from fairness_pipeline.defs import records
 from fairness_pipeline.defs.records import forget_connections
 from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import run
+from fairness_pipeline_tests.local_server import TOLD_AT, hearing
 
 gc.set_threshold(100_000, 50, 50)  # torch and Dagster hold a million objects; to look through them often takes 4%
 
@@ -182,6 +183,14 @@ def made(tiny: Project, made_once: Once) -> Project:
         made_once.workspace, tiny.workspace, ignore=shutil.ignore_patterns("dagster.yaml"), dirs_exist_ok=True
     )
     return tiny
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """The messages that a local server was sent, at the address in the variable `TOLD_AT`."""
+    with hearing() as (address, found):
+        monkeypatch.setenv(TOLD_AT, address)
+        yield found
 
 
 @pytest.fixture(scope="session")

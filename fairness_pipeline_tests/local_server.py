@@ -1,11 +1,15 @@
 """A web server on this machine, for tests that speak real HTTP."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 Handler = Callable[[BaseHTTPRequestHandler], None]
+TOLD_AT = "TOLD_AT"
+"""The environment variable with the address that a profile's `notify` posts to."""
 
 
 @contextmanager
@@ -47,3 +51,16 @@ def answer(request: BaseHTTPRequestHandler, status: int, body: bytes, **headers:
     request.send_header("Content-Length", str(len(body)))
     request.end_headers()
     request.wfile.write(body)
+
+
+@contextmanager
+def hearing() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Serves an address that messages are posted to; gives it, and the messages."""
+    found: list[dict[str, Any]] = []
+
+    def handler(request: BaseHTTPRequestHandler) -> None:
+        found.append(json.loads(request.rfile.read(int(request.headers["Content-Length"]))))
+        answer(request, 200, b"ok")
+
+    with serve(handler) as address:
+        yield f"{address}/services/SECRET", found

@@ -5,6 +5,7 @@ copied, an instance that is new, and a settings file that changed are news to it
 without a run; the second time there is nothing to report.
 """
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ from fairness_pipeline.workspace.lake import Card, Key, Lake
 _CHECKED = "fairness_pipeline_checks"
 """Where it keeps the state of the lake that the checks were last told of."""
 _GOING_ON = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+_MOMENT = 0.05  # seconds
 _MADE = dg.DagsterEventType.ASSET_MATERIALIZATION
 _OBSERVED = dg.DagsterEventType.ASSET_OBSERVATION
 
@@ -107,6 +109,7 @@ class _Teller:
         self._lake = Lake(shown.lineage.project.workspace)
         self._keys = shown.keys(asset.name)
         self._any_failed = any_failed
+        self._looked, self._going_on = float("-inf"), set[str | None]()
         self._above = shown.above(asset)
         self._key, self._settings = shown.names.asset(asset.name), shown.names.settings(asset.name)
         self._names = {name: shown.names.asset(name) for name in self._above}
@@ -150,9 +153,14 @@ class _Teller:
         ]
 
     def _being_made(self) -> set[str | None]:
-        """The partitions that a run makes now."""
-        runs = self._instance.get_runs(dg.RunsFilter(statuses=_GOING_ON))
-        return {run.tags.get("dagster/partition") for run in runs if self._key in (run.asset_selection or ())}
+        """The partitions that a run makes now, looked up anew after a moment: many may be told one after the other."""
+        if time.monotonic() > self._looked + _MOMENT:
+            runs = self._instance.get_runs(dg.RunsFilter(statuses=_GOING_ON))
+            self._going_on = {
+                run.tags.get("dagster/partition") for run in runs if self._key in (run.asset_selection or ())
+            }
+            self._looked = time.monotonic()
+        return self._going_on
 
     def tell_versions(self) -> int:
         """Reports what the partitions would be made from now; returns of how many that changed."""
@@ -160,7 +168,10 @@ class _Teller:
         for partition, key in self._keys.items():
             where = place(self._asset.name, key)
             if where in self._versions.cards or partition in self._observed:
-                changed += self._observe(partition, self._versions.of(where))
+                version = self._versions.of(where)
+                # A run that goes on has told its version, and Dagster records with its result the one it heard last.
+                if self._observed.get(partition) != version and partition not in self._being_made():
+                    changed += self._observe(partition, version)
         return changed
 
     def _is_known(self, partition: str | None, card: Card, content: str | None) -> bool:

@@ -23,6 +23,7 @@ from fairness_pipeline.reporting.history import entries, find_entry, keep
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
+from fairness_pipeline_tests.local_server import TOLD_AT
 
 NAMES = Names()
 
@@ -152,21 +153,30 @@ def test_the_job_brings_the_profile_up_to_date(made: Project, data: Path) -> Non
         assert "unknown dimension 'nonsense'" in event.step_failure_data.user_failure_data.description
 
 
-def test_each_run_is_kept_and_a_later_one_is_compared_with_it(made: Project, data: Path) -> None:
+def test_each_run_is_kept_and_a_later_one_is_compared_with_it(made: Project, data: Path, told: list[dict]) -> None:
+    change(made.path, lambda own: own.update(notify={"webhook_variable": TOLD_AT, "link": "https://ui.example/"}))
     (first,) = entries(made.workspace, DIALOGUE)
     kept = made.workspace / "history" / first
     report = made.workspace / "reports" / "dialogue_fairness_report.html"
     assert (kept / report.name).read_text() == report.read_text()
     run()
     assert entries(made.workspace, DIALOGUE) == [first]  # nothing was made
+    assert told == []
 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"].update(significance={
         "margins": {kind: {"relative": 5.0} for kind in ("rates", "counts", "diversity")}, "permutations": 50, "jackknife_blocks": 10,
     }))  # fmt: skip
     Path(kept).rename(kept.with_name("2026-01-01T00-00-00Z"))
-    run()
+    done = run()
     changes = json.loads(command("results", "--against", "2026-01", "--format", "json").stdout)
     assert changes
+    (message,) = told
+    assert "SECRET" not in done.stdout + done.stderr
+    assert (message["event"], message["link"]) == ("verdict", "https://ui.example/assets/dialogue_fairness_report")
+    assert f"{number_of(len(changes), 'verdict')} turned since 2026-01-01" in message["title"]
+    for row, line in zip(changes, message["lines"], strict=True):
+        assert line.startswith(f"{row['dimension']} {row['model']} {row['measure']}: ")
+        assert f" {row['verdict_then']} -> {row['verdict_now']}: " in line
     for row in changes:
         assert row["difference_then"] == row["difference_now"]
         assert row["verdict_then"] != row["verdict_now"]

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -20,58 +19,25 @@ from fairness_pipeline.reporting.notices import tell_first
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
 from fairness_pipeline.workspace.lake import Lake
-from fairness_pipeline_tests.commands import change, command, run
-from fairness_pipeline_tests.local_server import answer, serve
-
-VARIABLE = "TOLD_AT"
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict]]:
-    """What a local server was sent."""
-    found: list[dict] = []
-
-    def handler(request: BaseHTTPRequestHandler) -> None:
-        found.append(json.loads(request.rfile.read(int(request.headers["Content-Length"]))))
-        answer(request, 200, b"ok")
-
-    with serve(handler) as address:
-        monkeypatch.setenv(VARIABLE, f"{address}/services/SECRET")
-        yield found
+from fairness_pipeline_tests.commands import change, command
+from fairness_pipeline_tests.local_server import TOLD_AT, answer, serve
 
 
 def asks(project: Project, **more: object) -> None:
-    change(project.path, lambda own: own.update(notify={"webhook_variable": VARIABLE, **more}))
+    change(project.path, lambda own: own.update(notify={"webhook_variable": TOLD_AT, **more}))
 
 
-def test_a_verdict_that_turns_is_told_with_its_sentence(made: Project, told: list[dict]) -> None:
-    asks(made, link="https://dagster.example.com/")
-    run()
-    assert told == []  # nothing has turned
-    change(made.path, lambda own: own["dialogue_fairness"].update(significance={
-        "margins": {kind: {"relative": 5.0} for kind in ("rates", "counts", "diversity")}, "permutations": 50,
-        "jackknife_blocks": 10,
-    }))  # fmt: skip
-    done = run()
-    (message,) = told
-    turned = json.loads(command("results", "--against", "previous", "--format", "json").stdout)
-    assert message["event"] == "verdict" and message["profile"] == "tiny"
-    assert message["link"] == "https://dagster.example.com/assets/dialogue_fairness_report"
-    assert f"{len(turned)} verdict" in message["title"]
-    for row, line in zip(turned, message["lines"], strict=True):
-        assert line.startswith(f"{row['dimension']} {row['model']} {row['measure']}: ")
-        assert f"{row['verdict_then']} -> {row['verdict_now']}: " in line
-    assert "SECRET" not in done.stdout + done.stderr
-
-    told.clear()
-    part, lake = Project("tiny").parts[DIALOGUE.name], Lake(made.workspace)
-    audits = audits_of(DIALOGUE, part, lake)
-    tell_first(DIALOGUE, Project("tiny"), audits, Path("report.html"))
+def test_what_a_first_run_finds_is_told(made: Project, told: list[dict]) -> None:
+    asks(made)
+    project, lake = Project("tiny"), Lake(made.workspace)
+    audits = audits_of(DIALOGUE, project.parts[DIALOGUE.name], lake)
+    tell_first(DIALOGUE, project, audits, Path("report.html"))
     assert told == []  # nothing is found
     found = [replace(audit, rows=[{**row, "verdict": "biased"} for row in audit.rows[:1]]) for audit in audits]
-    tell_first(DIALOGUE, Project("tiny"), found, Path("report.html"))
+    tell_first(DIALOGUE, project, found, Path("report.html"))
     (message,) = told
     assert message["event"] == "check" and "no_verdict_is_biased fails, 2 findings" in message["title"]
+    part = project.parts[DIALOGUE.name]
     assert message["lines"] == [DIALOGUE.finding(part, audit.key, audit.rows[0]) for audit in found]
 
 
@@ -125,11 +91,11 @@ MESSAGE = Message("verdict", "p", "Two & <three>", ("a line",), "https://x.examp
 
 
 def test_slack_takes_one_text(told: list[dict]) -> None:
-    notify(NotifySettings(webhook_variable=VARIABLE, format="slack"), MESSAGE)
+    notify(NotifySettings(webhook_variable=TOLD_AT, format="slack"), MESSAGE)
     assert told == [
         {"text": "Fairness pipeline, profile p: Two &amp; &lt;three&gt;\n• a line\nhttps://x.example"}
     ]  # fmt: skip
-    notify(NotifySettings(webhook_variable=VARIABLE, events=("failure",)), MESSAGE)
+    notify(NotifySettings(webhook_variable=TOLD_AT, events=("failure",)), MESSAGE)
     notify(None, MESSAGE)
     assert len(told) == 1
 
@@ -147,15 +113,15 @@ def test_that_nobody_could_be_told_stops_nothing_and_keeps_the_secret(
     def handler(request: BaseHTTPRequestHandler) -> None:
         answer(request, 500, b"")
 
-    notify(NotifySettings(webhook_variable=VARIABLE), MESSAGE)
+    notify(NotifySettings(webhook_variable=TOLD_AT), MESSAGE)
     with serve(handler) as address:
-        monkeypatch.setenv(VARIABLE, f"{address}/SECRET")
-        notify(NotifySettings(webhook_variable=VARIABLE), MESSAGE)
-    notify(NotifySettings(webhook_variable=VARIABLE), MESSAGE)  # nobody listens any more
-    monkeypatch.setenv(VARIABLE, "SECRET")
-    notify(NotifySettings(webhook_variable=VARIABLE, command=("/nowhere/SECRETLESS",)), MESSAGE)
+        monkeypatch.setenv(TOLD_AT, f"{address}/SECRET")
+        notify(NotifySettings(webhook_variable=TOLD_AT), MESSAGE)
+    notify(NotifySettings(webhook_variable=TOLD_AT), MESSAGE)  # nobody listens any more
+    monkeypatch.setenv(TOLD_AT, "SECRET")
+    notify(NotifySettings(webhook_variable=TOLD_AT, command=("/nowhere/SECRETLESS",)), MESSAGE)
     assert [record.message.count("nobody was told") for record in caplog.records] == [1] * 5
-    assert f"{VARIABLE} is not set" in caplog.text
+    assert f"{TOLD_AT} is not set" in caplog.text
     assert "status 500" in caplog.text
     assert "/SECRET " not in caplog.text
 

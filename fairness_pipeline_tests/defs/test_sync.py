@@ -12,7 +12,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.definitions.data_version import DATA_VERSION_TAG, CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 from dagster._core.test_utils import create_run_for_test
 
@@ -293,6 +293,11 @@ def test_what_a_run_is_about_to_record_is_left_to_it(tiny: Project) -> None:
         storage = instance.event_log_storage
         assert partition not in storage.get_materialized_partitions(key)
         assert "tiny|dialect" in storage.get_materialized_partitions(key)
+        settings = dg.AssetKey(["settings", "contexts"])
+        observed = storage.get_latest_tags_by_partition(
+            settings, dg.DagsterEventType.ASSET_OBSERVATION, [DATA_VERSION_TAG]
+        )
+        assert set(observed) == {"tiny|dialect"}
         instance.report_run_failed(run, "its process is gone")
         sync(Lineage(tiny), instance)
         assert partition in storage.get_materialized_partitions(key)
