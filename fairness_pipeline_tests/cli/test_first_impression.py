@@ -188,7 +188,7 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     pairs.write_text("\n".join([head, *wrong]))
     named = command("audit", str(pairs), "--name", "mixed-up", "--fail-on", "biased")
     assert named.returncode == 3, named.stderr
-    assert "100% of those to male contexts name only the other one" in named.stdout.replace("\n", " ")
+    assert "100% of those to male contexts name only the other one" in " ".join(named.stdout.split())
     report = quick.workspace / "reports" / "dialogue_fairness_report.html"
     assert "that woman sounds kind" in report.read_text()
     assert command("export-pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
