@@ -53,15 +53,26 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _plan_and_run(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.lineage.lineage import Lineage
-    from fairness_pipeline.lineage.plan import Plan
     from fairness_pipeline.project.project import Project
 
     if arguments.select and arguments.fail_on:
         raise FairnessError("--fail-on needs verdicts, but --select may produce none; leave one out")
     if arguments.ask_again and arguments.select:
         raise FairnessError("--ask-again asks whole models; leave out --select")
-    project, chosen = Project(arguments.profile), selection(arguments)
+    project = Project(arguments.profile)
+    try:
+        return _of_project(project, arguments)
+    except FairnessError as error:
+        if (settings := project.profile.notify) and not arguments.dry_run:
+            _tell(project, "it could not go on", [str(error)] if settings.texts else [])
+        raise
+
+
+def _of_project(project: "Project", arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.plan import Plan
+
+    chosen = selection(arguments)
     if not arguments.dry_run:
         seal_older_imports(project)
     lineage = Lineage(project)
@@ -233,19 +244,22 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
 
 
 def _tell_failures(project: "Project", bad: "list[Outcome]") -> None:
-    """Tells whoever the profile names. If a run of Dagster's called this command, its sensor tells of that run."""
-    settings = project.profile.notify
-    failed = [outcome for outcome in bad if outcome.state == "failed"]
-    if not settings or not failed:
-        return
+    """Tells whoever the profile names of partitions that could not be made."""
+    settings, failed = project.profile.notify, [outcome for outcome in bad if outcome.state == "failed"]
+    if settings and failed:
+        lines = [f"{own.step.label}: {own.detail}" if settings.texts else own.step.label for own in failed]
+        _tell(project, f"{number_of(len(failed), 'partition')} of {len(bad)} that are not made", lines)
+
+
+def _tell(project: "Project", why: str, lines: list[str]) -> None:
+    """Tells of a failure. If a run of Dagster's called this command, its sensor tells of that run."""
     from fairness_pipeline.defs.processes import PARENT
     from fairness_pipeline.foundation.notifications import Message, notify, shortened
 
-    if PARENT not in os.environ:
-        lines = [f"{own.step.label}: {own.detail}" if settings.texts else own.step.label for own in failed]
-        title = f"a run failed: {number_of(len(failed), 'partition')} of {len(bad)} that are not made"
+    settings = project.profile.notify
+    if settings and PARENT not in os.environ:
         link = f"{settings.link}/runs" if settings.link else str(project.workspace)
-        notify(settings, Message("failure", project.name, title, shortened(lines), link))
+        notify(settings, Message("failure", project.name, f"a run failed: {why}", shortened(lines), link))
 
 
 def _told_changes(found: "Examined", arguments: argparse.Namespace) -> Iterator[str]:

@@ -97,6 +97,7 @@ def on_request(shown: Shown, asset: Asset) -> dg.AssetSpec:
         f"{asset.name}` with the `--model` or `--dimension` that needs it, or `--all`.",
         kinds=metadata.KINDS[asset.kind],
         deps=[names.asset(name) for name in shown.above(asset)],
+        metadata={"dagster/io_manager_key": names.other(RESOURCE)},
     )
 
 

@@ -29,7 +29,7 @@ from fairness_pipeline.defs.processes import PARENT, mark_ended
 from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.notifications import Message, notify, shortened
+from fairness_pipeline.foundation.notifications import Message, NotifySettings, notify, shortened
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project
@@ -42,7 +42,8 @@ _OP = "run_command"
 
 
 _LIMITS = ("study", "dimension", "model", "corpus", "condition")
-_ALL = "all"
+_ALL = "(all)"
+"""No key of a profile can be this: a condition may well be called `all`."""
 
 
 def command_op(lineage: Lineage, names: Names) -> dg.OpDefinition:
@@ -208,15 +209,20 @@ def lake(profile: str, names: Names) -> dg.SensorDefinition:
     return sensor
 
 
-def failures(profile: str, names: Names, own: Collection[str]) -> dg.SensorDefinition:
+def failures(
+    profile: str, settings: NotifySettings, names: Names, jobs: Collection[str], assets: Collection[dg.AssetKey]
+) -> dg.SensorDefinition:
     """Tells whoever the profile's `notify` names of each run of Dagster's that fails. Runs of the command tell it
     themselves.
 
     Args:
         profile: The profile's key.
+        settings: Its `notify`, as it is when the definitions are loaded: a later profile may be what fails.
         names: How its definitions are called.
-        own: The names of its jobs.
+        jobs: The names of its jobs.
+        assets: The keys of its assets; a run of other ones is somebody else's.
     """
+    steps = {"__".join(key.path) for key in assets}
 
     @dg.run_failure_sensor(
         name=names.other("failures"),
@@ -225,13 +231,13 @@ def failures(profile: str, names: Names, own: Collection[str]) -> dg.SensorDefin
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def sensor(context: dg.RunFailureSensorContext) -> None:
-        run, settings = context.dagster_run, Project(profile).profile.notify
-        keys = run.asset_selection or frozenset()
-        if settings is None or not (run.job_name in own or any(key.path[:-1] == [*names.key_prefix] for key in keys)):
+        run, failed = context.dagster_run, context.get_step_failure_events()
+        keys = (run.asset_selection or frozenset()) & {*assets}
+        if not (run.job_name in jobs or keys or any(event.step_key in steps for event in failed)):
             return
         partition = run.tags.get("dagster/partition", "")
         what = ", ".join(sorted(key.path[-1] for key in keys)) or run.job_name
-        reasons = [event.message or "" for event in context.get_step_failure_events()] if settings.texts else []
+        reasons = [event.message or "" for event in failed] if settings.texts else []
         link = f"{settings.link}/runs/{run.run_id}" if settings.link else f"run {run.run_id} in Dagster's UI"
         title = f"a run failed: {' '.join(filter(None, (what, partition)))}"
         notify(settings, Message("failure", profile, title, shortened(reasons), link))

@@ -25,7 +25,7 @@ class FairnessProfileComponent(dg.Component, dg.Model, dg.Resolvable):
     """
 
     profile: str
-    key_prefix: str | None = None
+    key_prefix: str | list[str] | None = None
     group_prefix: str | None = None
     owners: list[str] | None = None
 

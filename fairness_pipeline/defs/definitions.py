@@ -43,7 +43,7 @@ def definitions(
     command = automation.command_op(lineage, names)
     job = automation.bring_up_to_date(lineage, names, command)
     jobs = [job, *automation.audits(lineage, names, command)]
-    keys = [names.asset(asset.name) for asset in shown.assets]
+    keys, told = [names.asset(asset.name) for asset in shown.assets], project.profile.notify
     return dg.Definitions(
         assets=[
             *sources.files(),
@@ -58,7 +58,7 @@ def definitions(
             automation.lake(project.name, names),
             automation.automation(names, keys),
             automation.changed_files(job, project.name, names),
-            *([automation.failures(project.name, names, {own.name for own in jobs})] if project.profile.notify else []),
+            *([automation.failures(project.name, told, names, {own.name for own in jobs}, keys)] if told else []),
         ],
         resources={names.other(RESOURCE): LakeIOManager(profile=project.name)},
         executor=executor,
@@ -70,7 +70,7 @@ def build_definitions(
     *,
     key_prefix: str | Sequence[str] | None = None,
     group_prefix: str | None = None,
-    owners: Sequence[str] | None = None,
+    owners: str | Sequence[str] | None = None,
     executor: dg.ExecutorDefinition | None = None,
 ) -> dg.Definitions:
     """The definitions of a profile, to merge with those of your own code location.

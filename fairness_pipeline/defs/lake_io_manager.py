@@ -74,7 +74,8 @@ def _table(lake: Lake, asset: Asset, keys: list[Key]) -> pa.Table:
     if not keys:
         if asset.schema is None:
             raise FairnessError(f"{asset.name}: no partition is made yet, and its columns are not known before")
-        return asset.schema.empty_table()
+        axes = [pa.field(axis, pa.string()) for axis in sorted(asset.axes) if axis not in asset.schema.names]
+        return pa.schema([*axes, *asset.schema]).empty_table()
     found = []
     for key in keys:
         table = lake.read(asset.name, key)

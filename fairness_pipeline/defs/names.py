@@ -1,10 +1,13 @@
 """How the definitions of a profile are called in Dagster, so that several profiles and a company's own stand side by
 side."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
+
+from fairness_pipeline.foundation.errors import FairnessError
 
 _SETTINGS = "settings"
 
@@ -48,7 +51,15 @@ class Names:
         return "/".join((name, *self.key_prefix))
 
 
-def names(key_prefix: str | Sequence[str] | None, group_prefix: str | None, owners: Sequence[str]) -> Names:
-    """Names as users write them."""
+def names(key_prefix: str | Sequence[str] | None, group_prefix: str | None, owners: str | Sequence[str]) -> Names:
+    """Names as users write them.
+
+    Raises:
+        FairnessError: a prefix has other characters than Dagster allows in the name of a job or group.
+    """
     prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
-    return Names(prefix, f"{group_prefix}_" if group_prefix else "", tuple(owners))
+    for what, given in (*(("key_prefix", own) for own in prefix), ("group_prefix", group_prefix or "_")):
+        if not re.fullmatch(r"[A-Za-z0-9_]+", given):
+            raise FairnessError(f"{what}: expected letters, digits and _, found '{given}'; a list has several parts")
+    owned = (owners,) if isinstance(owners, str) else tuple(owners)
+    return Names(prefix, f"{group_prefix}_" if group_prefix else "", owned)

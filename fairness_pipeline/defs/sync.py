@@ -109,6 +109,10 @@ class _Teller:
         self._lake = Lake(shown.lineage.project.workspace)
         self._keys = shown.keys(asset.name)
         self._any_failed = any_failed
+        self._jobs = {  # a job of assets names none of them; these make none themselves
+            shown.names.other(name)
+            for name in ("bring_up_to_date", *(f"audit_{study.name}" for study in shown.lineage.project.studies))
+        }
         self._looked, self._going_on = float("-inf"), set[str | None]()
         self._above = shown.above(asset)
         self._key, self._settings = shown.names.asset(asset.name), shown.names.settings(asset.name)
@@ -157,7 +161,10 @@ class _Teller:
         if time.monotonic() > self._looked + _MOMENT:
             runs = self._instance.get_runs(dg.RunsFilter(statuses=_GOING_ON))
             self._going_on = {
-                run.tags.get("dagster/partition") for run in runs if self._key in (run.asset_selection or ())
+                run.tags.get("dagster/partition")
+                for run in runs
+                if self._key in (run.asset_selection or ())
+                or (not run.asset_selection and run.job_name not in self._jobs)
             }
             self._looked = time.monotonic()
         return self._going_on

@@ -4,8 +4,10 @@ import json
 import logging
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Literal
 
 import pydantic
@@ -72,11 +74,12 @@ def notify(settings: NotifySettings | None, message: Message) -> None:
     """Sends a message, if the profile asks for it. That it cannot be sent is logged, and stops nothing."""
     if settings is None or message.event not in settings.events:
         return
-    body = json.dumps(_slack(message) if settings.format == "slack" else asdict(message), ensure_ascii=False).encode()
+    told = _slack(message) if settings.format == "slack" else asdict(message)
+    body = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
     if settings.webhook_variable:
-        _post(settings.webhook_variable, body)
+        _try(f"the address in {settings.webhook_variable}", partial(_post, settings.webhook_variable, body))
     if settings.command:
-        _start(settings.command, body)
+        _try(settings.command[0], partial(_start, settings.command, body))
 
 
 def shortened(lines: Sequence[str]) -> tuple[str, ...]:
@@ -91,27 +94,43 @@ def _slack(message: Message) -> dict[str, str]:
     return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
 
 
-def _post(variable: str, body: bytes) -> None:
+def _try(to: str, send: Callable[[], str | None]) -> None:
+    try:
+        why = send()
+    except Exception as error:  # whatever a proxy, a certificate or a program does; its text may hold the address
+        why = type(error).__name__
+    if why:
+        _LOG.warning(f"notify: {to} did not take the message ({why}), so nobody was told")
+
+
+def _post(variable: str, body: bytes) -> str | None:
+    """Why an address did not take the message; None if it did."""
     import httpx
 
     address = os.environ.get(variable)
     if not address:
-        _LOG.warning(f"notify: the environment variable {variable} is not set, so nobody was told")
-        return
-    try:
-        reply = httpx.post(address, content=body, headers={"content-type": "application/json"}, timeout=_SECONDS)
-        why = None if reply.is_success else f"status {reply.status_code}"
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        why = type(error).__name__  # its text may hold the address
-    if why:
-        _LOG.warning(f"notify: the address in {variable} did not take the message ({why}), so nobody was told")
+        return f"the environment variable {variable} is not set"
+    with _unheard("httpx"):  # which logs the address
+        headers = {"content-type": "application/json"}
+        with httpx.stream("POST", address, content=body, headers=headers, timeout=_SECONDS) as reply:
+            return None if reply.is_success else f"status {reply.status_code}"
 
 
-def _start(command: Sequence[str], body: bytes) -> None:
+@contextmanager
+def _unheard(name: str) -> Iterator[None]:
+    logger = logging.getLogger(name)
+    was, logger.disabled = logger.disabled, True
     try:
-        done = subprocess.run(command, input=body, capture_output=True, timeout=_SECONDS, check=False)
-        why = None if done.returncode == 0 else f"exit status {done.returncode}"
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = str(error)
-    if why:
-        _LOG.warning(f"notify: {command[0]} did not take the message ({why}), so nobody was told")
+        yield
+    finally:
+        logger.disabled = was
+
+
+def _start(command: Sequence[str], body: bytes) -> str | None:
+    """Why a command did not take the message; None if it did."""
+    try:
+        nowhere = subprocess.DEVNULL
+        done = subprocess.run(command, input=body, stdout=nowhere, stderr=nowhere, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {_SECONDS:.0f} s"
+    return None if done.returncode == 0 else f"exit status {done.returncode}"

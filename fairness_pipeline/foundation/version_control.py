@@ -36,10 +36,11 @@ def tracked_file(folder: Path) -> str | None:
     return listed.split(b"\0")[0].decode("utf-8", "replace") or None
 
 
+@cache
 def page_of(path: Path) -> str | None:
     """The page of a file in the repository that its checkout was cloned from, as of the commit that is checked out.
 
-    None if the file is in no checkout, or the repository is no page (a folder, a host without a path).
+    None if the file is in no checkout or not part of it, or the repository is no page (a folder).
 
     Args:
         path: A file.
@@ -48,6 +49,10 @@ def page_of(path: Path) -> str | None:
     if found is None:
         return None
     root, address, commit = found
+    try:
+        _git(root, "ls-files", "--error-unmatch", str(path.resolve()))
+    except (OSError, subprocess.SubprocessError):  # an environment inside of somebody's checkout
+        return None
     return f"{address}/blob/{commit}/{path.resolve().relative_to(root).as_posix()}"
 
 

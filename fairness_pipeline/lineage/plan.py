@@ -154,6 +154,7 @@ class Plan:
         self.durations = Durations(self.project.workspace)
         state = State(lineage, self.lake)
         partitions = list(selected(lineage, self.selection))
+        self._check(partitions)
         why = reasons(state, partitions)
         self._changed = set(why)
         named = self.selection.asset
@@ -162,6 +163,16 @@ class Plan:
         self.steps = [Step(name, key, why.get(place(name, key))) for name, key in partitions]
         cards = ((step, state.card(step.name, step.key)) for step in self.steps)
         self.unsealed = [step for step, card in cards if card and not card.seal]
+
+    def _check(self, partitions: Collection[tuple[str, Key]]) -> None:
+        """Refuses a selection whose values do not go together: it would be green, and audit nothing."""
+        named = {"model": self.selection.model, **self.selection.axes}
+        told = " and ".join(f"{axis} '{value}'" for axis, value in named.items() if value)
+        tables = {study.table for study in self.project.studies}
+        if told and self.selection.asset is None and not any(name in tables for name, _ in partitions):
+            raise FairnessError(
+                f"no audit of profile '{self.project.name}' has {told}; fairness-pipeline results lists all"
+            )
 
     @property
     def stale(self) -> list[Step]:
@@ -355,7 +366,13 @@ def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]
     Raises:
         FairnessError: the selection names an asset that the profile does not have.
     """
-    in_study = [name for name, study in lineage.study_of.items() if selection.study in (None, study)]
+    in_study = [
+        name
+        for name, study in lineage.study_of.items()
+        if selection.study in (None, study)
+        # A study without dimensions is made for any; one without corpora or conditions has none of this name.
+        and all(axis == "dimension" or axis in lineage.project.parts[study].axes for axis in selection.axes)
+    ]
     if selection.asset is not None and selection.asset not in in_study:
         where = f" in study '{selection.study}'" if selection.study else ""
         raise FairnessError(f"unknown asset '{selection.asset}'{where}; known: {', '.join(in_study)}")

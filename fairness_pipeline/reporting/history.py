@@ -36,11 +36,10 @@ def keep(
     now: datetime,
     origins: Origins | None = None,
     gaps: Callable[[], pa.Table | None] = lambda: None,
-) -> bool:
+) -> None:
     """Keeps a study's significance tables as they are now, the pairs behind them, and the report, in `history/<time>`.
 
-    Returns whether anything was kept. Nothing is if nothing was measured, or if the tables equal those of the last
-    entry.
+    Nothing is kept if nothing was measured, or if the tables equal those of the last entry.
 
     Args:
         workspace: The workspace's folder.
@@ -54,7 +53,7 @@ def keep(
     rows = _measured(study, rows)
     known = entries(workspace, study)
     if not rows or (known and _same(workspace, study, known[-1], rows)):
-        return False
+        return
     while (workspace / "history" / now.strftime(_FORMAT) / f"{study.table}.parquet").exists():
         now += timedelta(seconds=1)  # two small runs can end in one second
     folder = workspace / "history" / now.strftime(_FORMAT)
@@ -67,7 +66,6 @@ def keep(
             write_parquet(pairs, temporary)
     with replacing(folder / f"{study.table}.parquet") as temporary:  # last: an entry without it does not count
         write_parquet(pa.Table.from_pylist(rows), temporary)
-    return True
 
 
 def prune(workspace: Path, studies: Iterable[AnyStudy], count: int) -> int:

@@ -27,6 +27,8 @@ def tell_turned(study: AnyStudy, project: Project, audits: list[Audit], turned: 
     for change in turned:
         place = _place(study, change)
         then, said = change["verdict_then"] or "not measured", change["verdict_now"] or "not measured"
+        if not change["verdict_then"] and said not in FINDINGS:
+            continue  # a model or a dimension that is new, and nothing is found
         line = f"{' '.join(map(str, place))}: {then} -> {said}"
         if place in now:
             audit, row = now[place]

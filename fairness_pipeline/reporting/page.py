@@ -170,11 +170,11 @@ def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], 
         write_rows(stream, names, ([row.get(name, "") for name in names] for row in rows))
     origins = origins_of(lineage, lake, study.table, [audit.key for audit in audits if audit.measured])
     pairs = partial(gaps_table, study, lineage.project, lake, audits)
-    before = entries(lake.root, study)
-    if not keep(lake.root, study, rows, html, datetime.now(UTC), origins, pairs) or not lineage.project.profile.notify:
-        return
-    if before:
-        turned = against(lake.root, study, before[-1], rows, origins)
-        tell_turned(study, lineage.project, audits, turned, before[-1], lake.document_path(study.report))
-    else:
-        tell_first(study, lineage.project, audits, lake.document_path(study.report))
+    if lineage.project.profile.notify:  # before it is kept: who is killed in between tells it again, and not never
+        report, before = lake.document_path(study.report), entries(lake.root, study)
+        if before:
+            turned = against(lake.root, study, before[-1], rows, origins)
+            tell_turned(study, lineage.project, audits, turned, before[-1], report)
+        else:
+            tell_first(study, lineage.project, audits, report)
+    keep(lake.root, study, rows, html, datetime.now(UTC), origins, pairs)

@@ -14,6 +14,7 @@ from fairness_pipeline.cli.arguments import selection
 from fairness_pipeline.defs import automation
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.names import Names
+from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.lineage import Lineage
@@ -100,7 +101,7 @@ def test_the_jobs_configuration_is_the_commands_options() -> None:
         "study": "outcomes", "dimension": "gender", "model": "m", "corpus": "c", "condition": "d", "everything": True,
         "ask_again": True,
     }  # fmt: skip
-    assert automation.options({"study": "all", "everything": False, "ask_again": False}) == []
+    assert automation.options({"study": "(all)", "everything": False, "ask_again": False}) == []
     given = vars(_parser().parse_args(["run", *automation.options(asked)]))
     assert {name: given[{"everything": "all"}.get(name, name)] for name in asked} == asked
 
@@ -110,10 +111,19 @@ def test_the_launchpad_shows_every_limit_as_what_there_is() -> None:
     (config,) = job.run_config["ops"].values()
     schema = job.get_node_named("run_command").definition.config_schema.as_field().config_type.fields
     assert config["config"] == {
-        **dict.fromkeys(("study", "dimension", "model", "corpus", "condition"), "all"), "everything": False, "ask_again": False,
+        **dict.fromkeys(("study", "dimension", "model", "corpus", "condition"), "(all)"), "everything": False, "ask_again": False,
     }  # fmt: skip
-    assert schema["condition"].config_type.config_values == ["all", "plain", "instructed", "planted"]
+    assert schema["condition"].config_type.config_values == ["(all)", "plain", "instructed", "planted"]
     assert "seq2seq-cda" in schema["model"].config_type.config_values
+
+
+@pytest.mark.parametrize("profile", [*paths.yaml_files("profiles")])
+def test_every_shipped_profile_has_its_jobs(profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One of them has a condition that is called `all`."""
+    monkeypatch.setenv("FAIRNESS_CORPORA", str(tmp_path))
+    job = job_of(profile)
+    dg.validate_run_config(job, job.run_config)
+    assert automation.options({"condition": "all"}) == ["--condition=all"]
 
 
 def test_an_audit_is_one_partition_of_its_studys_job() -> None:

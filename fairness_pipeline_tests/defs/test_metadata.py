@@ -98,6 +98,7 @@ def test_code_is_linked_to_its_page_without_a_password(remote: str, tmp_path: Pa
     file.parent.mkdir()
     file.write_text("")
     assert page_of(file) is None
+    page_of.cache_clear()
     _repository.cache_clear()
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
     for words in (
@@ -108,4 +109,7 @@ def test_code_is_linked_to_its_page_without_a_password(remote: str, tmp_path: Pa
         ["git", "-C", str(tmp_path), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     )
     assert page_of(file) == f"https://host.example/owner/name/blob/{commit.stdout.strip()}/package/asset.py"
+    (file.parent / "ignored.py").write_text("")  # as of an environment inside of somebody's checkout
+    assert page_of(file.parent / "ignored.py") is None
+    page_of.cache_clear()
     _repository.cache_clear()

@@ -1,6 +1,7 @@
 """Who is told: verdicts that turned, what a first run found, runs that failed; on a server and by a command."""
 
 import json
+import logging
 import sys
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
@@ -54,6 +55,13 @@ def test_a_run_that_fails_is_told(tiny: Project, told: list[dict], data: Path) -
     assert any(line.startswith("twitter_dialogues tiny: ") for line in told[0]["lines"])
 
 
+def test_a_command_that_cannot_go_on_is_told(tiny: Project, told: list[dict]) -> None:
+    asks(tiny)
+    done = command("run", "--model", "seq2seq", "--corpus", "nonsense")
+    assert done.returncode == 1 and "unknown corpus 'nonsense'" in done.stderr
+    assert [message["title"] for message in told] == ["a run failed: it could not go on"]
+
+
 def test_a_run_of_dagsters_that_fails_is_told_once(tiny: Project, told: list[dict]) -> None:
     assert "failures" not in {sensor.name for sensor in definitions(tiny).sensors}
     asks(tiny, link="https://dagster.example.com")
@@ -65,7 +73,7 @@ def test_a_run_of_dagsters_that_fails_is_told_once(tiny: Project, told: list[dic
         raise dg.Failure("a text of the corpus")
 
     def sensed(job: str, own: set[str]) -> None:
-        sensor = automation.failures("tiny", Names(), own)
+        sensor = automation.failures("tiny", project.profile.notify, Names(), own, [dg.AssetKey("contexts")])
         with dg.DagsterInstance.ephemeral() as instance:
             done = dg.GraphDefinition(name=job, node_defs=[fails]).to_job().execute_in_process(
                 instance=instance, raise_on_error=False
@@ -110,6 +118,8 @@ def test_a_command_gets_the_message(tmp_path: Path) -> None:
 def test_that_nobody_could_be_told_stops_nothing_and_keeps_the_secret(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
+
     def handler(request: BaseHTTPRequestHandler) -> None:
         answer(request, 500, b"")
 
@@ -119,11 +129,14 @@ def test_that_nobody_could_be_told_stops_nothing_and_keeps_the_secret(
         notify(NotifySettings(webhook_variable=TOLD_AT), MESSAGE)
     notify(NotifySettings(webhook_variable=TOLD_AT), MESSAGE)  # nobody listens any more
     monkeypatch.setenv(TOLD_AT, "SECRET")
-    notify(NotifySettings(webhook_variable=TOLD_AT, command=("/nowhere/SECRETLESS",)), MESSAGE)
-    assert [record.message.count("nobody was told") for record in caplog.records] == [1] * 5
+    notify(NotifySettings(webhook_variable=TOLD_AT, command=("/nowhere/program",)), MESSAGE)
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    monkeypatch.setenv(TOLD_AT, "https://127.0.0.1:9/SECRET")
+    notify(NotifySettings(webhook_variable=TOLD_AT), replace(MESSAGE, title="\ud800"))
+    assert [record.message.count("nobody was told") for record in caplog.records] == [1] * 6
     assert f"{TOLD_AT} is not set" in caplog.text
     assert "status 500" in caplog.text
-    assert "/SECRET " not in caplog.text
+    assert "/SECRET" not in caplog.text
 
 
 def test_a_secret_in_the_profile_is_refused(tiny: Project) -> None:

@@ -92,6 +92,12 @@ def test_two_profiles_stand_side_by_side(tiny: Project, data: Path) -> None:
     assert keys["one"] == keys["two"] and len(keys) == 2
 
 
+def test_a_prefix_that_dagster_refuses_is_named(tiny: Project) -> None:
+    for wrong in ("my-company", "a.b", ["a", "b/c"]):
+        with pytest.raises(FairnessError, match="key_prefix: expected letters, digits and _"):
+            build_definitions("tiny", key_prefix=wrong)
+
+
 def test_tables_are_arguments_of_ones_own_assets(made: Project) -> None:
     def reads(name: str, kind: Any, **more: Any) -> dg.AssetsDefinition:
         found = dg.AssetIn(key=["fairness", name], **more)
@@ -153,6 +159,8 @@ def test_what_is_not_made_is_an_error_or_left_out(tiny: Project) -> None:
 
     with pytest.raises(FairnessError, match="has not been made yet; run"):
         manager.load_input(given())
+    nothing = manager.load_input(given(definition_metadata={"allow_missing_partitions": True}))
+    assert len(nothing) == 0 and {"dimension", "model"} < set(nothing.column_names)
     fill(tiny)
     assert len(manager.load_input(given())) == 0
     lake.table_path("dialogue_significance", lineage.keys("dialogue_significance")[0]).unlink()
