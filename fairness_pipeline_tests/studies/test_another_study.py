@@ -96,7 +96,7 @@ def test_another_study(toy: Path) -> None:
     defs = definitions(Project("dice"))
     dg.Definitions.validate_loadable(defs)
     nodes = {node.key.to_user_string(): node for node in defs.get_repository_def().asset_graph.asset_nodes}
-    assert {node.group_name for node in nodes.values()} == {"toy", "settings", "files"}
+    assert {node.group_name for node in nodes.values()} == {"toy", "files"}
     keys = nodes["toy_significance"].partitions_def.get_partition_keys()
     assert set(map(str, keys)) == {"fair|gender", "loaded|gender"}
 
