@@ -121,7 +121,6 @@ def _audits(lineage: Lineage, study: AnyStudy, names: Names, command: dg.OpDefin
     return dg.GraphDefinition(name=names.other(f"audit_{study.name}"), node_defs=[command]).to_job(
         description=f"{study.title}: brings one audit ({' and '.join(study.axes)}) up to date, with all that it needs "
         "upstream and the report.",
-        partitions_def=dg.StaticPartitionsDefinition([*keys]),
         config=dg.PartitionedConfig(
             dg.StaticPartitionsDefinition([*keys]), run_config_for_partition_key_fn=of_partition
         ),

@@ -23,7 +23,7 @@ def tracked_file(folder: Path) -> str | None:
         FairnessError: the folder is in a checkout, and Git cannot tell.
     """
     folder = folder.resolve()
-    if not folder.is_dir() or not any((parent / ".git").exists() for parent in (folder, *folder.parents)):
+    if not folder.is_dir() or _checkout(folder) is None:
         return None
     try:
         listed = _git(folder, "ls-files", "-z")
@@ -36,40 +36,44 @@ def tracked_file(folder: Path) -> str | None:
     return listed.split(b"\0")[0].decode("utf-8", "replace") or None
 
 
-@cache
 def page_of(path: Path) -> str | None:
     """The page of a file in the repository that its checkout was cloned from, as of the commit that is checked out.
 
-    None if the file is in no checkout or not part of it, or the repository is no page (a folder).
+    None if the file is in no checkout or not part of it (an environment inside of one), or the repository is no page.
 
     Args:
         path: A file.
     """
-    found = _repository(path.parent.resolve())
-    if found is None:
+    path = path.resolve()
+    root = _checkout(path.parent)
+    if root is None:
         return None
-    root, address, commit = found
+    name = path.relative_to(root).as_posix()
     try:
-        _git(root, "ls-files", "--error-unmatch", str(path.resolve()))
-    except (OSError, subprocess.SubprocessError):  # an environment inside of somebody's checkout
+        page = _page(root)
+        return f"{page}/{name}" if page and name in _tracked(root, path.parent) else None
+    except (OSError, subprocess.SubprocessError):  # without Git, or without a remote repository
         return None
-    return f"{address}/blob/{commit}/{path.resolve().relative_to(root).as_posix()}"
+
+
+def _checkout(folder: Path) -> Path | None:
+    """The root of the checkout that a folder is in."""
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
 
 
 @cache
-def _repository(folder: Path) -> tuple[Path, str, str] | None:
-    """The root of a folder's checkout, the address of its remote repository without any password, and the commit."""
-    root = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
-    if root is None:
-        return None
-    try:
-        remote, commit = (
-            _git(folder, *words).decode().strip() for words in (("remote", "get-url", "origin"), ("rev-parse", "HEAD"))
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return None
-    named = _REMOTE.fullmatch(remote)
-    return (root, f"https://{named['host_a'] or named['host_b']}/{named['path']}", commit) if named else None
+def _page(root: Path) -> str | None:
+    """The page of a checkout's commit, without any password of the remote repository's address."""
+    named = _REMOTE.fullmatch(_git(root, "remote", "get-url", "origin").decode("utf-8", "replace").strip())
+    commit = _git(root, "rev-parse", "HEAD").decode().strip()
+    return f"https://{named['host_a'] or named['host_b']}/{named['path']}/blob/{commit}" if named else None
+
+
+@cache
+def _tracked(root: Path, folder: Path) -> frozenset[str]:
+    """The files of a folder that Git tracks, by their paths in the checkout."""
+    listed = _git(root, "ls-files", "-z", "--", str(folder))
+    return frozenset(listed.decode("utf-8", "replace").split("\0"))
 
 
 _REMOTE = re.compile(

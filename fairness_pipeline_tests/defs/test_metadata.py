@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.metadata import _markdown, copied_columns, harmless, run_metadata
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.version_control import _repository, page_of
+from fairness_pipeline.foundation.version_control import page_of
 from fairness_pipeline.lineage.assets import Glance, Result
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.project import Project
@@ -97,9 +97,7 @@ def test_code_is_linked_to_its_page_without_a_password(remote: str, tmp_path: Pa
     file = tmp_path / "package" / "asset.py"
     file.parent.mkdir()
     file.write_text("")
-    assert page_of(file) is None
-    page_of.cache_clear()
-    _repository.cache_clear()
+    assert page_of(file) is None  # no checkout
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
     for words in (
         ("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "first"), ("remote", "add", "origin", remote),
@@ -111,5 +109,3 @@ def test_code_is_linked_to_its_page_without_a_password(remote: str, tmp_path: Pa
     assert page_of(file) == f"https://host.example/owner/name/blob/{commit.stdout.strip()}/package/asset.py"
     (file.parent / "ignored.py").write_text("")  # as of an environment inside of somebody's checkout
     assert page_of(file.parent / "ignored.py") is None
-    page_of.cache_clear()
-    _repository.cache_clear()
