@@ -53,7 +53,9 @@ def command_op(lineage: Lineage, names: Names) -> dg.OpDefinition:
     it, also to what is made only on request; `everything` makes all of that.
     """
     profile, values = lineage.project.name, _values(lineage)
-    schema = {name: dg.Field(dg.Enum(name, [*map(dg.EnumValue, own)]), default_value=_ALL) for name, own in values}
+    # Dagster takes two enumerations of one name for the same one: those of another profile in this process.
+    enums = {name: dg.Enum(f"{profile}_{name}", [*map(dg.EnumValue, own)]) for name, own in values}
+    schema = {name: dg.Field(enum, default_value=_ALL) for name, enum in enums.items()}
     switches = {name: dg.Field(bool, default_value=False) for name in ("ask_again", "everything")}
 
     @dg.op(name=names.other(_OP), description=command_op.__doc__, config_schema=schema | switches)

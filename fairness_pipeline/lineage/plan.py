@@ -166,10 +166,12 @@ class Plan:
 
     def _check(self, partitions: Collection[tuple[str, Key]]) -> None:
         """Refuses a selection whose values do not go together: it would be green, and audit nothing."""
-        named = {"model": self.selection.model, **self.selection.axes}
-        told = " and ".join(f"{axis} '{value}'" for axis, value in named.items() if value)
+        named = self.selection.axes | ({"model": self.selection.model} if self.selection.model else {})
+        if self.selection.asset is not None or len(named) < 2:  # a table without items has rates alone, and no audit
+            return
         tables = {study.table for study in self.project.studies}
-        if told and self.selection.asset is None and not any(name in tables for name, _ in partitions):
+        if not any(name in tables for name, _ in partitions):
+            told = " and ".join(f"{axis} '{value}'" for axis, value in named.items())
             raise FairnessError(
                 f"no audit of profile '{self.project.name}' has {told}; fairness-pipeline results lists all"
             )

@@ -23,7 +23,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.history import entries, find_entry, keep
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
 from fairness_pipeline_tests.commands import change, command, planned, run
-from fairness_pipeline_tests.conftest import write_yaml
+from fairness_pipeline_tests.conftest import TINY, write_yaml
 from fairness_pipeline_tests.local_server import TOLD_AT
 
 NAMES = Names()
@@ -115,6 +115,13 @@ def test_the_launchpad_shows_every_limit_as_what_there_is() -> None:
     }  # fmt: skip
     assert schema["condition"].config_type.config_values == ["(all)", "plain", "instructed", "planted"]
     assert "seq2seq-cda" in schema["model"].config_type.config_values
+
+
+def test_two_profiles_in_one_process_have_limits_of_their_own(tiny: Project, data: Path) -> None:
+    write_yaml(data / "profiles" / "other.yaml", TINY | {"dimensions": ["dialect"]})
+    for profile, dimensions in (("tiny", ["gender", "dialect"]), ("other", ["dialect"])):
+        schema = job_of(profile).get_node_named("run_command").definition.config_schema.as_field()
+        assert schema.config_type.fields["dimension"].config_type.config_values == ["(all)", *dimensions]
 
 
 @pytest.mark.parametrize("profile", [*paths.yaml_files("profiles")])
