@@ -253,8 +253,8 @@ def _tell_failures(project: "Project", bad: "list[Outcome]") -> None:
 
 def _tell(project: "Project", why: str, lines: list[str]) -> None:
     """Tells of a failure. If a run of Dagster's called this command, its sensor tells of that run."""
-    from fairness_pipeline.defs.processes import PARENT
     from fairness_pipeline.foundation.notifications import Message, notify, shortened
+    from fairness_pipeline.foundation.processes import PARENT
 
     settings = project.profile.notify
     if settings and PARENT not in os.environ:

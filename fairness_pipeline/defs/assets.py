@@ -135,11 +135,11 @@ def _materialise(context: dg.AssetExecutionContext, shown: Shown, asset: Asset, 
     version, path = dg.DataVersion(made.card.content), asset.path(lake, key)
     if made.result is None:
         yield from _evaluations({check.__name__: None for check in asset.checks})
-        known = _last_metadata(context, made.card) or metadata.card_metadata(made.card, path)
+        known = _last_metadata(context, made.card) or metadata.card_metadata(made.card, path, lake.root)
         yield dg.MaterializeResult(data_version=version, metadata={**known, LEFT_ALONE: "it is up to date"})
         return
     yield from _evaluations(found)
-    told = metadata.run_metadata(made.result, made.glance, path, made.seconds)
+    told = metadata.run_metadata(made.result, made.glance, path, lake.root, made.seconds)
     yield dg.MaterializeResult(data_version=version, metadata=told)
 
 

@@ -25,11 +25,12 @@ from fairness_pipeline.defs.assets import ONLY_IF_STALE
 from fairness_pipeline.defs.dagster_internals import AssetKeyPartitionKey
 from fairness_pipeline.defs.names import Names
 from fairness_pipeline.defs.partitions import to_dagster
-from fairness_pipeline.defs.processes import PARENT, mark_ended
+from fairness_pipeline.defs.processes import mark_ended
 from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.notifications import Message, NotifySettings, notify, shortened
+from fairness_pipeline.foundation.processes import PARENT
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project

@@ -27,11 +27,12 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 
 
 def definition_metadata(shown: Shown, asset: Asset) -> dict[str, Any]:
-    """What is known of an asset before it is made: its code, and the columns of a table, with what they hold and where
-    they are copied from."""
+    """What is known of an asset before it is made: its code and workspace, and the columns of a table, with what they
+    hold and where they are copied from."""
     schema = asset.schema
+    known = code_references(asset.function) | {"workspace": dg.MetadataValue.path(str(shown.lineage.project.workspace))}
     if schema is None:
-        return code_references(asset.function)
+        return known
     texts = describe(schema)
     columns = [
         dg.TableColumn(
@@ -49,7 +50,7 @@ def definition_metadata(shown: Shown, asset: Asset) -> dict[str, Any]:
         }
     )
     return {
-        **code_references(asset.function),
+        **known,
         "dagster/column_schema": dg.TableSchema(columns=columns),
         "dagster/column_lineage": lineage,
     }
@@ -84,13 +85,13 @@ def code_references(function: Callable[..., object]) -> dict[str, Any]:
         return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=references)}
 
 
-def card_metadata(card: Card, path: Path) -> dict[str, Any]:
+def card_metadata(card: Card, path: Path, workspace: Path) -> dict[str, Any]:
     """What the lake still knows of a partition that another instance, or an earlier one, saw being made."""
     figures = {name: _value(figure) for name, figure in card.figures.items() if figure is not None}
-    return figures | {"path": dg.MetadataValue.path(str(path))}
+    return figures | {"file": _file(path, workspace)}
 
 
-def run_metadata(result: Result, glance: Glance, path: Path, seconds: float) -> dict[str, Any]:
+def run_metadata(result: Result, glance: Glance, path: Path, workspace: Path, seconds: float) -> dict[str, Any]:
     """What one run found, in words and pictures first: they are what a person looks for."""
     metadata: dict[str, Any] = {"found": dg.MetadataValue.md(harmless(glance.says))} if glance.says else {}
     for name, png in glance.pictures.items():
@@ -101,7 +102,12 @@ def run_metadata(result: Result, glance: Glance, path: Path, seconds: float) -> 
         metadata["dagster/row_count"] = result.content.num_rows
     if path.is_file():
         metadata["bytes"] = path.stat().st_size
-    return metadata | {"seconds": round(seconds, 2), "path": dg.MetadataValue.path(str(path))}
+    return metadata | {"seconds": round(seconds, 2), "file": _file(path, workspace)}
+
+
+def _file(path: Path, workspace: Path) -> str:
+    """A file by its path in the workspace: what is recorded stays true of a copy."""
+    return path.relative_to(workspace).as_posix()
 
 
 def harmless(markdown: str) -> str:

@@ -11,12 +11,10 @@ from pathlib import Path
 import dagster as dg
 
 from fairness_pipeline.foundation.leases import is_fresh, keep_fresh
-from fairness_pipeline.foundation.processes import is_of_this_machine, is_running, own_process
+from fairness_pipeline.foundation.processes import PARENT, is_of_this_machine, is_running, own_process
 
 PROCESS = "fairness_pipeline/process"
 """The tag of a run that says which process makes it."""
-PARENT = "FAIRNESS_PARENT_RUN"
-"""The environment variable with the run that called the command."""
 _UNFINISHED = [
     dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,

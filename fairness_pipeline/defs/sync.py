@@ -134,7 +134,7 @@ class _Teller:
                 dg.AssetMaterialization(
                     self._key,
                     partition=partition,
-                    metadata=metadata.card_metadata(card, self._asset.path(self._lake, key)),
+                    metadata=metadata.card_metadata(card, self._asset.path(self._lake, key), self._lake.root),
                     tags=self._tags(card, pointers),
                 )
             )

@@ -11,6 +11,8 @@ from hashlib import sha256
 from multiprocessing.connection import wait
 from pathlib import Path
 
+PARENT = "FAIRNESS_PARENT_RUN"
+"""The environment variable with the run of Dagster's that called the command."""
 _ENDED, _UNKNOWN = "ended", "unknown"
 
 

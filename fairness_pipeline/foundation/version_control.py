@@ -66,7 +66,10 @@ def _page(root: Path) -> str | None:
     """The page of a checkout's commit, without any password of the remote repository's address."""
     named = _REMOTE.fullmatch(_git(root, "remote", "get-url", "origin").decode("utf-8", "replace").strip())
     commit = _git(root, "rev-parse", "HEAD").decode().strip()
-    return f"https://{named['host_a'] or named['host_b']}/{named['path']}/blob/{commit}" if named else None
+    if not named:
+        return None
+    host = named["host_a"] or named["host_b"]
+    return f"https://{host}/{named['path']}/{'src' if 'bitbucket' in host else 'blob'}/{commit}"
 
 
 @cache

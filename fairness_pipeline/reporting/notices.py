@@ -1,9 +1,11 @@
 """Who is told of what a run found: verdicts that turned, and what a first run found."""
 
+import os
 from pathlib import Path
 
 from fairness_pipeline.foundation.notifications import Event, Message, notify, shortened
 from fairness_pipeline.foundation.plain_text import number_of
+from fairness_pipeline.foundation.processes import PARENT
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.history import Rows, time_of
@@ -57,7 +59,10 @@ def tell_first(study: AnyStudy, project: Project, audits: list[Audit], report: P
 def _tell(project: Project, study: AnyStudy, event: Event, title: str, lines: list[str], report: Path) -> None:
     settings = project.profile.notify
     if settings:
-        link = f"{settings.link}/assets/{study.report}" if settings.link else str(report)
+        # A run of Dagster's knows its page; the report's has a prefix in a location of somebody's own.
+        parent = os.environ.get(PARENT)
+        page = f"runs/{parent}" if parent else f"assets/{study.report}"
+        link = f"{settings.link}/{page}" if settings.link else str(report)
         notify(settings, Message(event, project.name, title, shortened(lines), link))
 
 

@@ -9,6 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from fairness_pipeline.defs.definitions import definitions
+from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.metadata import _markdown, copied_columns, harmless, run_metadata
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.version_control import page_of
@@ -17,6 +18,7 @@ from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change
+from fairness_pipeline_tests.conftest import Once
 
 HOSTILE = [
     "![x](http://127.0.0.1:9/beacon.png)",
@@ -52,7 +54,7 @@ def test_what_is_quoted_fetches_and_runs_nothing(text: str) -> None:
 def test_a_table_without_rows_is_not_shown() -> None:
     rows = pa.table({"measure": ["length"]})
     result = Result(rows, tables={"found": rows, "without": rows.slice(0, 0)})
-    assert {"found", "without"} & set(run_metadata(result, Glance(), Path("nowhere"), 1.0)) == {"found"}
+    assert {"found", "without"} & set(run_metadata(result, Glance(), Path("lake/t"), Path("lake"), 1.0)) == {"found"}
 
 
 def test_a_copied_column_holds_the_values_of_the_table_it_is_copied_from(made: Project) -> None:
@@ -67,6 +69,17 @@ def test_a_copied_column_holds_the_values_of_the_table_it_is_copied_from(made: P
                 seen.add((name, column))
     assert ("context_pairs", "dialogue_id") in seen and ("politeness", "pair_id") in seen
     assert not {column for _, column in seen} & {"difference", "p", "n"}
+
+
+def test_a_copied_workspace_shows_its_own_files(made: Project, made_once: Once) -> None:
+    with open_instance(made) as instance:
+        for name in ("contexts", "dialogue_significance"):
+            (record,) = instance.fetch_materializations(dg.AssetKey(name), limit=1).records
+            told = record.asset_materialization.metadata
+            assert (made.workspace / told["file"].value).is_file()
+            assert str(made_once.workspace) not in str(told)
+        node = definitions(made).get_repository_def().asset_graph.get(dg.AssetKey("contexts"))
+        assert node.metadata["workspace"].value == str(made.workspace)
 
 
 def test_every_asset_names_its_code_owners_and_columns(tiny: Project) -> None:
@@ -89,11 +102,13 @@ def test_every_asset_names_its_code_owners_and_columns(tiny: Project) -> None:
         Project("tiny")
 
 
-@pytest.mark.parametrize("remote", [
-    "https://someone:a-token@host.example/owner/name.git", "git@host.example:owner/name.git",
-    "ssh://git@host.example:2222/owner/name",
+@pytest.mark.parametrize(("remote", "host", "kind"), [
+    ("https://someone:a-token@host.example/owner/name.git", "host.example", "blob"),
+    ("git@host.example:owner/name.git", "host.example", "blob"),
+    ("ssh://git@host.example:2222/owner/name", "host.example", "blob"),
+    ("git@bitbucket.org:owner/name.git", "bitbucket.org", "src"),
 ])  # fmt: skip
-def test_code_is_linked_to_its_page_without_a_password(remote: str, tmp_path: Path) -> None:
+def test_code_is_linked_to_its_page_without_a_password(remote: str, host: str, kind: str, tmp_path: Path) -> None:
     file = tmp_path / "package" / "asset.py"
     file.parent.mkdir()
     file.write_text("")
@@ -106,6 +121,6 @@ def test_code_is_linked_to_its_page_without_a_password(remote: str, tmp_path: Pa
     commit = subprocess.run(
         ["git", "-C", str(tmp_path), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     )
-    assert page_of(file) == f"https://host.example/owner/name/blob/{commit.stdout.strip()}/package/asset.py"
+    assert page_of(file) == f"https://{host}/owner/name/{kind}/{commit.stdout.strip()}/package/asset.py"
     (file.parent / "ignored.py").write_text("")  # as of an environment inside of somebody's checkout
     assert page_of(file.parent / "ignored.py") is None

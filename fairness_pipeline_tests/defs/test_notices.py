@@ -15,6 +15,7 @@ from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.names import Names
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.notifications import Message, NotifySettings, notify, shortened
+from fairness_pipeline.foundation.processes import PARENT
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.notices import tell_first
 from fairness_pipeline.reporting.results import audits_of
@@ -40,6 +41,22 @@ def test_what_a_first_run_finds_is_told(made: Project, told: list[dict]) -> None
     assert message["event"] == "check" and "no_verdict_is_biased fails, 2 findings" in message["title"]
     part = project.parts[DIALOGUE.name]
     assert message["lines"] == [DIALOGUE.finding(part, audit.key, audit.rows[0]) for audit in found]
+
+
+def test_a_message_links_to_the_report_or_to_the_run_that_tells(
+    made: Project, told: list[dict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a location of somebody's own the report's key has a prefix, which the command does not know."""
+    asks(made, link="https://dagster.example.com/")
+    project = Project("tiny")
+    audits = audits_of(DIALOGUE, project.parts[DIALOGUE.name], Lake(made.workspace))
+    found = [replace(audit, rows=[{**row, "verdict": "biased"} for row in audit.rows[:1]]) for audit in audits]
+    tell_first(DIALOGUE, project, found, Path("report.html"))
+    monkeypatch.setenv(PARENT, "a-run")
+    tell_first(DIALOGUE, project, found, Path("report.html"))
+    assert [message["link"] for message in told] == [
+        f"https://dagster.example.com/{page}" for page in (f"assets/{DIALOGUE.report}", "runs/a-run")
+    ]
 
 
 def test_a_run_that_fails_is_told(tiny: Project, told: list[dict], data: Path) -> None:

@@ -172,6 +172,8 @@ def test_automation_makes_all_and_its_record_stays(tiny: Project, data: Path, tm
         )
         wait(lambda: not planned(), patience=1800)
         wait(lambda: all(own["status"] in ("SUCCESS", "FAILURE", "CANCELED") for own in ui.runs()))
+    printed = (tmp_path / "ui.txt").read_text()
+    assert "DEBUG" not in printed and "INFO" not in printed, printed[:2000]  # what runs say is in the UI
     assert set(agreed("tiny")) == {FRESH}
     project = Project("tiny")
     shown = Shown(Lineage(project), Versions(Lineage(project)).shown)
