@@ -2,16 +2,18 @@
 
 import argparse
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
@@ -19,6 +21,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 if TYPE_CHECKING:
     from fairness_pipeline.project.project import Project
 
+_TALK = re.compile(rb" - dagster\S* - (DEBUG|INFO) - ")
 _PATIENCE = 10  # seconds that Dagster has to end after each signal
 _LOCATION = "fairness_pipeline"
 _HERE = ("127.0.0.1", "localhost", "::1")
@@ -121,14 +124,29 @@ def _services(
         for call in calls:
             # In a folder of Dagster's own: it looks for modules where it starts, and would import a `random.py` there.
             command = [sys.executable, "-W", "ignore", "-m", *call]
-            processes.append(
-                subprocess.Popen(command, env=environment, cwd=environment["DAGSTER_HOME"], start_new_session=True)
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=environment["DAGSTER_HOME"],
+                start_new_session=True,
+                stderr=subprocess.PIPE,
             )
+            processes.append(process)
+            threading.Thread(target=_pass_on, args=(process.stderr,), daemon=True).start()
             _wait_for(code, processes[0])
         yield processes
     finally:
         for process in reversed(processes):
             _end(process)
+
+
+def _pass_on(said: IO[bytes]) -> None:
+    """Prints what is worth a look. Dagster prints each event of a run and each tick, whatever its level: the UI has
+    them."""
+    for line in said:
+        if not _TALK.search(line):
+            sys.stderr.buffer.write(line)
+            sys.stderr.buffer.flush()
 
 
 def _wait_for(code: Path, server: "subprocess.Popen[bytes]") -> None:

@@ -182,7 +182,7 @@ def _run(request: str) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
-        os.dup2(nothing, 2)  # Dagster prints each event of a run there, whatever its level; the UI shows them
+        os.dup2(nothing, 2)  # the run may outlive whoever listens there; what it says is in Dagster's records
         arguments = deserialize_value(request, ExecuteRunArgs)
         assert arguments.instance_ref is not None
         with dg.DagsterInstance.from_ref(arguments.instance_ref) as instance:

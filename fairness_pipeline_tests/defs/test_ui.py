@@ -26,9 +26,9 @@ from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.foundation.processes import process_number
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
-from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.project import PROFILE, Project
 from fairness_pipeline_tests.browser import Browser, wait
-from fairness_pipeline_tests.commands import change, planned, run
+from fairness_pipeline_tests.commands import change, content, planned, run
 from fairness_pipeline_tests.defs.test_sync import FRESH, agreed
 
 ROOT = Path(__file__).parents[2]
@@ -78,11 +78,11 @@ class Ui:
 
 
 @contextmanager
-def opened(log: Path) -> Iterator[Ui]:
+def opened(log: Path, profile: str = "tiny") -> Iterator[Ui]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "fairness_pipeline.cli", "ui", "--port", str(port), "--profile", "tiny"]
+    words = [sys.executable, "-m", "fairness_pipeline.cli", "ui", "--port", str(port), "--profile", profile]
     with log.open("w") as told:
         process = subprocess.Popen(words, stdout=told, stderr=told)
     ui = Ui(port)
@@ -162,20 +162,28 @@ def test_the_ui_alone_is_a_way_to_use_the_pipeline(tiny: Project, data: Path, tm
 
 
 @pytest.mark.kills
-def test_automation_makes_all_and_its_record_stays(tiny: Project, data: Path, tmp_path: Path) -> None:
-    """From an empty workspace, with a sensor that ticks inside the steps: it must not overwrite what a run recorded."""
-    (tiny.workspace / "dagster" / "dagster.yaml").unlink(missing_ok=True)
-    with opened(tmp_path / "ui.txt") as ui, ticking():
+@pytest.mark.parametrize("profile", ["tiny", pytest.param("sample", marks=pytest.mark.timeout(7200))])
+def test_automation_makes_all_and_its_record_stays(
+    profile: str, tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From an empty workspace, with a sensor that ticks inside the steps: it must not overwrite what a run recorded.
+
+    What comes out is what the command makes, byte for byte (of the small profile: the sample takes most of an hour).
+    """
+    monkeypatch.setenv(PROFILE, profile)
+    project = Project(profile)
+    shutil.rmtree(project.workspace / "dagster", ignore_errors=True)
+    with opened(tmp_path / "ui.txt", profile) as ui, ticking(profile):
         ui.ask(
             "mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename } }",
             s={**_SELECTOR, "sensorName": "automation"},
         )
-        wait(lambda: not planned(), patience=1800)
+        wait(lambda: not planned(), patience=5400)
         wait(lambda: all(own["status"] in ("SUCCESS", "FAILURE", "CANCELED") for own in ui.runs()))
     printed = (tmp_path / "ui.txt").read_text()
     assert "DEBUG" not in printed and "INFO" not in printed, printed[:2000]  # what runs say is in the UI
-    assert set(agreed("tiny")) == {FRESH}
-    project = Project("tiny")
+    assert set(agreed(profile)) == {FRESH}
+    project = Project(profile)
     shown = Shown(Lineage(project), Versions(Lineage(project)).shown)
     with open_instance(project) as instance:
         for asset in shown.assets:
@@ -192,17 +200,22 @@ def test_automation_makes_all_and_its_record_stays(tiny: Project, data: Path, tm
             found = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])
             assert found and found[key].evaluation is not None, f"{key} is not evaluated"
     assert "0 made" in run().stdout
+    if profile == "tiny":
+        made = content(project.workspace)
+        monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "command"))
+        run()
+        assert made == content(Project(profile).workspace)
 
 
 @contextmanager
-def ticking() -> Iterator[None]:
+def ticking(profile: str) -> Iterator[None]:
     """What the sensor `lake` does, again and again, in another process than the runs."""
     ended = threading.Event()
 
     def tick() -> None:
         while not ended.wait(0.5):
-            with open_instance(Project("tiny")) as instance:
-                sync(Lineage(Project("tiny")), instance)
+            with open_instance(Project(profile)) as instance:
+                sync(Lineage(Project(profile)), instance)
 
     thread = threading.Thread(target=tick)
     thread.start()
