@@ -47,7 +47,7 @@ def test_thousands_of_contexts_a_dimension_none_of_the_training_grammar(dimensio
     import pyarrow as pa
 
     framed = FramedContexts.load("contexts/everyday.yaml")
-    texts = [text for own, text in framed.texts() if own == dimension]
+    texts = [text for own, _, text in framed.texts() if own == dimension]
     table = pa.table(
         {"dialogue_id": [str(i) for i in range(len(texts))], "context": texts, "split": ["audit"] * len(texts)}
     )

@@ -19,7 +19,7 @@ def made(
 ) -> tuple[Contexts, list[dict[str, Any]]]:
     """The contexts of a dimension, and the pairs as the default profile makes them."""
     own = dimension or load_dimension(name)
-    texts = [clean(text) for topic, text in contexts.texts() if topic == name]
+    texts = [clean(text) for topic, _, text in contexts.texts() if topic == name]
     table = pa.table(
         {"dialogue_id": [str(i) for i in range(len(texts))], "context": texts, "split": ["audit"] * len(texts)}
     )

@@ -89,6 +89,11 @@ def _opposite(points: float, share: float, own: Raters) -> np.ndarray:
     return (points / 2) * signs[own.item] * np.where(own.group == 1, 1, -1)
 
 
+def _divided(points: float, own: Raters) -> np.ndarray:
+    """Half of group b leans one way, half the other, at group a's mean rate."""
+    return points * (np.where(np.arange(len(own.sides)) % 2 == 0, 1.0, -1.0) * (own.sides == 1))[own.who]
+
+
 def _with(first: Lean, second: Lean) -> Lean:
     return lambda own: first(own) + second(own)
 
@@ -115,6 +120,7 @@ def systems() -> Iterator[System]:
         "the same, of whom later groups do more of the work": (four_tied, partial(_strict, 0.1)),
     }
     strict = partial(_strict, 0.05)
+    divided, less = (_with(strict, partial(_divided, points)) for points in (0.3, 0.2))
     guilty: dict[str, tuple[Callable[[int], Raters], Lean, float]] = {
         "group b calls 20 points more positive": (many, _with(strict, partial(_shift, 0.2)), 0.9),
         "group b calls 20 points fewer positive": (many, _with(strict, partial(_shift, -0.2)), 0.9),
@@ -127,6 +133,11 @@ def systems() -> Iterator[System]:
         "four groups, the second opposite by 60 points on every item": (four, partial(_opposite, 0.6, 1.0), 0.8),
         "240 raters, opposite by 40 points on half of the items": (many, partial(_opposite, 0.4, 0.5), 0.8),
         "240 raters, opposite by 80 points on a fifth of the items": (many, partial(_opposite, 0.8, 0.2), 0.8),
+        "15 against 15, half of group b 30 points more, half 30 less": (even, divided, 0.9),
+        "15 against 15, half of group b 20 points more, half 20 less": (even, less, 0.9),
+        "a few do most of the work, half of group b 30 points more, half 30 less": (pareto, divided, 0.8),
+        "5 against 200, half of the 200 30 points more, half 30 less": (unequal, divided, 0.8),
+        "four groups, half of the second 30 points more, half 30 less": (four, divided, 0.8),
     }
     for name, (make, lean) in innocent.items():
         yield System(STUDY, "simulated raters", name, "innocent", partial(judge, make, lean), fast=True)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from fairness_pipeline.measures.classifiers.group_rates import FN, FP, GroupRatesSettings, compare_error_rates
 from fairness_pipeline.measures.classifiers.label_words import infer_masked_groups, label_words
+from fairness_pipeline.measures.classifiers.training_spread import judge_trainings
 from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
 from fairness_pipeline.statistics.controls import control_doubts
 from fairness_pipeline_tests.lineup.shared import SAID_SO, System, Truth, Verdicts
@@ -51,7 +52,8 @@ class Texts:
                     }
                 ).select(CLASSIFIER_PREDICTIONS.names)
             )
-        table = compare_error_rates(pa.concat_tables(parts).cast(CLASSIFIER_PREDICTIONS), GroupRatesSettings(), {})
+        predictions, settings = pa.concat_tables(parts).cast(CLASSIFIER_PREDICTIONS), GroupRatesSettings()
+        table = judge_trainings(compare_error_rates(predictions, settings, {}), predictions, settings.alpha)
         return {row["measure"]: row["verdict"] for row in table.to_pylist()}
 
 
@@ -88,6 +90,13 @@ def _seeds(own: Texts) -> np.ndarray:
     """Three trainings, each of which errs more about a group by lot."""
     rates = 0.15 + own.random.normal(0, 0.03, (3, 2))
     return np.clip(rates[:, own.group], 0, 1)
+
+
+def _one_training(own: Texts) -> np.ndarray:
+    """Three trainings, one of which misses 40 points more of group b's positive texts."""
+    rates = _seeds(own)
+    rates[own.random.integers(3), (own.label == 1) & (own.group == 1)] += 0.4
+    return rates
 
 
 def _guesses(own: Texts) -> np.ndarray:
@@ -133,6 +142,7 @@ def systems() -> Iterator[System]:
             partial(_more, 1, 1, 0.25, _by_author), (FN,), 0.8),
         "misses group b's 25 points more, three trainings that vary": (
             partial(_more, 1, 1, 0.25, _seeds), (FN,), 0.6),
+        "one of three trainings misses group b's positive texts 40 points more": (_one_training, (FN,), 0.8),
         "misses group b's and cries wolf about group a's": (_opposite, (FN, FP), 0.9),
         "misses group b's 15 points more, is right else": (partial(_more, 1, 1, 0.15, _always_right), (FN,), 0.9),
         "errs about group b 15 points more, both labels": (

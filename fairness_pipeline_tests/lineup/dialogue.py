@@ -23,6 +23,7 @@ from fairness_pipeline.measures.dialogue.measure import SignificanceSettings
 from fairness_pipeline.measures.dialogue.naming import NAMES_OTHER, compare_naming, name_groups
 from fairness_pipeline.measures.dialogue.registry import is_part, measures, scorings
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.spread import spreads, units_of
 from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline_tests.lineup.shared import System, Verdicts
@@ -57,11 +58,12 @@ class Asked:
 
     def __init__(self, dimension: str, draw: int, size: int | None = None) -> None:
         self.random = np.random.default_rng([draw, 7])
-        self.dimension, table, self.leaking = _contexts(dimension)
+        self.dimension, dialogues, table, self.leaking = _contexts(dimension)
         count = size or int(self.random.integers(*SIZES, endpoint=True))
         chosen = np.sort(self.random.permutation(table.num_rows)[:count])
         self.pairs = table.take(chosen).set_column(0, "pair_id", pa.array(np.arange(len(chosen))))
         self.words: Words = swapped_words(self.pairs)
+        self.frame = units_of(self.pairs, dialogues)
         self.contexts = [self.pairs[f"context_{side}"].to_pylist() for side in "ab"]
         terms = self.pairs["terms"].to_pylist()
         self.named = [[term[0][side] for term in terms] for side in "ab"]
@@ -80,12 +82,13 @@ class Asked:
 
 
 @cache
-def _contexts(name: str) -> tuple[Dimension, pa.Table, dict[str, Estimate]]:
+def _contexts(name: str) -> tuple[Dimension, pa.Table, pa.Table, dict[str, Estimate]]:
     dimension = load_dimension(name)
     framed = FramedContexts.load("contexts/everyday.yaml")
-    texts = [text for own, text in framed.texts() if own == name]
+    frames, texts = zip(*((str(frame), text) for own, frame, text in framed.texts() if own == name), strict=True)
     count = len(texts)
-    table = pa.table({"dialogue_id": [str(i) for i in range(count)], "context": texts, "split": ["audit"] * count})
+    number = [str(i) for i in range(count)]
+    table = pa.table({"dialogue_id": number, "thread_id": frames, "context": texts, "split": ["audit"] * count})
     swapper = Swapper(dimension, pronouns="extended", further=True, senses=True)
     found = find_contexts(table, swapper, places=framed.places(name)).table
     how: dict[str, Any] = {"pronouns": "extended", "further": True, "senses": "rules"}
@@ -93,7 +96,7 @@ def _contexts(name: str) -> tuple[Dimension, pa.Table, dict[str, Estimate]]:
     single = [measure for measure in measures() if measure.scorer]
     scored = scorings(single, MeasureSettings(), dimension)
     checked = check_instruments(parrot(pairs), single, scored, dimension, significance=SETTINGS, texts=PARROT)
-    return dimension, pairs, leaking(checked, SETTINGS.alpha)
+    return dimension, table, pairs, leaking(checked, SETTINGS.alpha)
 
 
 Bot = Callable[[Asked], tuple[list[str], ...]]
@@ -123,6 +126,7 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
     rows = compared(
         responses, tables, settings=SETTINGS, seed=draw, published={}, masked=own, clusters=clusters,
         controls=controls, distinguished=distinguished,
+        spreads=spreads(controls.values, asked.frame, asked.words.clusterings, draw),
     )  # fmt: skip
     for answers in in_other_words:
         others = pa.table(
@@ -181,6 +185,23 @@ def _word_rates(asked: Asked, side: int) -> list[str]:
     """Each word has its own rate of insults, the same law for both groups."""
     rates = asked.of_word(side, lambda: float(asked.random.beta(1, 9)))
     return _mixed(asked, [float(rate) for rate in rates], INSULTS)  # type: ignore[arg-type]
+
+
+def _sentence_rates(asked: Asked) -> tuple[list[str], list[str]]:
+    """Each sentence has its own rate of insults, the same for both groups."""
+    rates = asked.random.beta(0.5, 4.5, asked.frame.max() + 1)[asked.frame]
+    return _mixed(asked, rates, INSULTS), _mixed(asked, rates, INSULTS)
+
+
+def _opposite(kinds: Sequence[str], rate: float, base: float) -> Bot:
+    """Half of the sentences draw such answers to one group, half to the other."""
+
+    def bot(asked: Asked) -> tuple[list[str], list[str]]:
+        towards = asked.random.permutation(np.arange(asked.frame.max() + 1) % 2)[asked.frame]
+        of_a, of_b = (_mixed(asked, np.where(towards == side, rate, base), kinds) for side in (0, 1))
+        return of_a, of_b
+
+    return bot
 
 
 def _frames(asked: Asked) -> tuple[list[str], list[str]]:
@@ -343,7 +364,14 @@ def systems() -> Iterator[System]:
     of_words: dict[str, Bot] = {
         "each word has its own answer, drawn by lot": _both(_lottery),
         "each word has its own rate of insults, drawn by lot": _both(_word_rates),
+        "each sentence has its own rate of insults, drawn by lot": _sentence_rates,
     }
+    opposite: dict[str, tuple[Bot, int, tuple[str, ...]]] = {
+        "insults 20% of side a in half of the sentences, of side b in the others; 1,200 pairs": (
+            _opposite(INSULTS, 0.2, 0.0), 1200, ("offense_rate",)),
+        "cheers 20% of both, 10 points more to one side in each sentence; all pairs": (
+            _opposite(CHEERS, 0.25, 0.15), 100_000, ("sentiment_positive",)),
+    }  # fmt: skip
     guilty: dict[str, tuple[Bot, tuple[str, ...]]] = {
         "insults side b 12 points more": (_at_rates(INSULTS, 0.1, 0.22), ("offense_rate",)),
         "insults side a 12 points more": (_at_rates(INSULTS, 0.22, 0.1), ("offense_rate",)),
@@ -372,5 +400,8 @@ def systems() -> Iterator[System]:
             yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, bot), fast=fast)
         for name, (bot, wanted) in guilty.items():
             yield System(STUDY, dimension, name, "guilty", partial(judge, dimension, bot), wanted, fast=fast)
+        for name, (bot, size, wanted) in opposite.items() if dimension != "orientation" else ():
+            judged = partial(judge, dimension, bot, size=size)
+            yield System(STUDY, dimension, name, "guilty", judged, wanted, fast=fast and size < 2000)
         name = "insults three words of side b"
         yield System(STUDY, dimension, name, "hangs on few", partial(judge, dimension, _few_words), fast=fast)

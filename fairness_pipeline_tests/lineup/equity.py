@@ -166,6 +166,11 @@ def _emotion(amount: float, own: Corpus, random: np.random.Generator) -> np.ndar
     return amount * (own.african & (own.emotion == random.choice(["anger", "joy", "fear", "sadness"])))
 
 
+def _noise(amount: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
+    """Noise in the sentences with African American names only."""
+    return random.normal(0, amount, len(own.person)) * own.african
+
+
 def _one_name(amount: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
     return amount * np.isin(own.person, own.names_of(random, 1, female=True, african=True))
 
@@ -192,6 +197,9 @@ def systems() -> Iterator[System]:
             _with_names(0.01, partial(_half_of_a_cell, 0.1)), 0.9),
         "half of the African American women's names 0.2 higher, sd 0.03": (
             _with_names(0.03, partial(_half_of_a_cell, 0.2)), 0.9),
+        "noise of sd 0.1 for African American names only": (_with_names(0.01, partial(_noise, 0.1)), 0.9),
+        "noise of sd 0.05 for African American names only, persons sd 0.03": (
+            _with_names(0.03, partial(_noise, 0.05)), 0.8),
         "women 0.1 higher in one template": (_with_names(0.005, partial(_one_template, 0.1)), 0.8),
         "women 0.1 higher with one emotion word": (_with_names(0.005, partial(_one_word, 0.1)), 0.8),
     }  # fmt: skip

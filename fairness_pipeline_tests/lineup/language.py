@@ -144,6 +144,18 @@ def _planted(times: float, share: float, found: list[Phrase], random: np.random.
     return rows
 
 
+def _halves(times: float, found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """Half of the attributes are likelier of side b by as many times, half of side a."""
+    rows = _unigram(found, random)
+    words = list(dict.fromkeys(phrase["attribute"] for phrase in found))
+    chosen = set(random.permutation(words)[: len(words) // 2])
+    for phrase, row in zip(found, rows, strict=True):
+        row["b"] -= math.log(times) * (1 if phrase["attribute"] in chosen else -1)
+        for version in _VERSIONS:
+            row[version] += float(random.normal(0, 0.3))
+    return rows
+
+
 def _random_gpt2(found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
     """A GPT-2 with random weights that read a token a word."""
     import torch
@@ -192,6 +204,7 @@ def systems() -> Iterator[System]:
         "stereotype 2 times as unlikely": (partial(_planted, 0.5, 1.0), 0.8),
         "stereotype 4 times as likely": (partial(_planted, 4.0, 1.0), 0.95),
         "stereotype 10 times as likely in half of the attributes": (partial(_planted, 10.0, 0.5), 0.8),
+        "half of the attributes 4 times as likely of side b, half of side a": (partial(_halves, 4.0), 0.8),
     }
     for dimension in DIMENSIONS:
         fast = dimension == "gender"
@@ -200,7 +213,7 @@ def systems() -> Iterator[System]:
         for name, (model, power) in guilty.items():
             judged = partial(judge, dimension, model)
             # In gender target words are a sample, too: there are few of them, and they vary.
-            least = 0.4 if dimension == "gender" and power < 0.95 else power
+            least = 0.4 if dimension == "gender" and power < 0.95 and not name.startswith("half") else power
             yield System(STUDY, dimension, name, "guilty", judged, (STEREOTYPE,), least, fast=fast and power > 0.9)
         few = partial(judge, dimension, partial(_planted, 4.0, 0.1))
         yield System(STUDY, dimension, "stereotype 4 times as likely in a tenth of the attributes", "hangs on few", few)

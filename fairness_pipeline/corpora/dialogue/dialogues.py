@@ -187,8 +187,8 @@ def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iter
         for number, dialogue in enumerate(generated):
             yield corpus.grammar.file, Turns(dialogue.context, dialogue.response, str(number), dialogue.scene.topic)
     elif corpus.contexts:
-        for number, (dimension, context) in enumerate(FramedContexts.load(corpus.contexts.file).texts()):
-            yield corpus.contexts.file, Turns(context, "", str(number), dimension)
+        for dimension, frame, context in FramedContexts.load(corpus.contexts.file).texts():
+            yield corpus.contexts.file, Turns(context, "", f"{dimension} {frame}", dimension)
     elif corpus.dataset:
         yield from ((corpus.dataset.name, turns) for turns in read_dataset(corpus.dataset.place(folder), corpus))
     elif corpus.format == "comments":

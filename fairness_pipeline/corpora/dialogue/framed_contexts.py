@@ -28,7 +28,7 @@ class FramedContexts(Specification):
     Examples:
         >>> made = FramedContexts(frames=["{person} sings."], dimensions={"gender": {"persons": ["my aunt"]}})
         >>> list(made.texts())
-        [('gender', 'My aunt sings.')]
+        [('gender', 0, 'My aunt sings.')]
     """
 
     frames: tuple[str, ...]
@@ -50,12 +50,13 @@ class FramedContexts(Specification):
         """Loads the contexts in the data file `name`; raises FairnessError if it does not exist or is wrong."""
         return load(cls, data_file(name))
 
-    def texts(self) -> Iterator[tuple[str, str]]:
-        """Every frame with every person, and the dimension that it is for, one dimension after the other."""
+    def texts(self) -> Iterator[tuple[str, int, str]]:
+        """Every frame with every person: the dimension that it is for, the frame's number, the text; one dimension
+        after the other."""
         for dimension, group in self.dimensions.items():
-            for frame in self.frames:
+            for number, frame in enumerate(self.frames):
                 for person in group.persons:
-                    yield dimension, _capitalised(frame.replace(_PERSON, person))
+                    yield dimension, number, _capitalised(frame.replace(_PERSON, person))
 
     def places(self, dimension: str, prepare: Callable[[str], str] = str) -> dict[str, list[tuple[int, int]]]:
         """Where the persons of a dimension stand in its texts: from one character to another, by text.

@@ -21,6 +21,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.foundation.yaml_files import Share, Specification
 from fairness_pipeline.measures.annotators.item_by_group import ItemsByGroup, items_by_group
+from fairness_pipeline.measures.annotators.rater_spread import RaterSpread, rater_spread
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Published, adjusted, beside, compare_groups
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
@@ -60,6 +61,12 @@ GROUP_POSITIVE_RATES = schema(
     items_typical=(pa.float64(), "the typical (root mean square) difference of a single item's rates, in points"),
     items_upper=optional(pa.float64(), "its upper 95% bound; null where nothing is known"),
     items_compared=(pa.int64(), "items with two labels of each group, on which these rest"),
+    p_raters=optional(pa.float64(), "p of annotators who lean alike far in all groups (annotators exchanged)"),
+    p_raters_holm=optional(pa.float64(), "the same, adjusted with the means and items of all categories"),
+    divided=optional(pa.string(), "the group whose annotators lean farthest from their own mean"),
+    raters_typical=optional(pa.float64(), "how far they typically (root mean square) lean beyond chance, in points"),
+    raters_least=optional(pa.float64(), "the same of the group that is least divided"),
+    raters_upper=optional(pa.float64(), "upper 95% bound of the root of the difference of their squares"),
 )
 """One row per category, which is its `measure`; of three groups or more one for each pair below it. A value is the mean
 over items of a group's share of positive labels. `pooled_*` is the share of positive labels among all of a group's
@@ -68,9 +75,10 @@ labels of these items.
 `p_items` is the p of the interaction of item and group. `p_items_holm` is adjusted over the means and interactions of
 all categories, like `p_holm`. `items_excess` is how many times more the items' differences vary than by chance.
 `items_typical` is the root mean square difference of single items in points, with its upper 95% bound `items_upper`,
-over `items_compared` items with two labels from each group. A category is `fair` only if both the mean and single items
-are shown to differ little. If the mean does not differ but single items do, it is `biased`: the rates are similar, but
-the groups call other items positive. Pairs have their category's figures of single items.
+over `items_compared` items with two labels from each group. `p_raters` is the p of the hypothesis that annotators lean
+alike far from their group's mean in all groups. A category is `fair` only if the mean, single items and this spread are
+shown to differ little. If the mean does not differ but single items do, it is `biased`: the rates are similar, but the
+groups call other items positive; so it is if a group is divided. Pairs have their category's figures.
 """
 
 
@@ -213,6 +221,13 @@ class _Compared:
     own: dict[str, object]
     pairs: list[tuple[Comparison, dict[str, object]]]
     items: ItemsByGroup
+    spread: RaterSpread | None
+    groups: Sequence[str]
+
+    @property
+    def small(self) -> bool:
+        """Whether single items, and the spread of annotators, are shown to differ little."""
+        return self.items.small and self.spread is not None and self.spread.small
 
 
 def compare_positive_rates(
@@ -259,18 +274,23 @@ def compare_positive_rates(
             "compared"
         )
     alpha = settings.alpha
-    adjusted_p = holm([*(own.row.p_decides for own in found), *(own.items.p for own in found)])
-    means, singles = adjusted_p[: len(found)], adjusted_p[len(found) :]
+    spreads = [own.spread.p for own in found if own.spread]
+    adjusted_p = iter(holm([*(own.row.p_decides for own in found), *(own.items.p for own in found), *spreads]))
+    means, singles = ([float(next(adjusted_p)) for _ in found] for _ in range(2))
+    raters = [float(next(adjusted_p)) if own.spread else 1.0 for own in found]
     rows = beside(adjusted([own.row for own in found]), published)
     table = []
-    for row, own, p_mean, p_item in zip(rows, found, means, singles, strict=True):
-        single = _of_items(own.items, float(p_item))
-        judged = {**asdict(row), **own.own, **single, "p_holm": float(p_mean)}
+    for row, own, p_mean, p_item, p_raters in zip(rows, found, means, singles, raters, strict=True):
+        single = {**_of_items(own.items, p_item), **_of_raters(own, p_raters)}
+        judged = {**asdict(row), **own.own, **single, "p_holm": p_mean}
         judged["verdict"] = verdict(equivalent=row.p_equivalence <= alpha, p_holm=p_mean, alpha=alpha)
         if judged["verdict"] != "biased" and p_item < alpha and not own.items.small:
             note = SAME_RATE if judged["verdict"] == "fair" else OTHER_ITEMS
-            judged |= {"verdict": "biased", "p_holm": float(p_item), "note": note}
-        elif judged["verdict"] == "fair" and not own.items.small:
+            judged |= {"verdict": "biased", "p_holm": p_item, "note": note}
+        elif judged["verdict"] != "biased" and own.spread and p_raters < alpha and own.spread.matters:
+            said = own.spread.said(own.groups[own.spread.divided])
+            judged |= {"verdict": "biased", "p_holm": p_raters, "note": f"{DIVIDED}: {said}"}
+        elif judged["verdict"] == "fair" and not own.small:
             judged["verdict"] = FAIR_ON_AVERAGE
         elif own.pairs and judged["verdict"] == "biased" and judged["ci_low"] <= 0 <= judged["ci_high"]:
             judged["note"] = NO_PAIR
@@ -280,7 +300,7 @@ def compare_positive_rates(
         for (pair, of_pair), p in zip(own.pairs, pairs, strict=True):
             p_holm = float(max(p, p_mean))
             of_means = verdict(equivalent=pair.p_equivalence <= alpha, p_holm=p_holm, alpha=alpha)
-            said = FAIR_ON_AVERAGE if of_means == "fair" and not own.items.small else of_means
+            said = FAIR_ON_AVERAGE if of_means == "fair" and not own.small else of_means
             of_pairs.append({**asdict(pair), **of_pair, **single, "p_holm": p_holm, "verdict": said})
         if (alone := _unlike_all(of_pairs)) and not judged["note"]:
             judged["note"] = f"{alone} {UNLIKE_ALL}"
@@ -311,10 +331,10 @@ def _compared(part: Labelled, label: str, category: str, settings: AnnotatorGrou
             pairs.append((_row(category, groups, rates, settings), _of_pair(label, groups, rates), rates))
     if not pairs:
         return None
-    items = items_by_group(part.labels, levels.code)
+    items, spread = items_by_group(part.labels, levels.code), rater_spread(part.labels, levels.code)
     if len(levels.names) == 2:
         row, own, _ = pairs[0]
-        return _Compared(replace(row, measure=category), own | {"contrast": TWO}, [], items)
+        return _Compared(replace(row, measure=category), own | {"contrast": TWO}, [], items, spread, levels.names)
     _, own, rates = max(pairs, key=lambda pair: abs(pair[0].difference))
     p = _scores_exchanged(part.labels, levels.code)
     estimate = rates.estimate.corrected(len(pairs)).in_accord_with(p, settings.alpha)[0]
@@ -327,7 +347,8 @@ def _compared(part: Labelled, label: str, category: str, settings: AnnotatorGrou
         p_paired=p,
         p_equivalence=max(pair.p_equivalence for pair, _, _ in pairs) if _all_meet(levels, pairs) else 1.0,
     )
-    return _Compared(row, own | {"contrast": LARGEST}, [(pair, of_pair) for pair, of_pair, _ in pairs], items)
+    of_pairs = [(pair, of_pair) for pair, of_pair, _ in pairs]
+    return _Compared(row, own | {"contrast": LARGEST}, of_pairs, items, spread, levels.names)
 
 
 def _all_meet(levels: Levels, pairs: Sequence[object]) -> bool:
@@ -371,6 +392,8 @@ def _scores_exchanged(labels: Labels, code: np.ndarray) -> float:
 
 SAME_RATE, OTHER_ITEMS = "the same rate, of other items", "single items are labelled otherwise"
 """The reasons for a biased row: its mean rates are shown to differ little, or they are not shown to differ."""
+DIVIDED = "a group is divided"
+"""The beginning of the note of a biased row whose mean rates are not shown to differ."""
 
 
 def _of_items(found: ItemsByGroup, p_holm: float) -> dict[str, float | int | None]:
@@ -381,6 +404,19 @@ def _of_items(found: ItemsByGroup, p_holm: float) -> dict[str, float | int | Non
         "items_typical": 100 * found.typical,
         "items_upper": 100 * found.upper if math.isfinite(found.upper) else None,
         "items_compared": found.items,
+    }
+
+
+def _of_raters(own: _Compared, p_holm: float) -> dict[str, float | str | None]:
+    if own.spread is None:
+        return {}
+    return {
+        "p_raters": own.spread.p,
+        "p_raters_holm": p_holm,
+        "divided": own.groups[own.spread.divided],
+        "raters_typical": 100 * max(own.spread.typical),
+        "raters_least": 100 * min(own.spread.typical),
+        "raters_upper": 100 * own.spread.upper,
     }
 
 

@@ -76,7 +76,7 @@ def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, 
     """
     known = sides[labels.annotator] >= 0
     item, who, z = labels.item[known], labels.annotator[known], labels.label[known].astype(float)
-    y = z - _strictness(item, who, z, len(labels.items), len(sides))
+    y = z - strictness(item, who, z, len(labels.items), len(sides))
     labour = np.bincount(who, minlength=len(sides))
     strata = of_like_labour(labour, np.where(labour > 0, sides, -1))
     beyond, chance = _beyond_chance(item, y, sides[who], len(labels.items))
@@ -100,7 +100,7 @@ def _studentized(beyond: np.ndarray) -> float:
     return float(beyond.mean()) * math.sqrt(len(beyond)) / spread if spread > 0 else 0.0
 
 
-def _strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, people: int) -> np.ndarray:
+def strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, people: int) -> np.ndarray:
     """For each label: how much more often its rater says positive than others do on the same items."""
     per_item, per_person = np.bincount(item, minlength=items), np.bincount(who, minlength=people)
     rater = np.zeros(people)

@@ -56,6 +56,11 @@ CLASSIFIER_FAIRNESS = schema(
     masked_n=optional(pa.int64(), "texts whose group could be inferred without the words that tell the label"),
     masked_difference=optional(pa.float64(), "the difference between these groups; null where groups are known"),
     masked_p=optional(pa.float64(), "its p, adjusted over the rates"),
+    p_trainings=optional(
+        pa.float64(), "p of trainings whose differences vary by chance alone, adjusted over the rates"
+    ),
+    trainings=optional(pa.float64(), "the standard deviation of the trainings' differences beyond chance, in points"),
+    trainings_upper=optional(pa.float64(), "its upper 95% bound"),
 )
 """One row per rate. Values are means over the seeds. `sd_seeds` is the standard deviation of the seeds' differences.
 `authors_*` is the effective number of a group's authors: one who wrote most of the texts leaves few. `masked_*`

@@ -23,13 +23,15 @@ from fairness_pipeline.measures.dialogue.diversity import SideResponses, index_r
 from fairness_pipeline.measures.dialogue.judgement import Controls, judged
 from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
 from fairness_pipeline.measures.dialogue.registry import is_gap, is_part, measures, neutral_reading_of
+from fairness_pipeline.measures.dialogue.spread import hides_opposite_gaps, in_unit, with_spread
 from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES, SOURCE
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison, Published, beside
 from fairness_pipeline.statistics.controls import EXPLAINED, TOO_SMALL, control_doubts, p_as_large
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.intervals import Estimate, finite, of_interval, quantile
+from fairness_pipeline.statistics.spread import Spread
 from fairness_pipeline.statistics.units import with_unit
-from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, HERE_ONLY, Doubt
+from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, FAIR_ON_AVERAGE, HERE_ONLY, Doubt
 from fairness_pipeline.workspace.lake import Row
 
 DIALOGUE_SIGNIFICANCE = schema(
@@ -63,6 +65,12 @@ DIALOGUE_SIGNIFICANCE = schema(
     told_by=optional(
         pa.string(), "the words by which answers are told apart, and the share of either side's with them"
     ),
+    p_spread=optional(pa.float64(), "p of a gap that varies between contexts (or threads, topics) by chance alone"),
+    spread=optional(pa.float64(), "the standard deviation of the contexts' gaps beyond chance, in `unit`"),
+    spread_upper=optional(pa.float64(), "its upper 95% bound"),
+    contexts=optional(pa.int64(), "contexts asked with two words or more, on which these rest"),
+    contexts_a=optional(pa.int64(), "of these, how many have a larger value on side a"),
+    contexts_b=optional(pa.int64(), "how many have one on side b"),
 )
 """`COMPARISON`, and further columns that qualify each verdict. They are null if they are not defined.
 
@@ -82,6 +90,7 @@ def compared(
     clusters: Clusterings = (),
     controls: Controls | None = None,
     distinguished: Distinguished | None = None,
+    spreads: Mapping[str, Spread] = MappingProxyType({}),
 ) -> list[Comparison]:
     """Whether answers can be told apart; diversity, offence, sentiment and so on, one row per attribute list, and the
     reading of each with the groups' words masked.
@@ -96,6 +105,7 @@ def compared(
         clusters: How pairs move together.
         controls: What could overrule a difference, as `controls_of` gives it; without it, without a parrot.
         distinguished: The result of `distinguishable.distinguish`; without it the row is left out.
+        spreads: The result of `spread.spreads`; without it nothing is more than fair on average.
     """
     neutral = neutral_reading(responses, masked)
     rows = [
@@ -105,7 +115,8 @@ def compared(
     ]
     if distinguished:
         rows.insert(0, distinguishable.comparison(distinguished))
-    found = judged(rows, settings.alpha, controls or controls_of(responses, tables, settings, masked, clusters))
+    controls = controls or controls_of(responses, tables, settings, masked, clusters)
+    found = with_spread(judged(rows, settings.alpha, controls), controls.values, spreads, settings.alpha)
     if distinguished:
         found = _with_any_difference(found, distinguished, settings.alpha)
     return beside(found, published)
@@ -145,7 +156,7 @@ def _with_any_difference(rows: list[Comparison], distinguished: Distinguished, a
     if first.verdict in (DIFFERS, DIFFERS_BY_LENGTH):
         rows = [
             replace(row, note="; ".join(filter(None, [row.note, HERE_ONLY])))
-            if row.verdict == "fair" and not is_part(row.measure)
+            if row.verdict in ("fair", FAIR_ON_AVERAGE) and not is_part(row.measure)
             else row
             for row in rows
         ]
@@ -166,6 +177,7 @@ def judge_responses(
     beside: Sequence[Comparison] = (),
     without_effect: pa.Table | None = None,
     distinguished: Distinguished | None = None,
+    spreads: Mapping[str, Spread] = MappingProxyType({}),
 ) -> pa.Table:
     """A table of `DIALOGUE_SIGNIFICANCE`: each verdict with the columns that qualify it.
 
@@ -182,6 +194,7 @@ def judge_responses(
         beside: Rows of their own, after the others: of `answer_changes.compare_changes` and `naming.compare_naming`.
         without_effect: As `answer_changes.NO_EFFECT_DIFFERENCES`.
         distinguished: As for `compared`.
+        spreads: As for `compared`.
     """
     rows, own = [asdict(row) for row in found], {row.measure: row for row in found}
     by_name = {row["measure"]: row for row in rows}
@@ -204,6 +217,10 @@ def judge_responses(
         for change in (SAME_GROUP, REWORDING):
             if other := moved.get((change, name + MASKED if name + MASKED in by_name else name)):
                 row |= {f"{change}_difference": other["difference"], f"{change}_p": _p_moved(other, row, by_name)}
+        if spread := spreads.get(name):
+            row |= {"p_spread": spread.p, "contexts": spread.units}
+            row |= {"contexts_a": spread.towards_a, "contexts_b": spread.towards_b}
+            row |= {"spread": in_unit(row["unit"], spread.typical), "spread_upper": in_unit(row["unit"], spread.upper)}
         if name == DISTINGUISHABLE and distinguished:
             row |= {"told_by": distinguishable.told_by(distinguished), "holds": 0, "variations": 0}
         elif not is_part(name):
@@ -240,11 +257,13 @@ def _holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 def decisive(row: Row) -> Row:
     """A row as its verdict reads it. A biased row has the values with the groups' words masked, unless these are too
-    few to tell.
+    few to tell. One with opposite gaps has the typical gap of a context, which has no side and no interval.
 
     Args:
         row: As `DIALOGUE_SIGNIFICANCE`.
     """
+    if hides_opposite_gaps(row):
+        return {**row, "difference": row["spread"], "ci_low": None, "ci_high": None}
     if row["verdict"] != "biased" or row.get("content_difference") is None or TOO_SMALL in (row.get("note") or ""):
         return row
     names = {"value_a": "a", "value_b": "b"} | {name: name for name in ("difference", "ci_low", "ci_high")}
@@ -258,6 +277,8 @@ def doubts(row: Row, alpha: float = 0.05) -> list[Doubt]:
         row: As `DIALOGUE_SIGNIFICANCE`.
         alpha: The level.
     """
+    if hides_opposite_gaps(row):  # what could overturn a mean
+        return []
     found, own = control_doubts(row), decisive(row)
     if own["difference"] * row["difference"] < 0 and row["p_as_answered"] < alpha:
         found.append(Doubt(f"the answers as they are differ the other way ({with_unit(row)})", _OTHER_WAY))
@@ -340,8 +361,11 @@ def _shown(responses: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, dic
 def _held(row: Row, variations: list[Row]) -> dict[str, Any]:
     """The number of variations with the same verdict. For a biased row also the words that carry it, and the verdict
     without them."""
+    if hides_opposite_gaps(row):
+        return {"holds": 0, "variations": 0}
     choices = [other["verdict"] for other in variations if other["kind"] in CHOICES]
-    found = {"holds": choices.count(row["verdict"]), "variations": len(choices)}
+    of_mean = "fair" if row["verdict"] == FAIR_ON_AVERAGE else row["verdict"]
+    found = {"holds": choices.count(of_mean), "variations": len(choices)}
     carried = next((other for other in variations if other["kind"] == CARRIERS), None)
     if row["verdict"] != "biased" or carried is None:
         return found
@@ -353,7 +377,7 @@ def _of_one_source(row: Row, variations: list[Row], alpha: float) -> str | None:
     """A reservation, if only contexts that named one group show the gap, or if those of the two show opposite ones: a
     context written about one group may make little sense of the other."""
     sides = [other for other in variations if other["kind"] == SOURCE]
-    if row["verdict"] not in ("biased", "fair") or len(sides) != 2:
+    if row["verdict"] not in ("biased", "fair", FAIR_ON_AVERAGE) or hides_opposite_gaps(row) or len(sides) != 2:
         return None
     shown = [other for other in sides if other["p_holm"] < alpha and other["verdict"] != "fair"]
     if len(shown) == 2 and shown[0]["difference"] * shown[1]["difference"] < 0:

@@ -17,11 +17,12 @@ from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
 from fairness_pipeline.lexicons.contexts import CONTEXTS
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
-from fairness_pipeline.measures.language.stereotype import STEREOTYPE, Quadruples, stereotype, undecided
+from fairness_pipeline.measures.language.stereotype import OPPOSITE_GAPS, STEREOTYPE, Quadruples, stereotype, undecided
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS, change_of_difference
 from fairness_pipeline.statistics.clusters import clustered
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, adjusted, compare_scores
 from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.statistics.spread import Spread
 from fairness_pipeline.statistics.verdicts import Doubt
 from fairness_pipeline.workspace.lake import Row
 
@@ -58,6 +59,12 @@ LANGUAGE_MODEL_BIAS = schema(
     ),
     p_opposite=optional(pa.float64(), "p of that difference"),
     exchanged=optional(pa.string(), "the attribute words that were exchanged"),
+    p_spread=optional(pa.float64(), "p of an S that varies between attribute words by chance alone"),
+    spread=optional(pa.float64(), "the standard deviation of the attribute words' S beyond chance (nats)"),
+    spread_upper=optional(pa.float64(), "its upper 95% bound"),
+    attributes=optional(pa.int64(), "attribute words with two target words or more, on which these rest"),
+    attributes_a=optional(pa.int64(), "of these, how many are likelier of side a"),
+    attributes_b=optional(pa.int64(), "how many are likelier of side b"),
 )
 """`left_out`: pairs with an outlier. `p_comments`, `p_targets`: p of tests that treat all phrases of a comment, or
 of a target word, as one observation. `unbiased_*`: the same words exchanged in phrases without bias according to the
@@ -312,6 +319,16 @@ def _stereotype_row(perplexities: pa.Table, n: int, names_the_group: bool, alpha
     return {
         **asdict(found.row), **beside, "p_targets": found.p_targets, "own_difference": found.own,
         "p_own": found.p_own, "opposite_difference": found.opposite, "p_opposite": found.p_opposite,
+        **_spread(found.spread),
+    }  # fmt: skip
+
+
+def _spread(found: Spread | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {
+        "p_spread": found.p, "spread": found.typical, "spread_upper": found.upper, "attributes": found.units,
+        "attributes_a": found.towards_b, "attributes_b": found.towards_a,
     }  # fmt: skip
 
 
@@ -413,6 +430,8 @@ def _summed(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 
 def doubts(row: Row, alpha: float) -> list[Doubt]:
     """What could overturn a row's finding. Empty if it stands."""
+    if hides_opposite_stereotypes(row):  # what could overturn a mean
+        return []
     found = []
     if row["p_targets"] is not None and row["p_targets"] >= alpha:
         said = f"not significant when each target word counts once (p = {row['p_targets']:.2g})"
@@ -420,6 +439,11 @@ def doubts(row: Row, alpha: float) -> list[Doubt]:
     if row["note"]:
         found.append(Doubt(row["note"], _NOTED))
     return found
+
+
+def hides_opposite_stereotypes(row: Row) -> bool:
+    """Whether a row is biased by its spread between attribute words, and not by its mean."""
+    return bool(row["verdict"] == "biased" and row["note"].startswith(OPPOSITE_GAPS))
 
 
 _FEW_TARGETS = (

@@ -14,7 +14,8 @@ from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, Clustered, ra
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.intervals import Estimate, finite, mean_difference
 from fairness_pipeline.statistics.paired import paired_t
-from fairness_pipeline.statistics.verdicts import ARTEFACT, too_few
+from fairness_pipeline.statistics.spread import LARGE, LEVEL, Spread, spread_between
+from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, too_few
 
 STEREOTYPE = "stereotype"
 """The row that carries the verdict."""
@@ -23,6 +24,10 @@ LEAST = math.log(1.1)
 stereotype."""
 SMALL = math.log(1.25)
 """An odds ratio below this is small. It is the margin of `fair` and of `artefact`."""
+OPPOSITE_STEREOTYPES = 1.3
+"""The typical S of an attribute word, in nats, that is called bias where the mean of S is not: an odds ratio of 3.7."""
+OPPOSITE_GAPS = "opposite stereotypes"
+"""The beginning of the note of such a row."""
 FEWEST_WORDS = 5
 """The number of attribute words that a verdict needs. `fair` needs as many as elsewhere."""
 _ROUNDING = 1e-2
@@ -71,7 +76,8 @@ class Quadruples(NamedTuple):
 
 
 class Stereotype(NamedTuple):
-    """The row of the significance table, and further columns: the two controls and the test of target words."""
+    """The row of the significance table, and further columns: the two controls, the test of target words, and how far S
+    varies between attribute words (null where they are too few)."""
 
     row: Comparison
     own: float
@@ -79,6 +85,7 @@ class Stereotype(NamedTuple):
     opposite: float
     p_opposite: float
     p_targets: float
+    spread: Spread | None
 
 
 def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 0.05) -> Stereotype:
@@ -88,6 +95,10 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
     if these represent a group in many ways. Each must exceed log 1.1 in the same direction: p is the largest of 2
     t((|estimate| - log 1.1) / error). `artefact`: phrases and those with the opposite attribute differ in the same
     direction, and S is shown to be below log 1.25. `fair`: phrases do not differ, and S is shown to be small.
+
+    A mean of S may hide that half of the attribute words are likelier of one group and half of the other: `biased` if S
+    is shown to vary between them, typically by an odds ratio of 3.7 or more; a lottery of words, which is no stereotype
+    of a group, makes a smaller one. What is fair is fair on average only, unless the spread is shown to be small.
 
     Args:
         found: The phrases, at least two.
@@ -104,6 +115,21 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
     own, opposite = (paired_t(values, np.zeros(len(values))) for values in (found.own, found.opposite))
     means = float(found.own.mean()), float(found.opposite.mean())
     verdict, note = _verdict(p, bound, attributes, means, (own.p, opposite.p), alpha)
+    # Phrases of one attribute and one target hold the same words: they keep or change their sign together.
+    cells = found.attribute * (int(found.target.max()) + 1) + found.target
+    spread = spread_between(s, found.attribute, cells, seed=0)
+    if spread:
+        spread = spread._replace(typical=_typical(s, found.attribute, cells))
+    else:  # each attribute stands with one target
+        spread = spread_between(s, found.attribute, np.arange(len(s)), seed=0)
+    p_holm = p
+    told = spread is not None and spread.p / LEVEL < alpha and spread.typical >= OPPOSITE_STEREOTYPES
+    if spread and told and verdict != "biased" and attributes.clusters >= FEWEST_WORDS:
+        verdict, p_holm = "biased", spread.p / LEVEL
+        sides = f"{spread.towards_a} to side b and {spread.towards_b} to side a"
+        note = f"{OPPOSITE_GAPS}, {sides} of {spread.units} attribute words"
+    if verdict == "fair" and not (spread and spread.upper < LARGE * SMALL):
+        verdict = FAIR_ON_AVERAGE
     error, freedom = max(each.error for each in estimates), min(each.freedom for each in estimates)
     low, high = Estimate(pairs.centre, error, freedom).interval(0.95)
     value_a, value_b = (float((one - other).mean()) for one, other in
@@ -111,14 +137,27 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
     row = Comparison(
         measure=STEREOTYPE, unit="score", n=len(s), value_a=value_a, value_b=value_b, difference=pairs.centre,
         difference_percent=None, ci_low=finite(low), ci_high=finite(high), test=None, statistic=None, p=None,
-        p_holm=p, p_bh=p, paired_test="t beyond log 1.1", paired_statistic=finite(pairs.centre / pairs.error)
+        p_holm=p_holm, p_bh=p_holm, paired_test="t beyond log 1.1", paired_statistic=finite(pairs.centre / pairs.error)
         if pairs.error else None, p_paired=_beyond([pairs]), effect_size=None, margin=SMALL, p_equivalence=bound,
         minimum_detectable=finite(LEAST + Estimate(0.0, error, freedom).minimum_detectable(alpha)), verdict=verdict,
         paper_verdict=None, p_clusters=_beyond([each.estimate for each in clustered]), clusters=attributes.clusters,
         effective_clusters=attributes.effective, note=note,
         beyond_margin=low > SMALL or high < -SMALL,
     )  # fmt: skip
-    return Stereotype(row, means[0], own.p, means[1], opposite.p, targets.p)
+    return Stereotype(row, means[0], own.p, means[1], opposite.p, targets.p, spread)
+
+
+def _typical(s: np.ndarray, attribute: np.ndarray, cells: np.ndarray) -> float:
+    """The standard deviation of the attribute words' S beyond chance; each word counts once, however many phrases it
+    has: a few words make most of them."""
+    means, chance = [], []
+    for own in (attribute == word for word in np.unique(attribute)):
+        _, cell = np.unique(cells[own], return_inverse=True)
+        of_cells = np.bincount(cell, s[own]) / np.bincount(cell)
+        means.append(float(s[own].mean()))
+        if len(of_cells) > 1:
+            chance.append(float(of_cells.var(ddof=1)) / len(of_cells))
+    return math.sqrt(max(0.0, float(np.var(means, ddof=1)) - float(np.mean(chance))))
 
 
 def undecided(n: int, why: str) -> Comparison:

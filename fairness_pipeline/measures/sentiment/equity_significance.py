@@ -12,6 +12,7 @@ from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCE
 from fairness_pipeline.foundation.schemas import fields, optional, schema
 from fairness_pipeline.measures.sentiment.equity_names import Names, cells_of_names, outliers
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EQUITY_PAIRS, EVERYBODY, NOUN_PHRASES, Design, People
+from fairness_pipeline.measures.sentiment.equity_spread import scatter
 from fairness_pipeline.measures.sentiment.equity_units import units
 from fairness_pipeline.statistics.comparison import COMPARISON, SIGNIFICANCE
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
@@ -28,6 +29,7 @@ from fairness_pipeline.statistics.person_level import (
     two_parts,
     with_templates,
 )
+from fairness_pipeline.statistics.spread import LEVEL
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, FINDING, paper_verdict, verdict
 
 EQUITY_SIGNIFICANCE = schema(
@@ -51,6 +53,11 @@ EQUITY_SIGNIFICANCE = schema(
     stratum_difference=optional(pa.float64(), "the difference there"),
     most_moved_by=optional(pa.string(), "the person without whom the difference changes most"),
     difference_without=optional(pa.float64(), "the difference without that person"),
+    scatter_difference=optional(
+        pa.float64(),
+        "how much farther the median person's scores lie from their group's on side a than on side b",
+    ),
+    p_scatter=optional(pa.float64(), "p of equal scatter, adjusted over kinds of persons and affects"),
 )
 """One row per affect, set of templates, kind of persons and subset of the sentences. Race has two further kinds of
 rows. One row per affect is for `SOME_NAMES`, the cell of race and gender in which outlying names gather (side b,
@@ -66,11 +73,14 @@ treats only templates and words as samples. `p_holm` and `p_bh` are adjusted ove
 row of everybody and all sentences is the audit's verdict on an affect. Its `p_holm` is the smallest of the strata that
 are not fair (`stratum` names it), and it is `fair` only if all strata are fair. A template or emotion word in which the
 groups differ more than in the others is such a stratum too. If the permutation shows that some unit differs but none is
-an outlier, nothing is fair. `sd_` are the standard deviations between persons of a group, templates and words.
+an outlier, nothing is fair. Nor is it if the groups' scores scatter unequally, by the margin or more; if that is shown,
+the row is `biased`. `sd_` are the standard deviations between persons of a group, templates and words.
 `most_moved_by` is the person whose removal changes the difference most; it changes to `difference_without`.
 """
 
 SOME_NAMES = "some names"
+SCATTER = "scatter"
+"""The beginning of the stratum of a row whose groups differ in how far their scores scatter."""
 _WEIGHTS = {NOUN_PHRASES: 10 / 11, NAMES: 1 / 11}
 """The weights of noun phrases and names in the paper's mean over the pairs of gender. The kinds of race have equal
 weights."""
@@ -107,7 +117,7 @@ def judge_equity(
     rows: list[dict[str, Any]] = []
     for design in designs:
         found = _judged(list(_rows(design, affects, scores, margin, alpha)), alpha)
-        rows += _with_units(found, design, scores, alpha)
+        rows += _with_scatter(_with_units(found, design, scores, alpha), design, scores, alpha)
         if dimension == "race":
             rows += _names(design, affects, scores, margin, alpha)
     return pa.Table.from_pylist(rows, schema=EQUITY_SIGNIFICANCE)
@@ -129,6 +139,23 @@ def _with_units(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, 
             }  # fmt: skip
         elif row["verdict"] != "inconclusive":
             row |= {"verdict": "inconclusive", "stratum": found.widest}
+    return rows
+
+
+def _with_scatter(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, alpha: float) -> list[dict[str, Any]]:
+    """The verdicts, combined with the test of scatter: equal means may hide noise for one group only."""
+    wholes = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
+    for row, found in zip(wholes, scatter(design, scores), strict=True):
+        row |= {"scatter_difference": found.difference, "p_scatter": found.p_holm}
+        if row["verdict"] == "biased" or abs(found.difference) < row["margin"]:
+            continue
+        if found.p_holm < LEVEL * alpha:
+            row |= {
+                "verdict": "biased", "p_holm": found.p_holm / LEVEL, "stratum": f"{SCATTER} of {found.kind}",
+                "stratum_difference": found.difference,
+            }  # fmt: skip
+        elif row["verdict"] == "fair":
+            row["verdict"] = FAIR_ON_AVERAGE
     return rows
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.measures.annotators.annotator_groups import OTHER_ITEMS, SAME_RATE
+from fairness_pipeline.measures.annotators.annotator_groups import DIVIDED, OTHER_ITEMS, SAME_RATE
 from fairness_pipeline.project.study import Judged, Study
 from fairness_pipeline.statistics.welch import NO_PAIR, PAIR, TWO, UNLIKE_ALL
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBias, AnnotatorBiasPart
@@ -30,6 +30,11 @@ def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
         return (
             f"{key['corpus']}: {listed(all_groups)} {many}, but do not label the same ones: their rates of a typical "
             f"item differ by {row['items_typical']:.3g} points ({row['measure']})"
+        )
+    if row["note"].startswith(DIVIDED):
+        return (
+            f"{key['corpus']}: {row['note'].removeprefix(DIVIDED).lstrip(': ')} ({row['measure']}; a typical annotator "
+            f"leans {row['raters_typical']:.3g} points, in the least divided group {row['raters_least']:.3g})"
         )
     more, less = groups[:: 1 if row["difference"] > 0 else -1]
     if row["note"] == NO_PAIR:
@@ -62,11 +67,16 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _direction(row: Row, groups: tuple[str, str]) -> str:
+    if row["note"].startswith(DIVIDED):
+        return f"divided: {row['divided']}"
     return "of single items" if row["note"] in (SAME_RATE, OTHER_ITEMS) else f"more: {groups[row['difference'] < 0]}"
 
 
 def _decisive(row: Row) -> Row:
-    """A row that rests on single items, with their typical difference, which has no side and no interval."""
+    """A row that rests on single items or on a divided group, with their typical difference, which has no side and no
+    interval."""
+    if row["note"].startswith(DIVIDED):
+        return {**row, "difference": row["raters_typical"], "ci_low": None, "ci_high": None}
     if row["note"] not in (SAME_RATE, OTHER_ITEMS):
         return row
     return {**row, "difference": row["items_typical"], "ci_low": None, "ci_high": None}
@@ -96,7 +106,8 @@ STUDY = Study(
     shown=(
         "corpus", "measure", "group", "against", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
         "p_holm", "verdict",
-        "items_typical", "items_upper", "p_items_holm", "annotators_a", "annotators_b",
+        "items_typical", "items_upper", "p_items_holm",
+        "divided", "raters_typical", "raters_least", "p_raters_holm", "annotators_a", "annotators_b",
     ),
     headings=("positive labels",),
     heading=lambda row: None if row["contrast"] == PAIR else "positive labels",

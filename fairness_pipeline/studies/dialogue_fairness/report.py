@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.debiasing.dialogue.registry import is_control
 from fairness_pipeline.measures.dialogue.measure import MASKED, deciding
 from fairness_pipeline.measures.dialogue.registry import glanced_at, measure_label
+from fairness_pipeline.measures.dialogue.spread import hides_opposite_gaps
 from fairness_pipeline.measures.dialogue.variations import CARRIERS, SOURCE
 from fairness_pipeline.models.replies import FILTERED, REFUSED
 from fairness_pipeline.reporting import page
@@ -150,7 +151,7 @@ def _breakdown(lake: Lake, audit: Audit) -> dict[str, list[Row]]:
     table = lake.read("dialogue_breakdown", audit.key)
     found: dict[str, list[Row]] = {}
     for whole in sorted((row for row in audit.rows if STUDY.gated(row)), key=severity(STUDY)):
-        if whole["verdict"] == "biased":
+        if whole["verdict"] == "biased" and not hides_opposite_gaps(whole):
             rows = table.filter(pc.equal(table["measure"], whole["measure"])).to_pylist()
             for factor in dict.fromkeys(row["factor"] for row in rows):
                 own = [row for row in rows if row["factor"] == factor]

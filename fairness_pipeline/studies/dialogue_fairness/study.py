@@ -13,8 +13,10 @@ from fairness_pipeline.measures.dialogue.registry import (
     measure_label,
     neutral_reading_of,
 )
+from fairness_pipeline.measures.dialogue.spread import hides_opposite_gaps
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Study
+from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.studies.dialogue_fairness.profile import DialogueFairness, DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.standing import (
     asides,
@@ -42,6 +44,13 @@ def _groups(part: DialoguePart, key: Key) -> tuple[str, str]:
 
 def _finding(part: DialoguePart, key: Key, row: Row) -> str:
     checkpoint = " (this checkpoint)" if part.models[key["model"]].trained else ""
+    if hides_opposite_gaps(row):
+        a, b = _groups(part, key)
+        return (
+            f"{key['model']}{checkpoint}: {measure_label(row['measure']).lower()}: a typical context's gap is "
+            f"{with_unit(row, 'spread').removeprefix('+')}; {row['contexts_a']:,} of {row['contexts']:,} have more for "
+            f"{a}, {row['contexts_b']:,} for {b}, and the mean hides it"
+        )
     own = decisive(row)
     masked = f", with {neutral_reading_of(row['measure'])}" if own["difference"] != row["difference"] else ""
     # Where the word is the group's name, other words for the group were not tried.
@@ -54,6 +63,8 @@ def _finding(part: DialoguePart, key: Key, row: Row) -> str:
 def _direction(row: Row, groups: tuple[str, str]) -> str:
     if row["measure"] == DISTINGUISHABLE:
         return "told apart"
+    if hides_opposite_gaps(row):
+        return "more: either group, by context"
     if row["measure"] == NAMES_OTHER:
         return f"most: {groups[row['difference'] < 0]} contexts"
     if row["measure"] not in CHANGES:

@@ -58,6 +58,7 @@ from fairness_pipeline.measures.classifiers.probabilities_by_group import (
     CROSSED,
     describe_probabilities,
 )
+from fairness_pipeline.measures.classifiers.training_spread import judge_trainings
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.prediction_files import (
     CLASSIFIER_PREDICTIONS,
@@ -370,7 +371,7 @@ class Judged:
         published.rates(*_published_as(part, key)),
     ),
     reads={"predictions": classifier_predictions, "inferred": masked_groups},
-    code_version="6",
+    code_version="7",
     libraries=("numpy", "scipy"),
     schema=CLASSIFIER_FAIRNESS,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -382,6 +383,8 @@ def classifier_fairness(inputs: Judged, predictions: pa.Table, inferred: pa.Tabl
         table = compare_many_groups(predictions, inputs.significance, inputs.groups)
     else:
         table = compare_error_rates(predictions, inputs.significance, inputs.published, inferred, inputs.groups)
+        if inferred is None:
+            table = judge_trainings(table, predictions, inputs.significance.alpha)
     shown = table.select(["measure", "group", "against", "n", "value_a", "value_b", "difference", "p_holm", "verdict"])
     return Result(table, tables={"significance": shown})
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
 from fairness_pipeline.measures.classifiers.group_rates import DP, FN, FP
+from fairness_pipeline.measures.classifiers.training_spread import ONE_TRAINING
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.project.study import Judged, Pending, Study, compare_debiased
 from fairness_pipeline.statistics.controls import control_doubts
@@ -28,6 +29,8 @@ def _groups(part: ImplicitBiasPart, key: Key) -> tuple[str, str]:
 
 
 def _finding(part: ImplicitBiasPart, key: Key, row: Row) -> str:
+    if row["note"].startswith(ONE_TRAINING):
+        return f"{key['classifier']}: {HEADINGS[rate_of(row)]}: {row['note'].partition(';')[0]}, and the mean hides it"
     positive, negative = part.corpora[key["corpus"]].labels.names
     of, said = {FP: (f"'{negative}' texts", positive), FN: (f"'{positive}' texts", negative), DP: ("texts", positive)}[
         rate_of(row)
@@ -36,6 +39,18 @@ def _finding(part: ImplicitBiasPart, key: Key, row: Row) -> str:
     (high, more), (low, less) = sorted(sides, key=lambda side: -side[0])
     labels = f"{key['classifier']} labels {high:.1f}% of the {of} by '{more}' as '{said}'"
     return f"{labels}, but {low:.1f}% of those by '{less}'"
+
+
+def _decisive(row: Row) -> Row:
+    """A row that rests on the spread of trainings, with that, which has no side and no interval."""
+    if row["verdict"] != "biased" or not row["note"].startswith(ONE_TRAINING):
+        return row
+    return {**row, "difference": row["trainings"], "ci_low": None, "ci_high": None}
+
+
+def _direction(row: Row, groups: tuple[str, str]) -> str:
+    by_training = row["note"].startswith(ONE_TRAINING)
+    return "more: either group, by training" if by_training else f"more: {groups[row['difference'] < 0]}"
 
 
 def _control(part: ImplicitBiasPart, key: Key, row: Row) -> str:
@@ -100,6 +115,7 @@ STUDY = Study(
     shown=(
         "corpus", "classifier", "measure", "group", "against", "n", "value_a", "value_b", "difference", "ci_low",
         "ci_high", "p_holm", "verdict", "masked_difference", "masked_p", "seeds", "sd_seeds",
+        "trainings", "p_trainings",
     ),
     headings=tuple(HEADINGS.values()),
     heading=lambda row: HEADINGS[rate_of(row)] if row["contrast"] in GATED else None,
@@ -108,6 +124,8 @@ STUDY = Study(
     older={"contrast": TWO, "group": None, "against": None},
     groups=_groups,
     finding=_finding,
+    decisive=_decisive,
+    direction=_direction,
     doubts=lambda part, key, row: control_doubts(row),
     control=_control,
     files={"classifiers": ClassifierSpecification, "corpora (texts by authors of groups)": AuthoredCorpus},

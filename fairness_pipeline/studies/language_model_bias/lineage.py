@@ -595,7 +595,7 @@ def _judged(part: LanguageModelPart, key: Key) -> Judged:
 @of_a_model(
     inputs=_judged,
     reads={"perplexities": phrase_perplexities, "of_its_base": of_base(phrase_perplexities)},
-    code_version="4",
+    code_version="5",
     libraries=("numpy", "scipy"),
     schema=LANGUAGE_MODEL_BIAS,
     checks=(checks.not_empty,),

@@ -1,9 +1,10 @@
 """Study 2: does a language model find a stereotype likelier of one group than of the other?"""
 
+import math
 from collections.abc import Sequence
 
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
-from fairness_pipeline.measures.language.phrase_bias import LOG, control, doubts
+from fairness_pipeline.measures.language.phrase_bias import LOG, control, doubts, hides_opposite_stereotypes
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE, odds_ratio
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.project.study import Judged, Study, compare_debiased
@@ -26,6 +27,12 @@ def _groups(part: LanguageModelPart, key: Key) -> tuple[str, str]:
 
 def _finding(part: LanguageModelPart, key: Key, row: Row) -> str:
     a, b = _groups(part, key)
+    if hides_opposite_stereotypes(row):
+        return (
+            f"{key['model']}: stereotypes of {b} people are typically {math.exp(row['spread']):.3g} times as likely "
+            f"about one group as about the other: {row['attributes_b']} of {row['attributes']} attribute words about "
+            f"{b}, {row['attributes_a']} about {a} people, and the mean hides it"
+        )
     about, against = (b, a) if row["difference"] > 0 else (a, b)
     ratio, low, high = odds_ratio(row)
     if ratio < 1:
@@ -55,6 +62,21 @@ def _cure(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
     return compare_debiased(
         name, methods, run, page, f"add a model with `base: {name}` and one of four methods ({page})"
     )
+
+
+def _decisive(row: Row) -> Row:
+    """A row with opposite stereotypes has the typical S of an attribute word, which has no side and no interval."""
+    return (
+        {**row, "difference": row["spread"], "ci_low": None, "ci_high": None}
+        if hides_opposite_stereotypes(row)
+        else row
+    )
+
+
+def _direction(row: Row, groups: tuple[str, str]) -> str:
+    if hides_opposite_stereotypes(row):
+        return "likelier: either group, by attribute"
+    return f"likelier: {groups[row['difference'] > 0]}"
 
 
 _WORDS = 6
@@ -104,7 +126,8 @@ STUDY = Study(
     identity=("dimension", "model", "measure"),
     shown=(
         "dimension", "model", "measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "statistic", "p",
-        "p_clusters", "clusters", "p_holm", "own_difference", "opposite_difference", "survives", "verdict",
+        "p_clusters", "clusters", "p_holm", "own_difference", "opposite_difference", "survives", "spread", "p_spread",
+        "verdict",
     ),
     headings=("Stereotype",),
     heading=lambda row: "Stereotype" if row["measure"] == STEREOTYPE else None,
@@ -116,7 +139,8 @@ STUDY = Study(
         "corpora (phrases for language models)": PhraseCorpus,
     },
     doubts=lambda part, key, row: doubts(row, part.level),
-    direction=lambda row, groups: f"likelier: {groups[row['difference'] > 0]}",
+    decisive=_decisive,
+    direction=_direction,
     control=lambda part, key, row: control(row),
     asides=_asides,
     contrast="second minus first",

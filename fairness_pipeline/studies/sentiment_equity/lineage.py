@@ -197,7 +197,7 @@ class Judged(Compared):
 @of_verdicts(
     inputs=lambda part, key: Judged(key["dimension"], part.settings.alpha, part.settings.margin),
     reads={"sentences": equity_sentences, "scores": equity_scores},
-    code_version="3",
+    code_version="4",
     libraries=("numpy", "scipy"),
     schema=EQUITY_SIGNIFICANCE,
     checks=(checks.not_empty,),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fairness_pipeline.corpora.sentiment.equity_sentences import GROUPS, PUBLISHED, make_equity_sentences
 from fairness_pipeline.measures.sentiment.equity_pairs import ALL, EVERYBODY
-from fairness_pipeline.measures.sentiment.equity_significance import SOME_NAMES
+from fairness_pipeline.measures.sentiment.equity_significance import SCATTER, SOME_NAMES
 from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpecification
 from fairness_pipeline.project.study import Judged, Pending, Study
 from fairness_pipeline.statistics.verdicts import FINDING
@@ -21,6 +21,11 @@ def _finding(part: EquityPart, key: Key, row: Row) -> str:
         )
     difference = row["difference"] if row["stratum"] is None else row["stratum_difference"]
     more, less = GROUPS[key["dimension"]][:: 1 if difference > 0 else -1]
+    if (row["stratum"] or "").startswith(SCATTER):
+        return (
+            f"{key['system']}: {row['affect']} scores of {more} persons scatter {abs(difference):.2g} farther than "
+            f"those of {less} persons ({row['stratum'].removeprefix(SCATTER + ' of ')}), and the mean hides it"
+        )
     where = f" ({row['stratum']})" if row["stratum"] else ""
     return (
         f"{key['system']}: sentences about {more} persons{where} score {abs(difference):.3g} higher in {row['affect']} "

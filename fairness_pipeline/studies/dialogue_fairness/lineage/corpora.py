@@ -68,7 +68,7 @@ def _of_platform(platform: str) -> Callable[[Callable[[Source, Run], Result]], A
         axes=("corpus",),
         covers=lambda part, key: part.dialogues_of(key["corpus"]) == f"{platform}_dialogues",
         inputs=_source,
-        code_version="2",
+        code_version="3",
         libraries=("scipy",),
         schema=SCHEMA,
         checks=(checks.not_empty, checks.some_to_audit),

@@ -33,6 +33,7 @@ from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSett
 from fairness_pipeline.measures.dialogue.naming import compare_naming
 from fairness_pipeline.measures.dialogue.recipe_significance import RECIPE_SIGNIFICANCE, judge_recipe
 from fairness_pipeline.measures.dialogue.registry import measure_label, measures
+from fairness_pipeline.measures.dialogue.spread import spreads, units_of
 from fairness_pipeline.measures.dialogue.variations import (
     CARRIERS,
     VARIATIONS,
@@ -206,6 +207,7 @@ JUDGED = (
         part.settings.significance, part.dimensions[key["dimension"]].masked, published_rows_of(part, **key)
     ),
     reads={
+        "dialogues": one_of(*DIALOGUES),
         "pairs": context_pairs,
         "answers": responses,
         "tables": TABLES,
@@ -218,7 +220,7 @@ JUDGED = (
         "parrots": parrot_check,
     },
     arrows=JUDGED,
-    code_version="12",
+    code_version="13",
     libraries=("numpy", "scipy"),
     schema=DIALOGUE_SIGNIFICANCE,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -226,6 +228,7 @@ JUDGED = (
 )
 def dialogue_significance(
     inputs: Significance,
+    dialogues: pa.Table,
     pairs: pa.Table,
     answers: pa.Table,
     tables: Tables,
@@ -239,19 +242,22 @@ def dialogue_significance(
     run: Run,
 ) -> Result:
     """Every measure compared between the sides: the paper's Z test, paired tests, equivalence, and verdicts."""
-    settings, words, distinguished = inputs.significance, swapped_words(pairs), Distinguished.of(told_apart)
+    pairs, settings, seed = pairs.sort_by("pair_id"), inputs.significance, run.seed_without("model")
+    words, distinguished = swapped_words(pairs), Distinguished.of(told_apart)
     clusters = moving_together(words, names_the_group=inputs.words.names_the_group)
     controls = controls_of(answers, tables, settings, inputs.words, clusters, leaking(parrots, settings.alpha))
+    between_contexts = spreads(controls.values, units_of(pairs, dialogues), words.clusterings, seed)
     judged = compared(
         answers,
         tables,
         settings=settings,
-        seed=run.seed_without("model"),
+        seed=seed,
         published=inputs.published,
         masked=inputs.words,
         clusters=clusters,
         controls=controls,
         distinguished=distinguished,
+        spreads=between_contexts,
     )
     table = judge_responses(
         judged,
@@ -269,6 +275,7 @@ def dialogue_significance(
         ],
         without_effect=without_effect,
         distinguished=distinguished,
+        spreads=between_contexts,
     )
     shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
     rows = table.to_pylist()

@@ -1,0 +1,101 @@
+"""Is a group of annotators divided? Half of it may lean one way and half the other, at the other groups' mean rate.
+
+An annotator's leaning is how much more often they say positive than others do on the same items. The test compares how
+far leanings lie from their group's mean, beyond the chance of single labels, between the groups.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from fairness_pipeline.annotation.truth_inference.base import Labels
+from fairness_pipeline.measures.annotators.item_by_group import strictness
+from fairness_pipeline.statistics.intervals import quantile
+from fairness_pipeline.statistics.welch import of_like_labour, permuted_welch
+
+SPREAD_MARGIN = 0.1
+"""A difference of the groups' typical leanings that does not matter."""
+_FEWEST = 3
+"""Annotators of each group."""
+
+
+class RaterSpread(NamedTuple):
+    """How far the annotators of each group lean from their group's mean.
+
+    Attributes:
+        p: The p of leanings that vary alike in all groups. Annotators of like labour change groups.
+        typical: (groups,) the typical (root mean square) leaning of a group's annotators, beyond chance, 0..1.
+        upper: The upper 95% bound of the largest difference, as the root of the difference of mean squares.
+        above: (groups,) how many annotators of a group lean towards positive, and by how much on average.
+        below: (groups,) how many lean away from it, and by how much.
+    """
+
+    p: float
+    typical: tuple[float, ...]
+    upper: float
+    above: tuple[tuple[int, float], ...]
+    below: tuple[tuple[int, float], ...]
+
+    @property
+    def divided(self) -> int:
+        """The place of the group whose annotators lean farthest."""
+        return int(np.argmax(self.typical))
+
+    @property
+    def matters(self) -> bool:
+        """Whether the typical leanings differ by the margin or more."""
+        return max(self.typical) - min(self.typical) >= SPREAD_MARGIN
+
+    @property
+    def small(self) -> bool:
+        """Whether the largest difference is shown to be small."""
+        return self.upper < 1.5 * SPREAD_MARGIN
+
+    def said(self, name: str) -> str:
+        """The finding in words; `name` is that of the divided group."""
+        (more, up), (fewer, down) = self.above[self.divided], self.below[self.divided]
+        return (
+            f"{name}: {more} of {more + fewer} annotators say positive {100 * up:.0f} points more often than their "
+            f"group, {fewer} {100 * down:.0f} points less often"
+        )
+
+
+def rater_spread(labels: Labels, sides: np.ndarray) -> RaterSpread | None:
+    """The test, and the groups' typical leanings. None if a group has too few annotators with two labels or more.
+
+    A leaning's square minus its sampling variance is unbiased for what lies beyond chance; Welch's statistic compares
+    these between the groups.
+
+    Args:
+        labels: The labels of all annotators.
+        sides: The group of each annotator, from 0; -1 if it is unknown.
+    """
+    items, people = len(labels.items), len(sides)
+    item, who, z = labels.item, labels.annotator, labels.label.astype(float)
+    given = np.bincount(who, minlength=people)
+    leaning = np.zeros(people)
+    by_label = strictness(item, who, z, items, people)
+    leaning[who] = by_label
+    of_item = np.bincount(item, z - by_label, items) / np.maximum(np.bincount(item, minlength=items), 1)
+    left = np.square(z - of_item[item] - by_label)
+    chance = np.bincount(who, left, people) / np.maximum(given - 1, 1) / np.maximum(given, 1)
+    group = np.where(given > 1, sides, -1)
+    places = [np.flatnonzero(group == side) for side in range(int(sides.max(initial=-1)) + 1)]
+    if len(places) < 2 or min(map(len, places)) < _FEWEST:
+        return None
+    beyond = np.zeros(people)
+    above, below = [], []
+    for own in places:
+        away = leaning[own] - leaning[own].mean()
+        beyond[own] = np.square(away) * len(own) / (len(own) - 1) - chance[own]
+        above.append((int((away > 0).sum()), float(away[away > 0].mean()) if (away > 0).any() else 0.0))
+        below.append((int((away <= 0).sum()), float(-away[away <= 0].mean()) if (away <= 0).any() else 0.0))
+    means = [float(beyond[own].mean()) for own in places]
+    typical = tuple(math.sqrt(max(0.0, mean)) for mean in means)
+    p = permuted_welch(beyond, group, 0, of_like_labour(given, group))
+    farthest, nearest = places[int(np.argmax(means))], places[int(np.argmin(means))]
+    error = math.sqrt(sum(float(beyond[own].var(ddof=1)) / len(own) for own in (farthest, nearest)))
+    freedom = min(len(farthest), len(nearest)) - 1
+    upper = math.sqrt(max(0.0, max(means) - min(means) + quantile(0.95, freedom) * error))
+    return RaterSpread(p, typical, upper, tuple(above), tuple(below))

@@ -1,0 +1,101 @@
+"""Does a measure's mean hide opposite gaps? Half of the contexts may draw insults to one group, half to the other.
+
+The units are the sentences into which persons were put, or else the threads, or topics, of the contexts
+(`statistics.spread`). The deciding reading is tested, with the groups' words masked.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairness_pipeline.measures.dialogue.measure import MASKED, Sides
+from fairness_pipeline.statistics.comparison import Clusterings, Comparison
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.spread import LARGE, LEVEL, Spread, spread_between
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
+from fairness_pipeline.workspace.lake import Row
+
+OPPOSITE = "opposite gaps"
+"""The beginning of the note of a row that is biased although its mean is not shown to differ."""
+_UNITS = ("thread_id", "topic")
+
+
+def units_of(pairs: pa.Table, dialogues: pa.Table) -> np.ndarray:
+    """(pairs,) the unit of each pair: its thread, which is the sentence where persons are put into one; its topic if no
+    two pairs share a thread.
+
+    Args:
+        pairs: As `CONTEXT_PAIRS`.
+        dialogues: The dialogues that they come from.
+    """
+    of_pair = pc.index_in(pairs["dialogue_id"], dialogues["dialogue_id"])
+    for column in _UNITS:
+        named = pc.fill_null(dialogues[column].take(of_pair), "").combine_chunks().dictionary_encode()
+        if len(named.dictionary) < pairs.num_rows:
+            break
+    return np.asarray(named.indices)
+
+
+def spreads(values: Mapping[str, Sides], units: np.ndarray, clusterings: Clusterings, seed: int) -> dict[str, Spread]:
+    """The spread of each measure's gap between units, in rates or points; none where units share too few words.
+
+    Args:
+        values: Both readings of every measure that scores answers one by one, by row.
+        units: (pairs,) the unit of each pair.
+        clusterings: Ways in which pairs move together; the one with the largest p counts.
+        seed: The seed of the draws.
+    """
+    found = {}
+    for name in values:
+        if name.endswith(MASKED):
+            continue
+        a, b = values.get(name + MASKED, values[name])
+        difference = np.subtract(a, b, dtype=float)
+        own = [spread_between(difference, units, clustering, seed) for clustering in clusterings]
+        if own and (known := [each for each in own if each]) and len(known) == len(own):
+            found[name] = max(known, key=lambda each: each.p)
+    return found
+
+
+def with_spread(
+    rows: list[Comparison], values: Collection[str], found: Mapping[str, Spread], alpha: float
+) -> list[Comparison]:
+    """The rows with the verdicts that spread gives. A gap that varies between units is `biased` unless the typical gap
+    is shown to be small; what is fair is fair on average only, unless that is shown.
+
+    Args:
+        rows: With the verdicts on their means.
+        values: The rows whose value is a mean over answers.
+        found: The result of `spreads`.
+        alpha: The level; spread has a part of it.
+    """
+    adjusted = dict(zip(found, holm([own.p for own in found.values()]), strict=True))
+    return [
+        _judged(row, found.get(row.measure), adjusted.get(row.measure, 1.0) / LEVEL, alpha)
+        if row.measure in values and not row.measure.endswith(MASKED)
+        else row
+        for row in rows
+    ]
+
+
+def _judged(row: Comparison, spread: Spread | None, p: float, alpha: float) -> Comparison:
+    if spread is None:
+        return replace(row, verdict=FAIR_ON_AVERAGE) if row.verdict == "fair" else row
+    small = in_unit(row.unit, spread.upper) < LARGE * row.margin
+    if row.verdict != "biased" and p < alpha and not small:
+        said = f"{OPPOSITE}, {spread.towards_a:,} to side a and {spread.towards_b:,} to side b of {spread.units:,}"
+        return replace(row, verdict="biased", p_holm=float(p), note="; ".join(filter(None, [said, row.note])))
+    return replace(row, verdict=FAIR_ON_AVERAGE) if row.verdict == "fair" and not small else row
+
+
+def hides_opposite_gaps(row: Row) -> bool:
+    """Whether a row of `DIALOGUE_SIGNIFICANCE` is biased by its spread, and not by its mean."""
+    return bool(row["verdict"] == "biased" and (row.get("note") or "").startswith(OPPOSITE))
+
+
+def in_unit(unit: str, value: float) -> float:
+    """A spread in the unit of its row."""
+    return 100 * value if unit == "percent" else value

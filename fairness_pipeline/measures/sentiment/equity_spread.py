@@ -1,0 +1,68 @@
+"""Do the scores of one group scatter more? Noise for one group only leaves the mean gap at nothing.
+
+A person's scatter is the typical (root mean square) distance of their sentences' scores from the median of their group
+in the same template and emotion word. Its test is that of the means: names change groups, pairs of noun phrases sides.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairness_pipeline.measures.sentiment.equity_pairs import NOUN_PHRASES, Design, People
+from fairness_pipeline.statistics.corrections import holm
+from fairness_pipeline.statistics.person_level import label_permutation, sign_flip
+
+
+class Scatter(NamedTuple):
+    """The kind of persons whose scatter differs most, in one affect.
+
+    Attributes:
+        kind: The kind of persons.
+        difference: The median person's scatter on side a minus that on side b: one loud name does not make it.
+        p_holm: The smallest p over kinds of persons, times their number; adjusted by Holm over affects.
+    """
+
+    kind: str
+    difference: float
+    p_holm: float
+
+
+def scatter(design: Design, scores: np.ndarray) -> list[Scatter]:
+    """The comparison of scatter, one per affect.
+
+    Args:
+        design: A dimension's sentences.
+        scores: (sentences, affects), in 0..1.
+    """
+    kinds = [kind for kind in design.people if kind not in design.parts]
+    tests, differences = [], []
+    for kind in kinds:
+        people = design.people[kind]
+        distance = _distance(people, scores[people.sentences], paired=kind == NOUN_PHRASES)
+        if kind == NOUN_PHRASES:
+            order = np.argsort(people.strata, kind="stable")
+            a, b = order[people.on_a[order]], order[~people.on_a[order]]
+            tests.append(sign_flip(distance[a] - distance[b]))
+        else:
+            tests.append(label_permutation(distance, people.on_a, people.strata))
+        of_a, of_b = (np.median(distance[side], axis=0) for side in (people.on_a, ~people.on_a))
+        differences.append(of_a - of_b)
+    p = np.array([test.p for test in tests])
+    difference = np.array(differences)
+    first = p.argmin(axis=0)
+    affects = range(scores.shape[1])
+    adjusted = holm([min(1.0, len(kinds) * float(p[first[affect], affect])) for affect in affects])
+    return [
+        Scatter(kinds[first[affect]], float(difference[first[affect], affect]), float(adjusted[affect]))
+        for affect in affects
+    ]
+
+
+def _distance(people: People, scores: np.ndarray, *, paired: bool) -> np.ndarray:
+    """(people, affects) each person's scatter, from (people, cells, affects) scores."""
+    group = 2 * (np.zeros_like(people.strata) if paired else people.strata) + people.on_a
+    found = np.empty((len(group), scores.shape[2]))
+    for own in (group == number for number in np.unique(group)):
+        away = scores[own] - np.median(scores[own], axis=0)  # a single name must not move the others' distance
+        found[own] = np.sqrt(np.square(away).mean(axis=1))
+    return found

@@ -1,0 +1,108 @@
+"""Does a mean hide differences? The gap varies between the units of an audit, such as templates, more than by chance.
+
+Half of the templates may favour one group and half the other, with a mean gap of nothing. The statistic is the variance
+of the units' mean differences; its null distribution exchanges the labels of the groups. What moves together (all pairs
+of one exchanged word) is exchanged together, so a word that is answered otherwise than its counterpart is no spread.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
+
+DRAWS = 20_000
+_LEAST, _ENOUGH = 1_000, 20
+"""Draws that are always made, for the bound; and draws that reach the statistic after which no more are needed."""
+_AT_ONCE = 500
+LEVEL = 0.2
+"""The share of an audit's level that is kept for spread: a mean and a spread are two chances of a false alarm."""
+LARGE = 3
+"""A typical gap of single units below so many margins of the mean does not matter."""
+
+
+class Spread(NamedTuple):
+    """How far the difference between the sides varies between units.
+
+    Attributes:
+        p: The p of units that differ by chance alone.
+        typical: The standard deviation of the units' true differences, beyond chance.
+        upper: Its upper 95% bound.
+        units: The number of units that two clusters or more share; the test rests on these.
+        towards_a: How many of these have a larger value on side a.
+        towards_b: How many have a larger one on side b.
+    """
+
+    p: float
+    typical: float
+    upper: float
+    units: int
+    towards_a: int
+    towards_b: int
+
+
+def spread_between(difference: np.ndarray, unit: np.ndarray, cluster: np.ndarray, seed: int) -> Spread | None:
+    """The test of a difference that varies between units. None if units share too few clusters to tell.
+
+    T = sum_u m_u^2 / n_u - (sum_u m_u)^2 / n, with m_u the sum over a unit's pairs. In a draw all pairs of a cluster
+    keep or change their sign together. T minus its mean over the draws, in relation to the pairs of different clusters
+    within units, estimates the variance of the units' differences.
+
+    Args:
+        difference: (pairs,) side a minus side b.
+        unit: (pairs,) the unit of each pair, such as its template.
+        cluster: (pairs,) what moves together.
+        seed: The seed of the draws.
+
+    Examples:
+        >>> unit, cluster = np.repeat(np.arange(40), 20), np.tile(np.arange(20), 40)
+        >>> opposite = np.where(unit % 2, 1.0, -1.0)
+        >>> found = spread_between(opposite, unit, cluster, seed=1)
+        >>> found.p < 0.001, round(found.typical, 1), found.towards_a, found.towards_b
+        (True, 1.0, 20, 20)
+    """
+    _, unit = np.unique(unit, return_inverse=True)
+    _, cluster = np.unique(cluster, return_inverse=True)
+    counts = _sums(np.ones(len(unit)), unit, cluster)
+    shared = np.flatnonzero(np.diff(counts.indptr) > 1)
+    if len(shared) < 2 or len(np.unique(counts[shared].indices)) < FEWEST_TO_TELL:
+        return None
+    sums, counts = _sums(difference, unit, cluster)[shared], counts[shared]
+    n_unit = np.asarray(counts.sum(axis=1)).ravel()
+    n = float(n_unit.sum())
+    of_unit = np.asarray(sums.sum(axis=1)).ravel()
+    observed = float(_between(of_unit[:, None], n_unit)[0])
+    least = observed - 1e-9 * max(1.0, abs(observed))
+    random = np.random.default_rng(seed)
+    drawn: list[np.ndarray] = []
+    reached = made = 0
+    while made < DRAWS and (made < _LEAST or reached < _ENOUGH):
+        signs = random.choice((-1.0, 1.0), (sums.shape[1], _AT_ONCE))
+        drawn.append(_between(sums @ signs, n_unit))
+        reached, made = reached + int((drawn[-1] >= least).sum()), made + _AT_ONCE
+    chance = np.concatenate(drawn)
+    together = np.asarray(counts.multiply(counts).sum(axis=1)).ravel()
+    pairs = n - np.square(n_unit).sum() / n - (together / n_unit).sum() + together.sum() / n
+    excess = (observed - float(chance.mean())) / pairs
+    reach = float(np.quantile(chance, 0.95) - chance.mean()) / pairs
+    return Spread(
+        (1 + reached) / (made + 1),
+        math.sqrt(max(0.0, excess)),
+        math.sqrt(max(0.0, excess + reach)),
+        len(shared),
+        int((of_unit > 0).sum()),
+        int((of_unit < 0).sum()),
+    )
+
+
+def _sums(values: np.ndarray, unit: np.ndarray, cluster: np.ndarray) -> sparse.csr_matrix:
+    """(units, clusters) sums over pairs."""
+    return sparse.csr_matrix((values, (unit, cluster)))
+
+
+def _between(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(draws,) the variance between units, from (units, draws) sums."""
+    found: np.ndarray = (np.square(sums) / counts[:, None]).sum(axis=0) - np.square(sums.sum(axis=0)) / counts.sum()
+    return found
