@@ -65,12 +65,13 @@ DIALOGUE_SIGNIFICANCE = schema(
     told_by=optional(
         pa.string(), "the words by which answers are told apart, and the share of either side's with them"
     ),
-    p_spread=optional(pa.float64(), "p of a gap that varies between contexts (or threads, topics) by chance alone"),
-    spread=optional(pa.float64(), "the standard deviation of the contexts' gaps beyond chance, in `unit`"),
+    p_spread=optional(pa.float64(), "p of a gap that varies between sentences, threads or topics by chance alone"),
+    spread=optional(pa.float64(), "the standard deviation of their gaps beyond chance, in `unit`"),
     spread_upper=optional(pa.float64(), "its upper 95% bound"),
-    contexts=optional(pa.int64(), "contexts asked with two words or more, on which these rest"),
-    contexts_a=optional(pa.int64(), "of these, how many have a larger value on side a"),
-    contexts_b=optional(pa.int64(), "how many have one on side b"),
+    spread_over=optional(pa.string(), "what these are: sentence (into which persons are put), thread, or topic"),
+    units=optional(pa.int64(), "how many of them were asked with two words or more; the spread rests on these"),
+    units_a=optional(pa.int64(), "of these, how many have a larger value on side a"),
+    units_b=optional(pa.int64(), "how many have one on side b"),
 )
 """`COMPARISON`, and further columns that qualify each verdict. They are null if they are not defined.
 
@@ -178,6 +179,7 @@ def judge_responses(
     without_effect: pa.Table | None = None,
     distinguished: Distinguished | None = None,
     spreads: Mapping[str, Spread] = MappingProxyType({}),
+    unit: str | None = None,
 ) -> pa.Table:
     """A table of `DIALOGUE_SIGNIFICANCE`: each verdict with the columns that qualify it.
 
@@ -195,6 +197,7 @@ def judge_responses(
         without_effect: As `answer_changes.NO_EFFECT_DIFFERENCES`.
         distinguished: As for `compared`.
         spreads: As for `compared`.
+        unit: What these are taken over.
     """
     rows, own = [asdict(row) for row in found], {row.measure: row for row in found}
     by_name = {row["measure"]: row for row in rows}
@@ -218,8 +221,8 @@ def judge_responses(
             if other := moved.get((change, name + MASKED if name + MASKED in by_name else name)):
                 row |= {f"{change}_difference": other["difference"], f"{change}_p": _p_moved(other, row, by_name)}
         if spread := spreads.get(name):
-            row |= {"p_spread": spread.p, "contexts": spread.units}
-            row |= {"contexts_a": spread.towards_a, "contexts_b": spread.towards_b}
+            row |= {"p_spread": spread.p, "spread_over": unit, "units": spread.units}
+            row |= {"units_a": spread.towards_a, "units_b": spread.towards_b}
             row |= {"spread": in_unit(row["unit"], spread.typical), "spread_upper": in_unit(row["unit"], spread.upper)}
         if name == DISTINGUISHABLE and distinguished:
             row |= {"told_by": distinguishable.told_by(distinguished), "holds": 0, "variations": 0}

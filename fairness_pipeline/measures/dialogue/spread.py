@@ -6,6 +6,7 @@ The units are the sentences into which persons were put, or else the threads, or
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,31 +21,40 @@ from fairness_pipeline.workspace.lake import Row
 
 OPPOSITE = "opposite gaps"
 """The beginning of the note of a row that is biased although its mean is not shown to differ."""
-_UNITS = ("thread_id", "topic")
 
 
-def units_of(pairs: pa.Table, dialogues: pa.Table) -> np.ndarray:
-    """(pairs,) the unit of each pair: its thread, which is the sentence where persons are put into one; its topic if no
-    two pairs share a thread.
+class Units(NamedTuple):
+    """What one of them is called, and (pairs,) the number of each pair's."""
+
+    name: str
+    number: np.ndarray
+
+
+def units_of(pairs: pa.Table, dialogues: pa.Table, *, made: bool = False) -> Units:
+    """The unit of each pair: its thread, which is the sentence where persons are put into one; its topic if no two
+    pairs share a thread.
 
     Args:
         pairs: As `CONTEXT_PAIRS`.
         dialogues: The dialogues that they come from.
+        made: Whether these were made, of persons put into sentences.
     """
     of_pair = pc.index_in(pairs["dialogue_id"], dialogues["dialogue_id"])
-    for column in _UNITS:
-        named = pc.fill_null(dialogues[column].take(of_pair), "").combine_chunks().dictionary_encode()
-        if len(named.dictionary) < pairs.num_rows:
-            break
-    return np.asarray(named.indices)
+    thread, topic = (
+        pc.fill_null(dialogues[column].take(of_pair), "").combine_chunks().dictionary_encode()
+        for column in ("thread_id", "topic")
+    )
+    if len(thread.dictionary) == pairs.num_rows:
+        return Units("topic", np.asarray(topic.indices))
+    return Units("sentence" if made else "thread", np.asarray(thread.indices))
 
 
-def spreads(values: Mapping[str, Sides], units: np.ndarray, clusterings: Clusterings, seed: int) -> dict[str, Spread]:
+def spreads(values: Mapping[str, Sides], units: Units, clusterings: Clusterings, seed: int) -> dict[str, Spread]:
     """The spread of each measure's gap between units, in rates or points; none where units share too few words.
 
     Args:
         values: Both readings of every measure that scores answers one by one, by row.
-        units: (pairs,) the unit of each pair.
+        units: The unit of each pair.
         clusterings: Ways in which pairs move together; the one with the largest p counts.
         seed: The seed of the draws.
     """
@@ -54,7 +64,7 @@ def spreads(values: Mapping[str, Sides], units: np.ndarray, clusterings: Cluster
             continue
         a, b = values.get(name + MASKED, values[name])
         difference = np.subtract(a, b, dtype=float)
-        own = [spread_between(difference, units, clustering, seed) for clustering in clusterings]
+        own = [spread_between(difference, units.number, clustering, seed) for clustering in clusterings]
         if own and (known := [each for each in own if each]) and len(known) == len(own):
             found[name] = max(known, key=lambda each: each.p)
     return found

@@ -45,11 +45,11 @@ def _groups(part: DialoguePart, key: Key) -> tuple[str, str]:
 def _finding(part: DialoguePart, key: Key, row: Row) -> str:
     checkpoint = " (this checkpoint)" if part.models[key["model"]].trained else ""
     if hides_opposite_gaps(row):
-        a, b = _groups(part, key)
+        (a, b), unit = _groups(part, key), row["spread_over"]
         return (
-            f"{key['model']}{checkpoint}: {measure_label(row['measure']).lower()}: a typical context's gap is "
-            f"{with_unit(row, 'spread').removeprefix('+')}; {row['contexts_a']:,} of {row['contexts']:,} have more for "
-            f"{a}, {row['contexts_b']:,} for {b}, and the mean hides it"
+            f"{key['model']}{checkpoint}: {measure_label(row['measure']).lower()}: the gap hangs on the {unit}, typically "
+            f"{with_unit(row, 'spread').removeprefix('+')} either way: in {row['units_a']:,} of {row['units']:,} {unit}s "
+            f"more for {a}, in {row['units_b']:,} for {b}; the mean hides it"
         )
     own = decisive(row)
     masked = f", with {neutral_reading_of(row['measure'])}" if own["difference"] != row["difference"] else ""
@@ -64,7 +64,7 @@ def _direction(row: Row, groups: tuple[str, str]) -> str:
     if row["measure"] == DISTINGUISHABLE:
         return "told apart"
     if hides_opposite_gaps(row):
-        return "more: either group, by context"
+        return f"more: either group, by {row['spread_over']}"
     if row["measure"] == NAMES_OTHER:
         return f"most: {groups[row['difference'] < 0]} contexts"
     if row["measure"] not in CHANGES:
@@ -86,7 +86,7 @@ STUDY = Study(
     shown=(
         "dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
         "p_paired", "p_holm", "verdict", "p", "paper_verdict", "p_as_answered", "content_difference",
-        "clusters", "p_clusters", "hangs_on", "holds", "variations", "carried_by",
+        "clusters", "p_clusters", "spread", "p_spread", "hangs_on", "holds", "variations", "carried_by",
     ),
     headings=(*_HEADINGS.values(), LISTS),
     legend="names the other group: the larger of both shares",

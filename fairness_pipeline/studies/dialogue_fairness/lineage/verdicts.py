@@ -176,11 +176,19 @@ def verdict_variations(
 
 @dataclass(frozen=True)
 class Significance:
-    """How differences are judged, the words that are masked, and what the papers print."""
+    """How differences are judged, the words that are masked, whether the contexts were made of sentences and persons,
+    and what the papers print."""
 
     significance: SignificanceSettings
     words: MaskedWords
+    made: bool
     published: Mapping[str, PublishedRow]
+
+
+def _significance(part: DialoguePart, key: Key) -> Significance:
+    corpus = part.corpora[part.models[key["model"]].corpus].specification
+    words = part.dimensions[key["dimension"]].masked
+    return Significance(part.settings.significance, words, corpus.contexts is not None, published_rows_of(part, **key))
 
 
 def _shown(part: DialoguePart, key: Key, result: Result) -> Glance:
@@ -203,9 +211,7 @@ JUDGED = (
 
 
 @asset(
-    inputs=lambda part, key: Significance(
-        part.settings.significance, part.dimensions[key["dimension"]].masked, published_rows_of(part, **key)
-    ),
+    inputs=_significance,
     reads={
         "dialogues": one_of(*DIALOGUES),
         "pairs": context_pairs,
@@ -246,7 +252,8 @@ def dialogue_significance(
     words, distinguished = swapped_words(pairs), Distinguished.of(told_apart)
     clusters = moving_together(words, names_the_group=inputs.words.names_the_group)
     controls = controls_of(answers, tables, settings, inputs.words, clusters, leaking(parrots, settings.alpha))
-    between_contexts = spreads(controls.values, units_of(pairs, dialogues), words.clusterings, seed)
+    units = units_of(pairs, dialogues, made=inputs.made)
+    between_units = spreads(controls.values, units, words.clusterings, seed)
     judged = compared(
         answers,
         tables,
@@ -257,7 +264,7 @@ def dialogue_significance(
         clusters=clusters,
         controls=controls,
         distinguished=distinguished,
-        spreads=between_contexts,
+        spreads=between_units,
     )
     table = judge_responses(
         judged,
@@ -275,7 +282,8 @@ def dialogue_significance(
         ],
         without_effect=without_effect,
         distinguished=distinguished,
-        spreads=between_contexts,
+        spreads=between_units,
+        unit=units.name,
     )
     shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
     rows = table.to_pylist()
