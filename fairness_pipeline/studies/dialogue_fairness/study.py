@@ -45,11 +45,11 @@ def _groups(part: DialoguePart, key: Key) -> tuple[str, str]:
 def _finding(part: DialoguePart, key: Key, row: Row) -> str:
     checkpoint = " (this checkpoint)" if part.models[key["model"]].trained else ""
     if hides_opposite_gaps(row):
-        (a, b), unit = _groups(part, key), row["spread_over"]
+        (a, b), unit, measure = _groups(part, key), row["spread_over"], measure_label(row["measure"]).lower()
         return (
-            f"{key['model']}{checkpoint}: {measure_label(row['measure']).lower()}: the gap hangs on the {unit}, typically "
-            f"{with_unit(row, 'spread').removeprefix('+')} either way: in {row['units_a']:,} of {row['units']:,} {unit}s "
-            f"more for {a}, in {row['units_b']:,} for {b}; the mean hides it"
+            f"{key['model']}{checkpoint}: {measure}: the gap hangs on the {unit}, typically "
+            f"{with_unit(row, 'spread').removeprefix('+')} either way: in {row['units_a']:,} of {row['units']:,} "
+            f"{unit}s more for {a}, in {row['units_b']:,} more for {b}; the mean hides it"
         )
     own = decisive(row)
     masked = f", with {neutral_reading_of(row['measure'])}" if own["difference"] != row["difference"] else ""
