@@ -105,6 +105,16 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
                 return self.store_asset_check_event(event, self.get_maximum_record_id())
         super().store_event(event)
 
+    def store_asset_event(self, event: dg.EventLogEntry, event_id: int) -> None:
+        """Notes an event as its asset's last one. Two processes that make partitions of an asset at once may do so in
+        the other order than they stored their events; what is made from the later one would then look out of date."""
+        super().store_asset_event(event, event_id)
+        told = event.dagster_event
+        if told is not None and told.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION and told.asset_key:
+            (last,) = self.fetch_materializations(told.asset_key, 1).records
+            if last.storage_id > event_id:
+                super().store_asset_event(last.event_log_entry, last.storage_id)
+
     def _event_to_row(self, event: dg.EventLogEntry) -> dict[str, Any]:
         row = super()._event_to_row(event)
         return row | {"event": json.dumps(json.loads(row["event"]), separators=(",", ":"))}  # without spaces

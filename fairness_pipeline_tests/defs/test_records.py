@@ -205,3 +205,14 @@ def test_what_is_printed_is_in_a_file_or_in_the_terminal(tmp_path: Path, in_term
     printed = ["printed by the asset", "and by a library"]
     kept = "kept: b''" if in_terminal else f"kept: {chr(10).join([*printed, '']).encode()!r}"
     assert sorted(said) == sorted([*printed, kept] if in_terminal else [kept])
+
+
+def test_the_last_event_of_an_asset_stays_the_last(instance: dg.DagsterInstance) -> None:
+    """Two processes store their events in one order and note them in the other: what is made from the later one would
+    look out of date."""
+    made(instance)
+    made(instance)
+    last, first = instance.fetch_materializations(dg.AssetKey("numbers"), limit=2).records
+    instance.event_log_storage.store_asset_event(first.event_log_entry, first.storage_id)
+    (noted,) = instance.get_asset_records([dg.AssetKey("numbers")])
+    assert noted.asset_entry.last_materialization_storage_id == last.storage_id > first.storage_id
