@@ -108,12 +108,13 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
     def store_asset_event(self, event: dg.EventLogEntry, event_id: int) -> None:
         """Notes an event as its asset's last one. Two processes that make partitions of an asset at once may do so in
         the other order than they stored their events; what is made from the later one would then look out of date."""
-        super().store_asset_event(event, event_id)
         told = event.dagster_event
-        if told is not None and told.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION and told.asset_key:
-            (last,) = self.fetch_materializations(told.asset_key, 1).records
-            if last.storage_id > event_id:
-                super().store_asset_event(last.event_log_entry, last.storage_id)
+        with self.index_transaction() as connection:  # nobody else notes one meanwhile
+            self._store_asset_event(connection, event, event_id)
+            if told is not None and told.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION and told.asset_key:
+                (last,) = self.fetch_materializations(told.asset_key, 1).records
+                if last.storage_id > event_id:
+                    self._store_asset_event(connection, last.event_log_entry, last.storage_id)
 
     def _event_to_row(self, event: dg.EventLogEntry) -> dict[str, Any]:
         row = super()._event_to_row(event)
