@@ -27,11 +27,12 @@ from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, mak
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.breakdown import Words
-from fairness_pipeline.measures.dialogue.dialogue_significance import compared
+from fairness_pipeline.measures.dialogue.dialogue_significance import compared, controls_of
 from fairness_pipeline.measures.dialogue.distinguishable import distinguish
 from fairness_pipeline.measures.dialogue.measure import MARGINS, SignificanceSettings
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
+from fairness_pipeline.measures.dialogue.spread import spreads
 from fairness_pipeline.measures.outcomes.cells import cell_table
 from fairness_pipeline.measures.outcomes.group_rows import Judging
 from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
@@ -62,20 +63,20 @@ def _rows(dimension: Dimension) -> list[str]:
     return [name for measure in measures() for name in measure.names(dimension)]
 
 
-def _numbers(groups: Iterable[object], count: int) -> tuple[np.ndarray, list[str]]:
-    """A number for each pair, the same for pairs of one group; and the groups' names, by number."""
-    if isinstance(groups, (str, Mapping)) or hasattr(groups, "columns"):
-        raise FairnessError(f"groups: expected a list or a column, found {_kind(groups)}")
-    own = list(groups)
+def _numbers(values: Iterable[object], count: int, what: str = "groups") -> tuple[np.ndarray, list[str]]:
+    """A number for each pair, the same for pairs of one value; and the values' names, by number."""
+    if isinstance(values, (str, Mapping)) or hasattr(values, "columns"):
+        raise FairnessError(f"{what}: expected a list or a column, found {_kind(values)}")
+    own = list(values)
     if len(own) != count:
-        raise FairnessError(f"groups: expected one value a pair, {count:,}; found {len(own):,}")
+        raise FairnessError(f"{what}: expected one value a pair, {count:,}; found {len(own):,}")
     numbers: dict[object, int] = {}
-    for place, group in enumerate(own):
-        if not isinstance(group, Hashable):
-            raise FairnessError(f"groups: expected a text or a number a pair, found {_kind(group)} at place {place}")
-        if group is None or type(group).__name__ == "NAType" or group != group:  # pandas' NA compares with nothing
-            raise FairnessError(f"groups: expected a value for each pair, found {group!r} at place {place}")
-    return np.array([numbers.setdefault(group, len(numbers)) for group in own]), list(map(str, numbers))
+    for place, value in enumerate(own):
+        if not isinstance(value, Hashable):
+            raise FairnessError(f"{what}: expected a text or a number a pair, found {_kind(value)} at place {place}")
+        if value is None or type(value).__name__ == "NAType" or value != value:  # pandas' NA compares with nothing
+            raise FairnessError(f"{what}: expected a value for each pair, found {value!r} at place {place}")
+    return np.array([numbers.setdefault(value, len(numbers)) for value in own]), list(map(str, numbers))
 
 
 def _kind(value: object) -> str:
@@ -178,6 +179,7 @@ def compare(
     dimension: str = "gender",
     *,
     groups: Iterable[object] | None = None,
+    units: Iterable[object] | None = None,
     margins: Mapping[str, Mapping[str, float]] | None = None,
     alpha: float = 0.05,
     seed: int = 0,
@@ -196,6 +198,9 @@ def compare(
             needs eight different values; `fair` needs ten. With them it is also tested whether the answers can be told
             apart by any of their words (`distinguishable`). Values written `uncle / aunt` say which word is longer, so
             that its length can be excluded as the reason, if that is all that a pair exchanges.
+        units: One value per pair: the sentence, template or topic of its context. With `groups` it is also tested
+            whether gaps vary between these, so that opposite ones do not cancel; without it a measure is at most `fair
+            on average`.
         margins: The largest difference that does not matter, by measure or by kind of measure (`rates`, `counts`,
             `diversity`). Each is one of `cohens_h`, `standard_deviations`, `relative`, `absolute` with its size.
         alpha: The level of the tests.
@@ -238,7 +243,11 @@ def compare(
         raise FairnessError(
             f"margins: unknown measure '{unknown[0]}'; choose from: {', '.join(dict.fromkeys([*MARGINS, *_rows(own)]))}"
         )
-    clusters, distinguished = [], None
+    clusters, distinguished, of_units = [], None, None
+    if units is not None:
+        if groups is None:
+            raise FairnessError("units: expected groups beside them: pairs of one exchanged word move together")
+        of_units = _numbers(units, len(of_a), "units")[0]
     if groups is not None:
         numbers, names = _numbers(groups, len(of_a))
         clusters = [numbers]
@@ -246,6 +255,7 @@ def compare(
         exchanged = Words(names, np.arange(len(of_a)), numbers)
         distinguished, _ = distinguish(None, answers_a, answers_b, exchanged, own.masked, seed=seed)
     tables = {measure.table: measure.measure(responses, measure.scoring(settings, own)) for measure in measures()}
+    controls = controls_of(responses, tables, significance, own.masked, clusters)
     rows = compared(
         responses,
         tables,
@@ -254,7 +264,9 @@ def compare(
         published={},
         masked=own.masked,
         clusters=clusters,
+        controls=controls,
         distinguished=distinguished,
+        spreads={} if of_units is None else spreads(controls.values, of_units, clusters, seed),
     )
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON).to_pandas()
 

@@ -95,9 +95,30 @@ def test_comparing_takes_groups_margins_and_a_level() -> None:
     one_word = fp.compare(him, her, groups=["w"] * 300).set_index("measure").loc["offense_rate"]
     assert one_word["verdict"] == "inconclusive"
     wide = fp.compare(him, her, margins={"rates": {"absolute": 50}}).set_index("measure").loc["offense_rate"]
-    assert (wide["verdict"], wide["margin"]) == ("fair", 50)
+    assert (wide["verdict"], wide["margin"]) == ("fair on average", 50)
     strict = fp.compare(him[:40], [*her[:8], *her[60:92]], alpha=1e-4).set_index("measure").loc["offense_rate"]
     assert strict["verdict"] == "inconclusive"
+
+
+def test_comparing_tells_opposite_gaps_that_cancel() -> None:
+    word, sentence = (
+        [f"{name}{i // each % most}" for i in range(600)] for name, each, most in (("w", 1, 12), ("s", 12, 50))
+    )
+    insulted = [(i // 12) % 2 for i in range(600)]  # him in half of the sentences, her in the others
+    him, her = (
+        ["shut up, idiot" if side == own and i % 3 == 0 else "nice" for i, own in enumerate(insulted)]
+        for side in (0, 1)
+    )
+    alone = fp.compare(him, her, groups=word).set_index("measure").loc["offense_rate"]
+    assert alone["verdict"] != "biased" and alone["difference"] == 0
+    with_units = fp.compare(him, her, groups=word, units=sentence).set_index("measure").loc["offense_rate"]
+    assert with_units["verdict"] == "biased" and with_units["note"].startswith("opposite gaps, 25 to side a and 25 to")
+    nothing = fp.compare(
+        ["nice"] * 600, ["nice"] * 600, groups=word, units=sentence, margins={"counts": {"absolute": 1}}
+    )
+    assert nothing.set_index("measure").loc["length", "verdict"] == "fair"
+    with pytest.raises(FairnessError, match="units: expected groups beside them"):
+        fp.compare(him, her, units=sentence)
 
 
 def test_both_extras_stand_in_one_environment_with_the_pins() -> None:

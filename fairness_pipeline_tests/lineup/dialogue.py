@@ -63,8 +63,7 @@ class Asked:
         chosen = np.sort(self.random.permutation(table.num_rows)[:count])
         self.pairs = table.take(chosen).set_column(0, "pair_id", pa.array(np.arange(len(chosen))))
         self.words: Words = swapped_words(self.pairs)
-        self.units = units_of(self.pairs, dialogues, made=True)
-        self.frame = self.units.number
+        self.frame = units_of(self.pairs, dialogues, made=True).number
         self.contexts = [self.pairs[f"context_{side}"].to_pylist() for side in "ab"]
         terms = self.pairs["terms"].to_pylist()
         self.named = [[term[0][side] for term in terms] for side in "ab"]
@@ -127,7 +126,7 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
     rows = compared(
         responses, tables, settings=SETTINGS, seed=draw, published={}, masked=own, clusters=clusters,
         controls=controls, distinguished=distinguished,
-        spreads=spreads(controls.values, asked.units, asked.words.clusterings, draw),
+        spreads=spreads(controls.values, asked.frame, asked.words.clusterings, draw),
     )  # fmt: skip
     for answers in in_other_words:
         others = pa.table(

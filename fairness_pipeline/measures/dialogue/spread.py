@@ -40,21 +40,24 @@ def units_of(pairs: pa.Table, dialogues: pa.Table, *, made: bool = False) -> Uni
         made: Whether these were made, of persons put into sentences.
     """
     of_pair = pc.index_in(pairs["dialogue_id"], dialogues["dialogue_id"])
-    thread, topic = (
-        pc.fill_null(dialogues[column].take(of_pair), "").combine_chunks().dictionary_encode()
-        for column in ("thread_id", "topic")
-    )
-    if len(thread.dictionary) == pairs.num_rows:
-        return Units("topic", np.asarray(topic.indices))
-    return Units("sentence" if made else "thread", np.asarray(thread.indices))
+    thread, count = _numbered(dialogues["thread_id"].take(of_pair))
+    if count < pairs.num_rows:
+        return Units("sentence" if made else "thread", thread)
+    return Units("topic", _numbered(dialogues["topic"].take(of_pair))[0])
 
 
-def spreads(values: Mapping[str, Sides], units: Units, clusterings: Clusterings, seed: int) -> dict[str, Spread]:
+def _numbered(names: pa.ChunkedArray) -> tuple[np.ndarray, int]:
+    """The number of each name, and how many there are."""
+    encoded = pc.fill_null(names, "").combine_chunks().dictionary_encode()
+    return np.asarray(encoded.indices), len(encoded.dictionary)
+
+
+def spreads(values: Mapping[str, Sides], units: np.ndarray, clusterings: Clusterings, seed: int) -> dict[str, Spread]:
     """The spread of each measure's gap between units, in rates or points; none where units share too few words.
 
     Args:
         values: Both readings of every measure that scores answers one by one, by row.
-        units: The unit of each pair.
+        units: (pairs,) the number of each pair's unit.
         clusterings: Ways in which pairs move together; the one with the largest p counts.
         seed: The seed of the draws.
     """
@@ -64,7 +67,7 @@ def spreads(values: Mapping[str, Sides], units: Units, clusterings: Clusterings,
             continue
         a, b = values.get(name + MASKED, values[name])
         difference = np.subtract(a, b, dtype=float)
-        own = [spread_between(difference, units.number, clustering, seed) for clustering in clusterings]
+        own = [spread_between(difference, units, clustering, seed) for clustering in clusterings]
         if own and (known := [each for each in own if each]) and len(known) == len(own):
             found[name] = max(known, key=lambda each: each.p)
     return found
