@@ -101,22 +101,19 @@ def test_comparing_takes_groups_margins_and_a_level() -> None:
 
 
 def test_comparing_tells_opposite_gaps_that_cancel() -> None:
-    word, sentence = (
-        [f"{name}{i // each % most}" for i in range(600)] for name, each, most in (("w", 1, 12), ("s", 12, 50))
-    )
-    insulted = [(i // 12) % 2 for i in range(600)]  # him in half of the sentences, her in the others
-    him, her = (
-        ["shut up, idiot" if side == own and i % 3 == 0 else "nice" for i, own in enumerate(insulted)]
-        for side in (0, 1)
-    )
+    """Insults to him in half of the sentences, to her in the others, in the same words' pairs."""
+    word = [f"w{i % 12}" for i in range(600)]
+    sentence = [f"s{i // 12}" for i in range(600)]
+    side = [[(i // 12 + own) % 2 == 0 and (i // 24 + i % 12) % 3 == 0 for i in range(600)] for own in (0, 1)]
+    him, her = (["shut up, idiot" if insulted else "nice" for insulted in own] for own in side)
     alone = fp.compare(him, her, groups=word).set_index("measure").loc["offense_rate"]
     assert alone["verdict"] != "biased" and alone["difference"] == 0
     with_units = fp.compare(him, her, groups=word, units=sentence).set_index("measure").loc["offense_rate"]
-    assert with_units["verdict"] == "biased" and with_units["note"].startswith("opposite gaps, 25 to side a and 25 to")
-    nothing = fp.compare(
-        ["nice"] * 600, ["nice"] * 600, groups=word, units=sentence, margins={"counts": {"absolute": 1}}
-    )
-    assert nothing.set_index("measure").loc["length", "verdict"] == "fair"
+    assert with_units["verdict"] == "biased"
+    assert with_units["note"].startswith("opposite gaps, 25 to side a and 25 to side b of 50")
+    nice, one = ["nice"] * 600, {"counts": {"absolute": 1}}
+    nothing = fp.compare(nice, nice, groups=word, units=sentence, margins=one).set_index("measure")
+    assert nothing.loc["length", "verdict"] == "fair"
     with pytest.raises(FairnessError, match="units: expected groups beside them"):
         fp.compare(him, her, units=sentence)
 

@@ -158,6 +158,8 @@ def _cross_fitted(scaled: np.ndarray, sizes: np.ndarray, folds: np.ndarray) -> t
     products, root = scaled @ scaled.T, np.sqrt(sizes)
     ridge = float((np.square(scaled) / sizes[:, None]).sum()) / features
     across, weights = np.zeros((clusters, clusters)), np.zeros((features, FOLDS))
+    if ridge == 0:  # all differences of a cluster cancel
+        return across, weights
     for fold in range(FOLDS):
         inside, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         among = products[np.ix_(others, others)]
