@@ -6,6 +6,7 @@ import tomllib
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
+from random import Random
 
 import pandas as pd
 import pytest
@@ -104,7 +105,8 @@ def test_comparing_tells_opposite_gaps_that_cancel() -> None:
     """Insults to him in half of the sentences, to her in the others, in the same words' pairs."""
     word = [f"w{i % 12}" for i in range(600)]
     sentence = [f"s{i // 12}" for i in range(600)]
-    side = [[(i // 12 + own) % 2 == 0 and (i // 24 + i % 12) % 3 == 0 for i in range(600)] for own in (0, 1)]
+    chosen = [Random(f"{i // 24} {i % 12}").random() < 0.4 for i in range(600)]  # alike in two sentences
+    side = [[(i // 12 + own) % 2 == 0 and chosen[i] for i in range(600)] for own in (0, 1)]
     him, her = (["shut up, idiot" if insulted else "nice" for insulted in own] for own in side)
     alone = fp.compare(him, her, groups=word).set_index("measure").loc["offense_rate"]
     assert alone["verdict"] != "biased" and alone["difference"] == 0
