@@ -9,6 +9,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from scipy import sparse
 
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
@@ -43,12 +44,25 @@ class Spread(NamedTuple):
     towards_b: int
 
 
+def upper_bound(between: float, chance: float, units: int) -> float:
+    """The upper 95% bound of a standard deviation between units that are a sample: their variance is a chi squared.
+
+    Args:
+        between: The variance between units that was seen.
+        chance: What chance alone makes of it.
+        units: How many units there are.
+    """
+    freedom = units - 1
+    return math.sqrt(max(0.0, between * freedom / float(scipy.special.chdtri(freedom, 0.95)) - chance))
+
+
 def spread_between(difference: np.ndarray, unit: np.ndarray, cluster: np.ndarray, seed: int) -> Spread | None:
     """The test of a difference that varies between units. None if units share too few clusters to tell.
 
     T = sum_u m_u^2 / n_u - (sum_u m_u)^2 / n, with m_u the sum over a unit's pairs. In a draw all pairs of a cluster
     keep or change their sign together. T minus its mean over the draws, in relation to the pairs of different clusters
-    within units, estimates the variance of the units' differences.
+    within units, estimates the variance of the units' differences. The mean is taken off first: of flipped signs it
+    would make variance.
 
     Args:
         difference: (pairs,) side a minus side b.
@@ -63,16 +77,22 @@ def spread_between(difference: np.ndarray, unit: np.ndarray, cluster: np.ndarray
         >>> found.p < 0.001, round(found.typical, 1), found.towards_a, found.towards_b
         (True, 1.0, 20, 20)
     """
+    if not len(difference) or not np.isfinite(difference).all():
+        return None
     _, unit = np.unique(unit, return_inverse=True)
     _, cluster = np.unique(cluster, return_inverse=True)
     counts = _sums(np.ones(len(unit)), unit, cluster)
     shared = np.flatnonzero(np.diff(counts.indptr) > 1)
     if len(shared) < 2 or len(np.unique(counts[shared].indices)) < FEWEST_TO_TELL:
         return None
-    sums, counts = _sums(difference, unit, cluster)[shared], counts[shared]
+    inside = np.isin(unit, shared)
+    centred = difference - difference[inside].mean()
+    raw, sums, counts = (
+        own[shared] for own in (_sums(difference, unit, cluster), _sums(centred, unit, cluster), counts)
+    )
     n_unit = np.asarray(counts.sum(axis=1)).ravel()
     n = float(n_unit.sum())
-    of_unit = np.asarray(sums.sum(axis=1)).ravel()
+    of_unit, lean = (np.asarray(own.sum(axis=1)).ravel() for own in (sums, raw))
     observed = float(_between(of_unit[:, None], n_unit)[0])
     least = observed - 1e-9 * max(1.0, abs(observed))
     random = np.random.default_rng(seed)
@@ -85,15 +105,14 @@ def spread_between(difference: np.ndarray, unit: np.ndarray, cluster: np.ndarray
     chance = np.concatenate(drawn)
     together = np.asarray(counts.multiply(counts).sum(axis=1)).ravel()
     pairs = n - np.square(n_unit).sum() / n - (together / n_unit).sum() + together.sum() / n
-    excess = (observed - float(chance.mean())) / pairs
-    reach = float(np.quantile(chance, 0.95) - chance.mean()) / pairs
+    between, by_chance = observed / pairs, float(chance.mean()) / pairs
     return Spread(
         (1 + reached) / (made + 1),
-        math.sqrt(max(0.0, excess)),
-        math.sqrt(max(0.0, excess + reach)),
+        math.sqrt(max(0.0, between - by_chance)),
+        upper_bound(between, by_chance, len(shared)),
         len(shared),
-        int((of_unit > 0).sum()),
-        int((of_unit < 0).sum()),
+        int((lean > 0).sum()),
+        int((lean < 0).sum()),
     )
 
 

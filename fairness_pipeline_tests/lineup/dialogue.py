@@ -126,7 +126,7 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
     rows = compared(
         responses, tables, settings=SETTINGS, seed=draw, published={}, masked=own, clusters=clusters,
         controls=controls, distinguished=distinguished,
-        spreads=spreads(controls.values, asked.frame, asked.words.clusterings, draw),
+        spreads=spreads(controls.values, asked.frame, asked.words.clusterings_of_forms, draw),
     )  # fmt: skip
     for answers in in_other_words:
         others = pa.table(

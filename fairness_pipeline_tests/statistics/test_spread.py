@@ -43,6 +43,37 @@ def test_a_gap_that_is_the_same_in_every_unit_is_no_spread() -> None:
     assert found and found.typical < 1e-6 and found.p > 0.9 and (found.towards_a, found.towards_b) == (UNITS, 0)
 
 
+@pytest.mark.parametrize("gap", [0.2, 0.6])
+def test_a_mean_gap_takes_nothing_from_the_spread(gap: float) -> None:
+    """With few pairs a unit, flipped signs would make variance of it."""
+    found = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        unit, word = random.integers(200, size=500), random.integers(20, size=500)
+        of_unit = 0.25 * np.where(np.arange(200) % 2, 1, -1)
+        found.append(spread_between(gap + of_unit[unit] + random.normal(0, 0.2, 500), unit, word, seed))
+    assert all(own and own.p <= 0.01 for own in found)
+    assert np.mean([own.typical for own in found if own]) == pytest.approx(0.25, abs=0.02)
+
+
+@pytest.mark.parametrize("units", [12, 40])
+def test_the_bound_holds_units_for_a_sample(units: int) -> None:
+    """At a true standard deviation of 0.1 of units drawn from many."""
+    above = []
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        unit, word = np.repeat(np.arange(units), WORDS), np.tile(np.arange(WORDS), units)
+        found = spread_between(random.normal(0, 0.1, units)[unit] + random.normal(0, 0.3, len(unit)), unit, word, seed)
+        above.append(found is not None and found.upper >= 0.1)
+    assert np.mean(above) >= 0.85  # 3 standard errors below 95%
+
+
+def test_what_is_not_finite_or_empty_tells_nothing() -> None:
+    unit, word = np.repeat(np.arange(UNITS), WORDS), np.tile(np.arange(WORDS), UNITS)
+    assert spread_between(np.where(unit == 3, np.nan, 0.0), unit, word, 0) is None
+    assert spread_between(np.zeros(0), np.zeros(0, int), np.zeros(0, int), 0) is None
+
+
 def test_units_of_one_word_each_or_few_words_tell_nothing() -> None:
     assert spread_between(np.ones(40), np.arange(40), np.arange(40) % 20, 0) is None
     assert spread_between(np.ones(40), np.arange(40) % 4, np.arange(40) % 5, 0) is None

@@ -27,15 +27,15 @@ class RaterSpread(NamedTuple):
         p: The p of leanings that vary alike in all groups. Annotators of like labour change groups.
         typical: (groups,) the typical (root mean square) leaning of a group's annotators, beyond chance, 0..1.
         upper: The upper 95% bound of the largest difference, as the root of the difference of mean squares.
-        above: (groups,) how many annotators of a group lean towards positive, and by how much on average.
-        below: (groups,) how many lean away from it, and by how much.
+        above: (groups,) how many annotators of a group lean towards positive.
+        people: (groups,) how many there are.
     """
 
     p: float
     typical: tuple[float, ...]
     upper: float
-    above: tuple[tuple[int, float], ...]
-    below: tuple[tuple[int, float], ...]
+    above: tuple[int, ...]
+    people: tuple[int, ...]
 
     @property
     def divided(self) -> int:
@@ -54,43 +54,44 @@ class RaterSpread(NamedTuple):
 
     def said(self, name: str) -> str:
         """The finding in words; `name` is that of the divided group."""
-        (more, up), (fewer, down) = self.above[self.divided], self.below[self.divided]
         return (
-            f"{name}: {more} of {more + fewer} annotators say positive {100 * up:.0f} points more often than their "
-            f"group, {fewer} {100 * down:.0f} points less often"
+            f"{name}: annotators typically lie {100 * max(self.typical):.0f} points from their group's mean, "
+            f"{self.above[self.divided]} of {self.people[self.divided]} towards positive"
         )
 
 
 def rater_spread(labels: Labels, sides: np.ndarray) -> RaterSpread | None:
     """The test, and the groups' typical leanings. None if a group has too few annotators with two labels or more.
 
-    A leaning's square minus its sampling variance is unbiased for what lies beyond chance; Welch's statistic compares
-    these between the groups.
+    A leaning's square minus its sampling variance estimates what lies beyond chance; Welch's statistic compares these
+    between the groups. The item's mean holds the label itself, so that a residual is too small by (k - 1) / k of k
+    labels; items with one label tell nothing.
 
     Args:
         labels: The labels of all annotators.
         sides: The group of each annotator, from 0; -1 if it is unknown.
     """
     items, people = len(labels.items), len(sides)
-    item, who, z = labels.item, labels.annotator, labels.label.astype(float)
+    count = np.bincount(labels.item, minlength=items)
+    kept = count[labels.item] > 1
+    item, who, z = labels.item[kept], labels.annotator[kept], labels.label[kept].astype(float)
     given = np.bincount(who, minlength=people)
     leaning = np.zeros(people)
     by_label = strictness(item, who, z, items, people)
     leaning[who] = by_label
-    of_item = np.bincount(item, z - by_label, items) / np.maximum(np.bincount(item, minlength=items), 1)
-    left = np.square(z - of_item[item] - by_label)
+    of_item = np.bincount(item, z - by_label, items) / np.maximum(count, 1)
+    left = np.square((z - of_item[item] - by_label) * count[item] / (count[item] - 1))
     chance = np.bincount(who, left, people) / np.maximum(given - 1, 1) / np.maximum(given, 1)
     group = np.where(given > 1, sides, -1)
     places = [np.flatnonzero(group == side) for side in range(int(sides.max(initial=-1)) + 1)]
     if len(places) < 2 or min(map(len, places)) < _FEWEST:
         return None
     beyond = np.zeros(people)
-    above, below = [], []
+    above = []
     for own in places:
         away = leaning[own] - leaning[own].mean()
         beyond[own] = np.square(away) * len(own) / (len(own) - 1) - chance[own]
-        above.append((int((away > 0).sum()), float(away[away > 0].mean()) if (away > 0).any() else 0.0))
-        below.append((int((away <= 0).sum()), float(-away[away <= 0].mean()) if (away <= 0).any() else 0.0))
+        above.append(int((away > 0).sum()))
     means = [float(beyond[own].mean()) for own in places]
     typical = tuple(math.sqrt(max(0.0, mean)) for mean in means)
     p = permuted_welch(beyond, group, 0, of_like_labour(given, group))
@@ -98,4 +99,4 @@ def rater_spread(labels: Labels, sides: np.ndarray) -> RaterSpread | None:
     error = math.sqrt(sum(float(beyond[own].var(ddof=1)) / len(own) for own in (farthest, nearest)))
     freedom = min(len(farthest), len(nearest)) - 1
     upper = math.sqrt(max(0.0, max(means) - min(means) + quantile(0.95, freedom) * error))
-    return RaterSpread(p, typical, upper, tuple(above), tuple(below))
+    return RaterSpread(p, typical, upper, tuple(above), tuple(map(len, places)))

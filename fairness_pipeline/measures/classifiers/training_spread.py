@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.measures.classifiers.group_rates import CELLS, Predictions, rates, said_of
+from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.corrections import holm
-from fairness_pipeline.statistics.spread import LEVEL
+from fairness_pipeline.statistics.spread import LEVEL, upper_bound
 from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
 from fairness_pipeline.statistics.welch import of_like_labour
 
@@ -46,7 +47,7 @@ class TrainingSpread(NamedTuple):
 
 
 def training_spread(found: Predictions, measure: str) -> TrainingSpread | None:
-    """The test of a gap that varies between trainings. None of a single training.
+    """The test of a gap that varies between trainings. None of a single training, or of too few authors.
 
     Args:
         found: The predictions of two groups.
@@ -66,6 +67,8 @@ def training_spread(found: Predictions, measure: str) -> TrainingSpread | None:
     labour = np.sum([counts for _, counts in cells], axis=0)
     group[labour == 0] = -1
     known = np.flatnonzero(group >= 0)
+    if min(int((group == side).sum()) for side in (0, 1)) < FEWEST_TO_TELL:  # few authors have few other groups
+        return None
     strata = of_like_labour(labour, group)
     random = np.random.default_rng(0)
     chance: list[np.ndarray] = []
@@ -77,13 +80,14 @@ def training_spread(found: Predictions, measure: str) -> TrainingSpread | None:
     spread = np.concatenate(chance)
     each = rates(found, measure)
     gaps = each[:, 0] - each[:, 1]
+    if not np.isfinite(gaps).all():
+        return None
     observed = float(gaps.var(ddof=1))
-    excess = observed - float(spread.mean())
-    reach = float(np.quantile(spread, 0.95) - spread.mean())
+    by_chance = float(spread.mean())
     return TrainingSpread(
         (1 + int((spread >= observed - 1e-12).sum())) / (_DRAWS + 1),
-        math.sqrt(max(0.0, excess)),
-        math.sqrt(max(0.0, excess + reach)),
+        math.sqrt(max(0.0, observed - by_chance)),
+        upper_bound(observed, by_chance, len(gaps)),
         tuple(gaps.tolist()),
     )
 

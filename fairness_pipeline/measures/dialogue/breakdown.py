@@ -52,6 +52,17 @@ class Words(NamedTuple):
         return found[:1] if np.array_equal(found[0], found[1]) else found
 
     @property
+    def clusterings_of_forms(self) -> list[np.ndarray]:
+        """The clusterings, and those by either side's word alone: in dialect `cool` stands opposite several words, and
+        what is answered to it recurs in all their pairs."""
+        found = self.clusterings
+        for side in (0, -1):
+            forms = np.unique([name.split(" / ")[side] for name in self.names], return_inverse=True)[1]
+            found += [np.where(own >= 0, forms[own], -1) for own in self.clusterings]
+        kinds = {np.unique(own, return_inverse=True)[1].tobytes(): own for own in reversed(found)}
+        return list(kinds.values())
+
+    @property
     def effective(self) -> float:
         """The number of equally frequent words that would vary as much (Kish); the smaller of the two clusterings."""
         sizes = [np.bincount(own[own >= 0]) for own in self.clusterings]

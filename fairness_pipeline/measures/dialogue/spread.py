@@ -31,8 +31,8 @@ class Units(NamedTuple):
 
 
 def units_of(pairs: pa.Table, dialogues: pa.Table, *, made: bool = False) -> Units:
-    """The unit of each pair: its thread, which is the sentence where persons are put into one; its topic if no two
-    pairs share a thread.
+    """The unit of each pair: its thread, which is the sentence where persons are put into one; its topic if fewer than
+    half of the pairs share a thread.
 
     Args:
         pairs: As `CONTEXT_PAIRS`.
@@ -40,16 +40,15 @@ def units_of(pairs: pa.Table, dialogues: pa.Table, *, made: bool = False) -> Uni
         made: Whether these were made, of persons put into sentences.
     """
     of_pair = pc.index_in(pairs["dialogue_id"], dialogues["dialogue_id"])
-    thread, count = _numbered(dialogues["thread_id"].take(of_pair))
-    if count < pairs.num_rows:
+    thread = _numbered(dialogues["thread_id"].take(of_pair))
+    sizes = np.bincount(thread)
+    if len(sizes) > 1 and 2 * int(sizes[sizes > 1].sum()) >= pairs.num_rows:
         return Units("sentence" if made else "thread", thread)
-    return Units("topic", _numbered(dialogues["topic"].take(of_pair))[0])
+    return Units("topic", _numbered(dialogues["topic"].take(of_pair)))
 
 
-def _numbered(names: pa.ChunkedArray) -> tuple[np.ndarray, int]:
-    """The number of each name, and how many there are."""
-    encoded = pc.fill_null(names, "").combine_chunks().dictionary_encode()
-    return np.asarray(encoded.indices), len(encoded.dictionary)
+def _numbered(names: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(pc.fill_null(names, "").combine_chunks().dictionary_encode().indices)
 
 
 def spreads(values: Mapping[str, Sides], units: np.ndarray, clusterings: Clusterings, seed: int) -> dict[str, Spread]:
@@ -100,7 +99,9 @@ def _judged(row: Comparison, spread: Spread | None, p: float, alpha: float) -> C
     small = in_unit(row.unit, spread.upper) < LARGE * row.margin
     if row.verdict != "biased" and p < alpha and not small:
         said = f"{OPPOSITE}, {spread.towards_a:,} to side a and {spread.towards_b:,} to side b of {spread.units:,}"
-        return replace(row, verdict="biased", p_holm=float(p), note="; ".join(filter(None, [said, row.note])))
+        return replace(
+            row, verdict="biased", p_holm=float(p), p_bh=float(p), note="; ".join(filter(None, [said, row.note]))
+        )
     return replace(row, verdict=FAIR_ON_AVERAGE) if row.verdict == "fair" and not small else row
 
 

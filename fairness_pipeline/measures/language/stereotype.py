@@ -9,12 +9,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 
 from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, Clustered, random_effects
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.intervals import Estimate, finite, mean_difference
 from fairness_pipeline.statistics.paired import paired_t
-from fairness_pipeline.statistics.spread import LARGE, LEVEL, Spread, spread_between
+from fairness_pipeline.statistics.spread import LARGE, LEVEL, Spread, spread_between, upper_bound
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, too_few
 
 STEREOTYPE = "stereotype"
@@ -24,8 +25,9 @@ LEAST = math.log(1.1)
 stereotype."""
 SMALL = math.log(1.25)
 """An odds ratio below this is small. It is the margin of `fair` and of `artefact`."""
-OPPOSITE_STEREOTYPES = 1.3
-"""The typical S of an attribute word, in nats, that is called bias where the mean of S is not: an odds ratio of 3.7."""
+OPPOSITE_STEREOTYPES = math.log(3)
+"""A typical S of attribute words that is shown to be beyond this is called bias where the mean of S is not: an odds
+ratio of 3. A lottery of words, which is no stereotype of a group, makes a smaller one."""
 OPPOSITE_GAPS = "opposite stereotypes"
 """The beginning of the note of such a row."""
 FEWEST_WORDS = 5
@@ -97,8 +99,8 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
     direction, and S is shown to be below log 1.25. `fair`: phrases do not differ, and S is shown to be small.
 
     A mean of S may hide that half of the attribute words are likelier of one group and half of the other: `biased` if S
-    is shown to vary between them, typically by an odds ratio of 3.7 or more; a lottery of words, which is no stereotype
-    of a group, makes a smaller one. What is fair is fair on average only, unless the spread is shown to be small.
+    is shown to vary between them, typically by an odds ratio of 3 or more. What is fair is fair on average only, unless
+    the spread is shown to be small.
 
     Args:
         found: The phrases, at least two.
@@ -119,11 +121,10 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
     cells = found.attribute * (int(found.target.max()) + 1) + found.target
     spread = spread_between(s, found.attribute, cells, seed=0)
     if spread:
-        spread = spread._replace(typical=_typical(s, found.attribute, cells))
-    else:  # each attribute stands with one target
-        spread = spread_between(s, found.attribute, np.arange(len(s)), seed=0)
+        typical = _typical(s, found.attribute, cells)
+        spread = spread._replace(typical=typical, upper=max(spread.upper, upper_bound(typical**2, 0.0, spread.units)))
     p_holm = p
-    told = spread is not None and spread.p / LEVEL < alpha and spread.typical >= OPPOSITE_STEREOTYPES
+    told = spread is not None and spread.p / LEVEL < alpha and _at_least(spread) >= OPPOSITE_STEREOTYPES
     if spread and told and verdict != "biased" and attributes.clusters >= FEWEST_WORDS:
         verdict, p_holm = "biased", spread.p / LEVEL
         sides = f"{spread.towards_a} to side b and {spread.towards_b} to side a"
@@ -145,6 +146,12 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
         beyond_margin=low > SMALL or high < -SMALL,
     )  # fmt: skip
     return Stereotype(row, means[0], own.p, means[1], opposite.p, targets.p, spread)
+
+
+def _at_least(spread: Spread) -> float:
+    """The lower 90% bound of the typical S: few words scatter more by chance."""
+    freedom = spread.units - 1
+    return spread.typical * math.sqrt(freedom / float(scipy.special.chdtri(freedom, 0.1)))
 
 
 def _typical(s: np.ndarray, attribute: np.ndarray, cells: np.ndarray) -> float:

@@ -145,7 +145,8 @@ def _with_units(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, 
 def _with_scatter(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, alpha: float) -> list[dict[str, Any]]:
     """The verdicts, combined with the test of scatter: equal means may hide noise for one group only."""
     wholes = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
-    for row, found in zip(wholes, scatter(design, scores), strict=True):
+    margins = np.array([row["margin"] for row in wholes])
+    for row, found in zip(wholes, scatter(design, scores, margins), strict=True):
         row |= {"scatter_difference": found.difference, "p_scatter": found.p_holm}
         if row["verdict"] == "biased" or abs(found.difference) < row["margin"]:
             continue

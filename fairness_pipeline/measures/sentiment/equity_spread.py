@@ -27,12 +27,13 @@ class Scatter(NamedTuple):
     p_holm: float
 
 
-def scatter(design: Design, scores: np.ndarray) -> list[Scatter]:
+def scatter(design: Design, scores: np.ndarray, margins: np.ndarray) -> list[Scatter]:
     """The comparison of scatter, one per affect.
 
     Args:
         design: A dimension's sentences.
         scores: (sentences, affects), in 0..1.
+        margins: (affects,) a smaller difference of a kind's medians is told only if no kind has a larger one.
     """
     kinds = [kind for kind in design.people if kind not in design.parts]
     tests, differences = [], []
@@ -49,7 +50,8 @@ def scatter(design: Design, scores: np.ndarray) -> list[Scatter]:
         differences.append(of_a - of_b)
     p = np.array([test.p for test in tests])
     difference = np.array(differences)
-    first = p.argmin(axis=0)
+    large = np.abs(difference) >= margins
+    first = np.where(large | ~large.any(axis=0), p, np.inf).argmin(axis=0)
     affects = range(scores.shape[1])
     adjusted = holm([min(1.0, len(kinds) * float(p[first[affect], affect])) for affect in affects])
     return [

@@ -35,7 +35,29 @@ def test_a_divided_group_is_found_and_its_size_told() -> None:
     every = [found(seed, 0.25) for seed in range(10)]
     assert all(own.p <= 0.01 and own.matters and not own.small and own.divided == 1 for own in every)
     assert np.mean([own.typical[1] for own in every]) == pytest.approx(0.25, abs=0.03)
-    assert every[0].said("old").startswith("old: 10 of 20 annotators say positive ")
+    assert every[0].said("old").endswith(" points from their group's mean, 10 of 20 towards positive")
+
+
+def test_items_with_few_labels_divide_no_group() -> None:
+    """Nobody leans; group a's items have two labels, group b's ten, and some are shared. An item's mean holds the label
+    itself, so single labels' noise is easily taken for leaning."""
+    called = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        rows = []
+        for first, each in ((0, 2), (100, 10)):
+            people = np.repeat(np.arange(first, first + 100), 10)
+            random.shuffle(people)
+            rows += [(f"{first} {n // each}", who) for n, who in enumerate(people)]
+        rows += [(f"both {n}", who) for n in range(100) for who in random.choice(200, 4, replace=False)]
+        table = pd.DataFrame(rows, columns=["task", "worker"]).drop_duplicates()
+        rate = dict(zip(table["task"].unique(), random.uniform(0.2, 0.8, table["task"].nunique()), strict=True))
+        table["label"] = (random.random(len(table)) < table["task"].map(rate)).astype(int)
+        labels = Labels.of(table)
+        own = rater_spread(labels, (labels.annotators.to_numpy() >= 100).astype(int))
+        assert own and max(own.typical) < 0.15
+        called.append(own.p < 0.017 and own.matters)
+    assert sum(called) <= 1
 
 
 def test_too_few_annotators_tell_nothing() -> None:

@@ -26,10 +26,12 @@ def test_one_training_that_leans_far_is_found() -> None:
 
 @pytest.mark.parametrize("gap", [0.0, 0.2])
 def test_trainings_that_agree_are_no_finding(gap: float) -> None:
-    every = [found(seed, (gap,) * 3) for seed in range(100)]
+    every = [found(seed, (gap,) * 5) for seed in range(100)]
     assert np.mean([own.p <= 0.05 for own in every if own]) <= 0.12
-    assert all(own and own.upper < 0.15 for own in every)
+    assert all(own and own.upper < 0.15 for own in every)  # of three it is so in four of five draws
 
 
-def test_one_training_tells_nothing() -> None:
+def test_one_training_or_one_author_a_group_tells_nothing() -> None:
     assert found(0, (0.4,)) is None
+    said = np.tile([[1, 0]], (3, 4))
+    assert training_spread(Predictions(said, np.ones(8, int), np.tile([0, 1], 4), np.tile([0, 1], 4)), FN) is None

@@ -179,7 +179,7 @@ def quadruple_rows(own: np.ndarray, opposite: np.ndarray, attribute: list[str], 
 def stereotype_of(own: np.ndarray, opposite: np.ndarray, *, words: int = 12, named: bool = True) -> dict[str, object]:
     count = len(own)
     attribute = [f"w{n % words}x" for n in range(count)]
-    table = quadruple_rows(own, opposite, attribute, [f"t{n % 4}x" for n in range(count)])
+    table = quadruple_rows(own, opposite, attribute, [f"t{n // words % 4}x" for n in range(count)])
     found = compare_phrases(table, table, SETTINGS, {}, names_the_group=named).to_pylist()
     return next(row for row in found if row["measure"] == STEREOTYPE)
 

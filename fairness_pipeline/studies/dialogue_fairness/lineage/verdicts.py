@@ -253,7 +253,7 @@ def dialogue_significance(
     clusters = moving_together(words, names_the_group=inputs.words.names_the_group)
     controls = controls_of(answers, tables, settings, inputs.words, clusters, leaking(parrots, settings.alpha))
     units = units_of(pairs, dialogues, made=inputs.made)
-    between_units = spreads(controls.values, units.number, words.clusterings, seed)
+    between_units = spreads(controls.values, units.number, words.clusterings_of_forms, seed)
     judged = compared(
         answers,
         tables,
