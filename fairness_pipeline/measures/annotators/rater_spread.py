@@ -88,15 +88,15 @@ def rater_spread(labels: Labels, sides: np.ndarray) -> RaterSpread | None:
         return None
     beyond = np.zeros(people)
     above = []
-    for own in places:
-        away = leaning[own] - leaning[own].mean()
-        beyond[own] = np.square(away) * len(own) / (len(own) - 1) - chance[own]
+    for members in places:
+        away = leaning[members] - leaning[members].mean()
+        beyond[members] = np.square(away) * len(members) / (len(members) - 1) - chance[members]
         above.append(int((away > 0).sum()))
-    means = [float(beyond[own].mean()) for own in places]
+    means = [float(beyond[members].mean()) for members in places]
     typical = tuple(math.sqrt(max(0.0, mean)) for mean in means)
     p = permuted_welch(beyond, group, 0, of_like_labour(given, group))
     farthest, nearest = places[int(np.argmax(means))], places[int(np.argmin(means))]
-    error = math.sqrt(sum(float(beyond[own].var(ddof=1)) / len(own) for own in (farthest, nearest)))
+    error = math.sqrt(sum(float(beyond[members].var(ddof=1)) / len(members) for members in (farthest, nearest)))
     freedom = min(len(farthest), len(nearest)) - 1
     upper = math.sqrt(max(0.0, max(means) - min(means) + quantile(0.95, freedom) * error))
     return RaterSpread(p, typical, upper, tuple(above), tuple(map(len, places)))

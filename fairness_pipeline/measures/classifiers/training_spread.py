@@ -46,24 +46,24 @@ class TrainingSpread(NamedTuple):
         return f"the trainings' gaps are {', '.join(f'{100 * gap:+.0f}' for gap in self.gaps)} points"
 
 
-def training_spread(found: Predictions, measure: str) -> TrainingSpread | None:
+def training_spread(predictions: Predictions, measure: str) -> TrainingSpread | None:
     """The test of a gap that varies between trainings. None of a single training, or of too few authors.
 
     Args:
-        found: The predictions of two groups.
+        predictions: Of two groups.
         measure: One of `group_rates.RATES`.
     """
-    if len(found.said) < 2:
+    if len(predictions.said) < 2:
         return None
-    said, people = said_of(found, measure), int(found.authors.max()) + 1
+    said, people = said_of(predictions, measure), int(predictions.authors.max()) + 1
     cells = []
     for label in CELLS[measure]:
-        own = (found.labels == label) & (found.groups < 2)
-        counts = np.bincount(found.authors[own], minlength=people)
-        sums = np.stack([np.bincount(found.authors[own], each[own], people) for each in said], axis=1)
+        about = (predictions.labels == label) & (predictions.groups < 2)
+        counts = np.bincount(predictions.authors[about], minlength=people)
+        sums = np.stack([np.bincount(predictions.authors[about], each[about], people) for each in said], axis=1)
         cells.append((sums, counts))
     group = np.full(people, -1)
-    group[found.authors] = found.groups
+    group[predictions.authors] = predictions.groups
     labour = np.sum([counts for _, counts in cells], axis=0)
     group[labour == 0] = -1
     known = np.flatnonzero(group >= 0)
@@ -78,7 +78,7 @@ def training_spread(found: Predictions, measure: str) -> TrainingSpread | None:
             drawn[:, stratum] = random.permuted(drawn[:, stratum], axis=1)
         chance.append(_gaps(drawn[:, known], known, cells).var(axis=1, ddof=1))
     spread = np.concatenate(chance)
-    each = rates(found, measure)
+    each = rates(predictions, measure)
     gaps = each[:, 0] - each[:, 1]
     if not np.isfinite(gaps).all():
         return None
@@ -101,19 +101,18 @@ def judge_trainings(table: pa.Table, predictions: pa.Table, alpha: float) -> pa.
         predictions: As `CLASSIFIER_PREDICTIONS`.
         alpha: The level; spread has a part of it.
     """
-    found = Predictions.of(predictions)
-    spreads = {row["measure"]: training_spread(found, row["measure"]) for row in table.to_pylist()}
-    known = {measure: own for measure, own in spreads.items() if own}
-    adjusted = dict(zip(known, holm([own.p for own in known.values()]), strict=True))
+    read = Predictions.of(predictions)
+    spreads = {name: spread for name in table["measure"].to_pylist() if (spread := training_spread(read, name))}
+    adjusted = dict(zip(spreads, holm([spread.p for spread in spreads.values()]), strict=True))
     rows = []
     for row in table.to_pylist():
-        if own := known.get(row["measure"]):
+        if spread := spreads.get(row["measure"]):
             p = float(adjusted[row["measure"]])
-            row |= {"p_trainings": p, "trainings": 100 * own.typical, "trainings_upper": 100 * own.upper}
-            if row["verdict"] != "biased" and p < LEVEL * alpha and own.typical >= TRAINING_MARGIN:
-                note = "; ".join(filter(None, [f"{ONE_TRAINING}: {own.said}", row["note"]]))
+            row |= {"p_trainings": p, "trainings": 100 * spread.typical, "trainings_upper": 100 * spread.upper}
+            if row["verdict"] != "biased" and p < LEVEL * alpha and spread.typical >= TRAINING_MARGIN:
+                note = "; ".join(filter(None, [f"{ONE_TRAINING}: {spread.said}", row["note"]]))
                 row |= {"verdict": "biased", "p_holm": p / LEVEL, "note": note}
-            elif row["verdict"] == "fair" and own.upper >= TRAINING_MARGIN:
+            elif row["verdict"] == "fair" and spread.upper >= TRAINING_MARGIN:
                 row["verdict"] = FAIR_ON_AVERAGE
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=table.schema)
@@ -121,12 +120,12 @@ def judge_trainings(table: pa.Table, predictions: pa.Table, alpha: float) -> pa.
 
 def _gaps(group: np.ndarray, known: np.ndarray, cells: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """(draws, trainings) the gaps when authors have these groups: (draws, known authors)."""
-    found = []
+    gaps = []
     for sums, counts in cells:
         of_a, of_b = (
             (group == side).astype(float) @ sums[known]
             / np.maximum((group == side).astype(float) @ counts[known], 1)[:, None]
             for side in (0, 1)
         )  # fmt: skip
-        found.append(of_a - of_b)
-    return np.mean(found, axis=0)
+        gaps.append(of_a - of_b)
+    return np.mean(gaps, axis=0)

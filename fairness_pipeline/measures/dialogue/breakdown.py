@@ -55,11 +55,11 @@ class Words(NamedTuple):
     def clusterings_of_forms(self) -> list[np.ndarray]:
         """The clusterings, and those by either side's word alone: in dialect `cool` stands opposite several words, and
         what is answered to it recurs in all their pairs."""
-        found = self.clusterings
+        clusterings = self.clusterings
         for side in (0, -1):
             forms = np.unique([name.split(" / ")[side] for name in self.names], return_inverse=True)[1]
-            found += [np.where(own >= 0, forms[own], -1) for own in self.clusterings]
-        kinds = {np.unique(own, return_inverse=True)[1].tobytes(): own for own in reversed(found)}
+            clusterings += [np.where(cluster >= 0, forms[cluster], -1) for cluster in self.clusterings]
+        kinds = {np.unique(cluster, return_inverse=True)[1].tobytes(): cluster for cluster in reversed(clusterings)}
         return list(kinds.values())
 
     @property

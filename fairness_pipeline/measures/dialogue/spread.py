@@ -60,20 +60,20 @@ def spreads(values: Mapping[str, Sides], units: np.ndarray, clusterings: Cluster
         clusterings: Ways in which pairs move together; the one with the largest p counts.
         seed: The seed of the draws.
     """
-    found = {}
+    spread_of = {}
     for name in values:
         if name.endswith(MASKED):
             continue
         a, b = values.get(name + MASKED, values[name])
         difference = np.subtract(a, b, dtype=float)
-        own = [spread_between(difference, units, clustering, seed) for clustering in clusterings]
-        if own and (known := [each for each in own if each]) and len(known) == len(own):
-            found[name] = max(known, key=lambda each: each.p)
-    return found
+        each_way = [spread_between(difference, units, clustering, seed) for clustering in clusterings]
+        if each_way and (known := [spread for spread in each_way if spread]) and len(known) == len(each_way):
+            spread_of[name] = max(known, key=lambda spread: spread.p)
+    return spread_of
 
 
 def with_spread(
-    rows: list[Comparison], values: Collection[str], found: Mapping[str, Spread], alpha: float
+    rows: list[Comparison], values: Collection[str], spread_of: Mapping[str, Spread], alpha: float
 ) -> list[Comparison]:
     """The rows with the verdicts that spread gives. A gap that varies between units is `biased` unless the typical gap
     is shown to be small; what is fair is fair on average only, unless that is shown.
@@ -81,12 +81,12 @@ def with_spread(
     Args:
         rows: With the verdicts on their means.
         values: The rows whose value is a mean over answers.
-        found: The result of `spreads`.
+        spread_of: The result of `spreads`.
         alpha: The level; spread has a part of it.
     """
-    adjusted = dict(zip(found, holm([own.p for own in found.values()]), strict=True))
+    adjusted = dict(zip(spread_of, holm([spread.p for spread in spread_of.values()]), strict=True))
     return [
-        _judged(row, found.get(row.measure), adjusted.get(row.measure, 1.0) / LEVEL, alpha)
+        _judged(row, spread_of.get(row.measure), adjusted.get(row.measure, 1.0) / LEVEL, alpha)
         if row.measure in values and not row.measure.endswith(MASKED)
         else row
         for row in rows

@@ -158,10 +158,10 @@ def _typical(s: np.ndarray, attribute: np.ndarray, cells: np.ndarray) -> float:
     """The standard deviation of the attribute words' S beyond chance; each word counts once, however many phrases it
     has: a few words make most of them."""
     means, chance = [], []
-    for own in (attribute == word for word in np.unique(attribute)):
-        _, cell = np.unique(cells[own], return_inverse=True)
-        of_cells = np.bincount(cell, s[own]) / np.bincount(cell)
-        means.append(float(s[own].mean()))
+    for phrases in (attribute == word for word in np.unique(attribute)):
+        _, cell = np.unique(cells[phrases], return_inverse=True)
+        of_cells = np.bincount(cell, s[phrases]) / np.bincount(cell)
+        means.append(float(s[phrases].mean()))
         if len(of_cells) > 1:
             chance.append(float(of_cells.var(ddof=1)) / len(of_cells))
     return math.sqrt(max(0.0, float(np.var(means, ddof=1)) - float(np.mean(chance))))

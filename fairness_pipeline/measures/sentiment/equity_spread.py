@@ -63,8 +63,8 @@ def scatter(design: Design, scores: np.ndarray, margins: np.ndarray) -> list[Sca
 def _distance(people: People, scores: np.ndarray, *, paired: bool) -> np.ndarray:
     """(people, affects) each person's scatter, from (people, cells, affects) scores."""
     group = 2 * (np.zeros_like(people.strata) if paired else people.strata) + people.on_a
-    found = np.empty((len(group), scores.shape[2]))
-    for own in (group == number for number in np.unique(group)):
-        away = scores[own] - np.median(scores[own], axis=0)  # a single name must not move the others' distance
-        found[own] = np.sqrt(np.square(away).mean(axis=1))
-    return found
+    distance = np.empty((len(group), scores.shape[2]))
+    for members in (group == number for number in np.unique(group)):
+        away = scores[members] - np.median(scores[members], axis=0)  # a single name must not move the others' distance
+        distance[members] = np.sqrt(np.square(away).mean(axis=1))
+    return distance
