@@ -22,7 +22,7 @@ TOO_FEW = "too few to tell"
 HERE_ONLY = "fair on this measure only"
 """The note of a row that is `fair`, while the answers can be told apart by something else."""
 FAIR_ON_AVERAGE = "fair on average"
-"""Equivalence is shown for all strata together, but not in every stratum."""
+"""Equivalence is shown for the mean, but not in every stratum, or not of single units."""
 
 
 def too_few(count: int, what: str = "exchanged word", least: int = FEWEST_TO_TELL) -> str:
@@ -99,6 +99,25 @@ def on_content(
             return ARTEFACT
         return "biased" if 2 * p_whole < alpha else "inconclusive"
     return "fair" if whole == content == "fair" else "inconclusive"
+
+
+def on_spread(of_mean: str, *, shown: bool, small: bool) -> str:
+    """The verdict on a measure whose mean may hide differences between units, such as templates or persons.
+
+    Args:
+        of_mean: The verdict on the mean.
+        shown: Whether the difference is shown to vary between units, and far enough to matter.
+        small: Whether it is shown to vary little.
+
+    Examples:
+        >>> on_spread("fair", shown=False, small=False)
+        'fair on average'
+        >>> on_spread("inconclusive", shown=True, small=False)
+        'biased'
+    """
+    if shown:
+        return "biased"
+    return FAIR_ON_AVERAGE if of_mean == "fair" and not small else of_mean
 
 
 def paper_verdict(p: float, alpha: float = 0.05) -> Literal["fair", "biased"]:

@@ -8,9 +8,11 @@ import pyarrow as pa
 
 from fairness_pipeline.measures.classifiers.group_rates import FN, FP, GroupRatesSettings, compare_error_rates
 from fairness_pipeline.measures.classifiers.label_words import infer_masked_groups, label_words
+from fairness_pipeline.measures.classifiers.many_groups import compare_many_groups
 from fairness_pipeline.measures.classifiers.training_spread import judge_trainings
 from fairness_pipeline.models.classifiers.prediction_files import CLASSIFIER_PREDICTIONS
 from fairness_pipeline.statistics.controls import control_doubts
+from fairness_pipeline.statistics.welch import LARGEST, TWO
 from fairness_pipeline_tests.lineup.shared import SAID_SO, System, Truth, Verdicts
 
 STUDY = "implicit_bias"
@@ -19,17 +21,18 @@ AUTHORS = (150, 400)
 
 
 class Texts:
-    """Texts of both groups, as many of each label: their labels, groups and authors."""
+    """Texts of two groups or more, as many of each label: their labels, groups and authors."""
 
-    def __init__(self, draw: int) -> None:
+    def __init__(self, draw: int, groups: str = "ab") -> None:
+        self.names = np.array(list(groups))
         self.random = np.random.default_rng([draw, 17])
         authors = int(self.random.integers(*AUTHORS, endpoint=True))
         wrote = self.random.geometric(0.25, authors).clip(max=12)
         self.author = np.repeat(np.arange(authors), wrote)
-        self.group = (self.author % 2).astype(int)
-        # As many of each label in both groups, as the test sets are made.
+        self.group = (self.author % len(groups)).astype(int)
+        # As many of each label in every group, as the test sets are made.
         self.label = np.zeros(len(self.author), dtype=int)
-        for group in (0, 1):
+        for group in range(len(groups)):
             own = self.random.permutation(np.flatnonzero(self.group == group))
             self.label[own[: len(own) // 2]] = 1
 
@@ -43,7 +46,7 @@ class Texts:
                     {
                         "text_id": [f"t{i}" for i in range(count)],
                         "label": self.label,
-                        "author_group": np.where(self.group == 1, "b", "a"),
+                        "author_group": self.names[self.group],
                         "author_id": [f"a{i}" for i in self.author],
                         "balanced": np.ones(count, dtype=bool),
                         "probability": own.astype(float),
@@ -53,17 +56,21 @@ class Texts:
                 ).select(CLASSIFIER_PREDICTIONS.names)
             )
         predictions, settings = pa.concat_tables(parts).cast(CLASSIFIER_PREDICTIONS), GroupRatesSettings()
-        table = judge_trainings(compare_error_rates(predictions, settings, {}), predictions, settings.alpha)
-        return {row["measure"]: row["verdict"] for row in table.to_pylist()}
+        if len(self.names) == 2:
+            table = compare_error_rates(predictions, settings, {})
+        else:
+            table = compare_many_groups(predictions, settings, self.names.tolist())
+        table = judge_trainings(table, predictions, self.names.tolist(), settings.alpha)
+        return {row["measure"]: row["verdict"] for row in table.to_pylist() if row["contrast"] in (TWO, LARGEST)}
 
 
 Errors = Callable[[Texts], np.ndarray]
 """The chance of a wrong prediction; (seeds, texts)."""
 
 
-def judge(errors: Errors, draw: int) -> Verdicts:
+def judge(errors: Errors, draw: int, groups: str = "ab") -> Verdicts:
     """The verdicts on a classifier that errs at these rates."""
-    own = Texts(draw)
+    own = Texts(draw, groups)
     rates = np.atleast_2d(errors(own))
     wrong = own.random.random(rates.shape) < rates
     return own.judged(np.where(wrong, 1 - own.label, own.label))
@@ -88,7 +95,7 @@ def _few_authors(own: Texts) -> np.ndarray:
 
 def _seeds(own: Texts) -> np.ndarray:
     """Three trainings, each of which errs more about a group by lot."""
-    rates = 0.15 + own.random.normal(0, 0.03, (3, 2))
+    rates = 0.15 + own.random.normal(0, 0.03, (3, len(own.names)))
     return np.clip(rates[:, own.group], 0, 1)
 
 
@@ -153,6 +160,13 @@ def systems() -> Iterator[System]:
     for name, (errors, wanted, power) in guilty.items():
         judged = partial(judge, errors)
         yield System(STUDY, "simulated authors", name, "guilty", judged, wanted, power, fast=True)
+    four: dict[str, tuple[Errors, Truth, tuple[str, ...]]] = {
+        "three trainings that favour a group by lot": (_seeds, "innocent", ()),
+        "one of three trainings misses group b's positive texts 40 points more": (_one_training, "guilty", (FN,)),
+    }
+    for name, (errors, truth, wanted) in four.items():
+        judged = partial(judge, errors, groups="abcd")
+        yield System(STUDY, "simulated authors, four groups", name, truth, judged, wanted, 0.8, fast=True)
     for size in (20, 60, 200, 600, 2000):
         where = f"groups inferred, a control of {size:,} texts"
         tells: Truth = "innocent" if size >= 600 else "only a control could tell"

@@ -27,7 +27,7 @@ from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
 from fairness_pipeline.statistics.paired import paired_t
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, verdict
+from fairness_pipeline.statistics.verdicts import on_spread, verdict
 from fairness_pipeline.statistics.welch import LARGEST, NO_PAIR, PAIR, TWO, UNLIKE_ALL, of_like_labour, permuted_welch
 
 GROUP_POSITIVE_RATES = schema(
@@ -290,17 +290,16 @@ def compare_positive_rates(
         elif judged["verdict"] != "biased" and own.spread and p_raters < alpha and own.spread.matters:
             said = own.spread.said(own.groups[own.spread.divided])
             judged |= {"verdict": "biased", "p_holm": p_raters, "note": f"{DIVIDED}: {said}"}
-        elif judged["verdict"] == "fair" and not own.small:
-            judged["verdict"] = FAIR_ON_AVERAGE
         elif own.pairs and judged["verdict"] == "biased" and judged["ci_low"] <= 0 <= judged["ci_high"]:
             judged["note"] = NO_PAIR
+        judged["verdict"] = on_spread(judged["verdict"], shown=False, small=own.small)
         table.append(judged)
         pairs = holm([pair.p_decides for pair, _ in own.pairs])
         of_pairs = []
         for (pair, of_pair), p in zip(own.pairs, pairs, strict=True):
             p_holm = float(max(p, p_mean))
             of_means = verdict(equivalent=pair.p_equivalence <= alpha, p_holm=p_holm, alpha=alpha)
-            said = FAIR_ON_AVERAGE if of_means == "fair" and not own.small else of_means
+            said = on_spread(of_means, shown=False, small=own.small)
             of_pairs.append({**asdict(pair), **of_pair, **single, "p_holm": p_holm, "verdict": said})
         if (alone := _unlike_all(of_pairs)) and not judged["note"]:
             judged["note"] = f"{alone} {UNLIKE_ALL}"

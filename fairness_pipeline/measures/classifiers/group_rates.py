@@ -122,11 +122,23 @@ class Predictions(NamedTuple):
 
     def between(self, first: int, others: Sequence[int]) -> "Predictions":
         """The texts of one group (then a), and of others (then b)."""
-        kept = (self.groups == first) | np.isin(self.groups, others)
-        groups = (self.groups[kept] != first).astype(np.int64)
+        both = self.only([first, *others])
+        return both._replace(groups=(both.groups != first).astype(np.int64))
+
+    def only(self, groups: Sequence[int]) -> "Predictions":
+        """The texts of these groups."""
+        kept = np.isin(self.groups, groups)
         return self._replace(
-            said=self.said[:, kept], labels=self.labels[kept], groups=groups, authors=self.authors[kept]
+            said=self.said[:, kept], labels=self.labels[kept], groups=self.groups[kept], authors=self.authors[kept]
         )
+
+    def with_texts(self, measure: str) -> list[int]:
+        """The groups with two texts or more of each label that a rate is about."""
+        return [
+            group
+            for group in np.unique(self.groups).tolist()
+            if all(((self.groups == group) & (self.labels == label)).sum() > 1 for label in CELLS[measure])
+        ]
 
 
 def rates(found: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> np.ndarray:

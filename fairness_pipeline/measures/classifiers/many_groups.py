@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 
 from fairness_pipeline.measures.classifiers.group_rates import (
-    CELLS,
     CLASSIFIER_FAIRNESS,
     RATES,
     GroupRatesSettings,
@@ -40,14 +39,7 @@ def compare_many_groups(predictions: pa.Table, settings: GroupRatesSettings, nam
         names: The names of the groups.
     """
     found = Predictions.of(predictions)
-    present = {
-        measure: [
-            group
-            for group in range(len(names))
-            if all(((found.groups == group) & (found.labels == label)).sum() > 1 for label in CELLS[measure])
-        ]
-        for measure in RATES
-    }
+    present = {measure: found.with_texts(measure) for measure in RATES}
     told = [measure for measure in RATES if len(present[measure]) > 1]
     pairs = {
         measure: {

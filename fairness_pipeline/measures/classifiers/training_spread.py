@@ -1,20 +1,22 @@
 """Does the gap hang on the training? One of several trainings may lean far while the mean over all shows little.
 
 Trainings differ by chance, and they always differ a little. So the spread of their gaps must be more than exchanged
-authors give, and large.
+authors give, and large. Of three groups or more it is the gap of the two between which it varies most.
 """
 
 import math
+from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.measures.classifiers.group_rates import CELLS, Predictions, rates, said_of
+from fairness_pipeline.measures.classifiers.group_rates import CELLS, RATES, Predictions, rates, said_of
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.spread import LEVEL, upper_bound
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
+from fairness_pipeline.statistics.verdicts import on_spread
 from fairness_pipeline.statistics.welch import of_like_labour
 
 TRAINING_MARGIN = 0.15
@@ -22,7 +24,8 @@ TRAINING_MARGIN = 0.15
 ONE_TRAINING = "the gap hangs on the training"
 """The beginning of the note of a row that is biased although the mean over trainings is not shown to be."""
 _DRAWS = 4999
-_AT_ONCE = 500
+_MOST_AT_ONCE = 2_000_000
+"""Authors whose groups are exchanged together."""
 
 
 class TrainingSpread(NamedTuple):
@@ -32,100 +35,120 @@ class TrainingSpread(NamedTuple):
         p: The p of trainings that differ by chance alone; authors of like labour change groups.
         typical: The standard deviation of the trainings' gaps beyond chance, 0..1.
         upper: Its upper 95% bound.
-        gaps: Group a's rate minus group b's, of each training.
+        pair: The numbers of the two groups between which the gap varies most.
+        gaps: The first one's rate minus the other's, of each training.
     """
 
     p: float
     typical: float
     upper: float
+    pair: tuple[int, int]
     gaps: tuple[float, ...]
 
-    @property
-    def said(self) -> str:
-        """The gaps in words."""
-        return f"the trainings' gaps are {', '.join(f'{100 * gap:+.0f}' for gap in self.gaps)} points"
+    def said(self, names: Sequence[str]) -> str:
+        """The gaps in words; of more than two groups with the names of those between which they lie."""
+        between = f" between {names[self.pair[0]]} and {names[self.pair[1]]}" if len(names) > 2 else ""
+        return f"the trainings' gaps{between} are {', '.join(f'{100 * gap:+.0f}' for gap in self.gaps)} points"
 
 
 def training_spread(predictions: Predictions, measure: str) -> TrainingSpread | None:
     """The test of a gap that varies between trainings. None of a single training, or of too few authors.
 
+    The statistic is the variance over trainings of the gap between two groups, the largest of all pairs.
+
     Args:
-        predictions: Of two groups.
+        predictions: Of two groups or more; without a group that has no text which the rate is about.
         measure: One of `group_rates.RATES`.
     """
-    if len(predictions.said) < 2:
+    numbers, people = np.unique(predictions.groups), int(predictions.authors.max()) + 1
+    pairs = list(combinations(range(len(numbers)), 2))
+    if len(predictions.said) < 2 or not pairs:
         return None
-    said, people = said_of(predictions, measure), int(predictions.authors.max()) + 1
+    said = said_of(predictions, measure)
     cells = []
     for label in CELLS[measure]:
-        about = (predictions.labels == label) & (predictions.groups < 2)
+        about = predictions.labels == label
         counts = np.bincount(predictions.authors[about], minlength=people)
         sums = np.stack([np.bincount(predictions.authors[about], each[about], people) for each in said], axis=1)
         cells.append((sums, counts))
     group = np.full(people, -1)
-    group[predictions.authors] = predictions.groups
+    group[predictions.authors] = np.searchsorted(numbers, predictions.groups)
     labour = np.sum([counts for _, counts in cells], axis=0)
     group[labour == 0] = -1
     known = np.flatnonzero(group >= 0)
-    if min(int((group == side).sum()) for side in (0, 1)) < FEWEST_TO_TELL:  # few authors have few other groups
+    if np.bincount(group[known], minlength=len(numbers)).min() < FEWEST_TO_TELL:  # few authors have few other groups
         return None
     strata = of_like_labour(labour, group)
     random = np.random.default_rng(0)
+    at_once = max(1, _MOST_AT_ONCE // people)
     chance: list[np.ndarray] = []
-    for start in range(0, _DRAWS, _AT_ONCE):
-        drawn = np.tile(group, (min(_AT_ONCE, _DRAWS - start), 1))
+    for start in range(0, _DRAWS, at_once):
+        drawn = np.tile(group, (min(at_once, _DRAWS - start), 1))
         for stratum in strata:
             drawn[:, stratum] = random.permuted(drawn[:, stratum], axis=1)
-        chance.append(_gaps(drawn[:, known], known, cells).var(axis=1, ddof=1))
+        by_group = _rates(drawn[:, known], [(sums[known], counts[known]) for sums, counts in cells], len(numbers))
+        chance.append(np.max([(by_group[a] - by_group[b]).var(axis=1, ddof=1) for a, b in pairs], axis=0))
     spread = np.concatenate(chance)
-    each = rates(predictions, measure)
-    gaps = each[:, 0] - each[:, 1]
-    if not np.isfinite(gaps).all():
+    each = rates(predictions, measure, numbers.tolist())
+    if not np.isfinite(each).all():
         return None
-    observed = float(gaps.var(ddof=1))
+    variances = [float((each[:, a] - each[:, b]).var(ddof=1)) for a, b in pairs]
+    observed, (a, b) = max(zip(variances, pairs, strict=True))
     by_chance = float(spread.mean())
     return TrainingSpread(
         (1 + int((spread >= observed - 1e-12).sum())) / (_DRAWS + 1),
         math.sqrt(max(0.0, observed - by_chance)),
-        upper_bound(observed, by_chance, len(gaps)),
-        tuple(gaps.tolist()),
+        upper_bound(observed, by_chance, len(each)),
+        (int(numbers[a]), int(numbers[b])),
+        tuple((each[:, a] - each[:, b]).tolist()),
     )
 
 
-def judge_trainings(table: pa.Table, predictions: pa.Table, alpha: float) -> pa.Table:
+def judge_trainings(
+    table: pa.Table, predictions: pa.Table, names: Sequence[str], alpha: float, *, inferred: bool = False
+) -> pa.Table:
     """A table of `CLASSIFIER_FAIRNESS` with the verdicts that the spread of trainings gives. What is fair is fair on
     average only, unless the spread is shown to be small.
 
     Args:
-        table: The verdicts on the means, of two groups.
+        table: The verdicts on the means.
         predictions: As `CLASSIFIER_PREDICTIONS`.
+        names: The names of the groups.
         alpha: The level; spread has a part of it.
+        inferred: Whether groups were inferred from texts. Spread is no finding there: the words that tell the group may
+            make it.
     """
     read = Predictions.of(predictions)
-    spreads = {name: spread for name in table["measure"].to_pylist() if (spread := training_spread(read, name))}
+    if len(read.said) < 2:
+        return table
+    spreads = {
+        measure: spread
+        for measure in RATES
+        if (spread := training_spread(read.only(read.with_texts(measure)), measure))
+    }
     adjusted = dict(zip(spreads, holm([spread.p for spread in spreads.values()]), strict=True))
     rows = []
     for row in table.to_pylist():
-        if spread := spreads.get(row["measure"]):
-            p = float(adjusted[row["measure"]])
+        measure = row["measure"].split(": ")[0]
+        spread, shown = spreads.get(measure), False
+        if spread and measure == row["measure"]:
+            p = float(adjusted[measure])
             row |= {"p_trainings": p, "trainings": 100 * spread.typical, "trainings_upper": 100 * spread.upper}
-            if row["verdict"] != "biased" and p < LEVEL * alpha and spread.typical >= TRAINING_MARGIN:
-                note = "; ".join(filter(None, [f"{ONE_TRAINING}: {spread.said}", row["note"]]))
-                row |= {"verdict": "biased", "p_holm": p / LEVEL, "note": note}
-            elif row["verdict"] == "fair" and spread.upper >= TRAINING_MARGIN:
-                row["verdict"] = FAIR_ON_AVERAGE
+            shown = not inferred and p < LEVEL * alpha and spread.typical >= TRAINING_MARGIN
+            if shown and row["verdict"] != "biased":
+                row["p_holm"] = p / LEVEL
+                row["note"] = "; ".join(filter(None, [f"{ONE_TRAINING}: {spread.said(names)}", row["note"]]))
+        row["verdict"] = on_spread(
+            row["verdict"], shown=shown, small=spread is not None and spread.upper < TRAINING_MARGIN
+        )
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=table.schema)
 
 
-def _gaps(group: np.ndarray, known: np.ndarray, cells: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """(draws, trainings) the gaps when authors have these groups: (draws, known authors)."""
-    gaps = []
-    for sums, counts in cells:
-        of_a, of_b = (
-            (group == side).astype(float) @ sums[known]
-            / np.maximum((group == side).astype(float) @ counts[known], 1)[:, None]
-            for side in (0, 1)
-        )  # fmt: skip
-        gaps.append(of_a - of_b)
-    return np.mean(gaps, axis=0)
+def _rates(group: np.ndarray, cells: list[tuple[np.ndarray, np.ndarray]], count: int) -> list[np.ndarray]:
+    """Of each group (draws, trainings) the rates when authors have these groups: (draws, authors)."""
+    members = [(group == number).astype(float) for number in range(count)]
+    return [
+        np.mean([own @ sums / np.maximum(own @ counts, 1)[:, None] for sums, counts in cells], axis=0)
+        for own in members
+    ]

@@ -16,7 +16,7 @@ from fairness_pipeline.measures.dialogue.measure import MASKED, Sides
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.spread import LARGE, LEVEL, Spread, spread_between
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE
+from fairness_pipeline.statistics.verdicts import on_spread
 from fairness_pipeline.workspace.lake import Row
 
 OPPOSITE = "opposite gaps"
@@ -94,15 +94,12 @@ def with_spread(
 
 
 def _judged(row: Comparison, spread: Spread | None, p: float, alpha: float) -> Comparison:
-    if spread is None:
-        return replace(row, verdict=FAIR_ON_AVERAGE) if row.verdict == "fair" else row
-    small = in_unit(row.unit, spread.upper) < LARGE * row.margin
-    if row.verdict != "biased" and p < alpha and not small:
-        said = f"{OPPOSITE}, {spread.towards_a:,} to side a and {spread.towards_b:,} to side b of {spread.units:,}"
-        return replace(
-            row, verdict="biased", p_holm=float(p), p_bh=float(p), note="; ".join(filter(None, [said, row.note]))
-        )
-    return replace(row, verdict=FAIR_ON_AVERAGE) if row.verdict == "fair" and not small else row
+    small = spread is not None and in_unit(row.unit, spread.upper) < LARGE * row.margin
+    judged = on_spread(row.verdict, shown=spread is not None and p < alpha and not small, small=small)
+    if spread is None or judged != "biased" or row.verdict == "biased":
+        return replace(row, verdict=judged)
+    said = f"{OPPOSITE}, {spread.towards_a:,} to side a and {spread.towards_b:,} to side b of {spread.units:,}"
+    return replace(row, verdict=judged, p_holm=float(p), p_bh=float(p), note="; ".join(filter(None, [said, row.note])))
 
 
 def hides_opposite_gaps(row: Row) -> bool:

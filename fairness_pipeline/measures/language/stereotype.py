@@ -16,7 +16,7 @@ from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.intervals import Estimate, finite, mean_difference
 from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.spread import LARGE, LEVEL, Spread, spread_between, upper_bound
-from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, too_few
+from fairness_pipeline.statistics.verdicts import ARTEFACT, on_spread, too_few
 
 STEREOTYPE = "stereotype"
 """The row that carries the verdict."""
@@ -129,8 +129,7 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
         verdict, p_holm = "biased", spread.p / LEVEL
         sides = f"{spread.towards_a} to side b and {spread.towards_b} to side a"
         note = f"{OPPOSITE_GAPS}, {sides} of {spread.units} attribute words"
-    if verdict == "fair" and not (spread and spread.upper < LARGE * SMALL):
-        verdict = FAIR_ON_AVERAGE
+    verdict = on_spread(verdict, shown=False, small=spread is not None and spread.upper < LARGE * SMALL)
     error, freedom = max(each.error for each in estimates), min(each.freedom for each in estimates)
     low, high = Estimate(pairs.centre, error, freedom).interval(0.95)
     value_a, value_b = (float((one - other).mean()) for one, other in

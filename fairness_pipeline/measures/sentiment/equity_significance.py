@@ -30,7 +30,7 @@ from fairness_pipeline.statistics.person_level import (
     with_templates,
 )
 from fairness_pipeline.statistics.spread import LEVEL
-from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, FINDING, paper_verdict, verdict
+from fairness_pipeline.statistics.verdicts import FAIR_ON_AVERAGE, FINDING, on_spread, paper_verdict, verdict
 
 EQUITY_SIGNIFICANCE = schema(
     SIGNIFICANCE,
@@ -148,15 +148,14 @@ def _with_scatter(rows: list[dict[str, Any]], design: Design, scores: np.ndarray
     margins = np.array([row["margin"] for row in wholes])
     for row, found in zip(wholes, scatter(design, scores, margins), strict=True):
         row |= {"scatter_difference": found.difference, "p_scatter": found.p_holm}
-        if row["verdict"] == "biased" or abs(found.difference) < row["margin"]:
-            continue
-        if found.p_holm < LEVEL * alpha:
+        small = abs(found.difference) < row["margin"]
+        shown = found.p_holm < LEVEL * alpha and not small
+        if shown and row["verdict"] != "biased":
             row |= {
-                "verdict": "biased", "p_holm": found.p_holm / LEVEL, "stratum": f"{SCATTER} of {found.kind}",
+                "p_holm": found.p_holm / LEVEL, "stratum": f"{SCATTER} of {found.kind}",
                 "stratum_difference": found.difference,
             }  # fmt: skip
-        elif row["verdict"] == "fair":
-            row["verdict"] = FAIR_ON_AVERAGE
+        row["verdict"] = on_spread(row["verdict"], shown=shown, small=small)
     return rows
 
 

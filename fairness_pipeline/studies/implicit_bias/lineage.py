@@ -371,7 +371,7 @@ class Judged:
         published.rates(*_published_as(part, key)),
     ),
     reads={"predictions": classifier_predictions, "inferred": masked_groups},
-    code_version="7",
+    code_version="8",
     libraries=("numpy", "scipy"),
     schema=CLASSIFIER_FAIRNESS,
     checks=(checks.not_empty, checks.rates_in_range),
@@ -383,8 +383,7 @@ def classifier_fairness(inputs: Judged, predictions: pa.Table, inferred: pa.Tabl
         table = compare_many_groups(predictions, inputs.significance, inputs.groups)
     else:
         table = compare_error_rates(predictions, inputs.significance, inputs.published, inferred, inputs.groups)
-        if inferred is None:
-            table = judge_trainings(table, predictions, inputs.significance.alpha)
+    table = judge_trainings(table, predictions, inputs.groups, inputs.significance.alpha, inferred=inferred is not None)
     shown = table.select(["measure", "group", "against", "n", "value_a", "value_b", "difference", "p_holm", "verdict"])
     return Result(table, tables={"significance": shown})
 
