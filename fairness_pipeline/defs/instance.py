@@ -29,9 +29,12 @@ ONE_MACHINE = "FAIRNESS_ONE_MACHINE"
 _IN_POSTGRES = f"""\
 # In Postgres, so that several machines can write them.
 storage:
-  postgres:
-    postgres_url:
-      env: {POSTGRES}"""
+  custom:
+    module: fairness_pipeline.defs.postgres_records
+    class: RecordsInPostgres
+    config:
+      postgres_url:
+        env: {POSTGRES}"""
 _IN_FILES = """\
 # One file for the events of all runs, whose connections stay open; Dagster's default is one file a run.
 event_log_storage:
@@ -109,9 +112,9 @@ def _check_place(configuration: Path) -> None:
     says_nothing = all(not line.strip() or line.lstrip().startswith("#") for line in lines)  # as Dagster allows
     written = {} if says_nothing else read_yaml(configuration)
     storage = written.get("storage")
-    in_postgres = storage.get("postgres") if isinstance(storage, dict) else None
+    in_postgres = isinstance(storage, dict) and ("postgres" in storage or "custom" in storage)
     named = os.environ.get(POSTGRES)
-    if in_postgres == {"postgres_url": {"env": POSTGRES}} and not named:
+    if in_postgres and f"env: {POSTGRES}" in "\n".join(lines) and not named:
         raise FairnessError(
             f"{configuration}: Dagster's records of this workspace are in Postgres; set {POSTGRES} to its address "
             "(postgresql://user:password@host:5432/database)"

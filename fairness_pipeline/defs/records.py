@@ -31,6 +31,7 @@ from fairness_pipeline.defs.dagster_internals import (
     ConfigurableClassData,
     ConsolidatedSqliteEventLogStorage,
     LocalComputeLogManager,
+    SqlEventLogStorage,
     SqliteRunStorage,
     create_db_conn_string,
     create_engine,
@@ -108,17 +109,23 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
     def store_asset_event(self, event: dg.EventLogEntry, event_id: int) -> None:
         """Notes an event as its asset's last one. Two processes that make partitions of an asset at once may do so in
         the other order than they stored their events; what is made from the later one would then look out of date."""
-        told = event.dagster_event
         with self.index_transaction() as connection:  # nobody else notes one meanwhile
             self._store_asset_event(connection, event, event_id)
-            if told is not None and told.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION and told.asset_key:
-                (last,) = self.fetch_materializations(told.asset_key, 1).records
-                if last.storage_id > event_id:
-                    self._store_asset_event(connection, last.event_log_entry, last.storage_id)
+            if last := stored_later(self, event, event_id):
+                self._store_asset_event(connection, last.event_log_entry, last.storage_id)
 
     def _event_to_row(self, event: dg.EventLogEntry) -> dict[str, Any]:
         row = super()._event_to_row(event)
         return row | {"event": json.dumps(json.loads(row["event"]), separators=(",", ":"))}  # without spaces
+
+
+def stored_later(events: SqlEventLogStorage, event: dg.EventLogEntry, event_id: int) -> dg.EventLogRecord | None:
+    """The last materialization of an event's asset, if it was stored after this one."""
+    told = event.dagster_event
+    if told is None or told.event_type != dg.DagsterEventType.ASSET_MATERIALIZATION or not told.asset_key:
+        return None
+    (last,) = events.fetch_materializations(told.asset_key, 1).records
+    return last if last.storage_id > event_id else None
 
 
 def _is_said_elsewhere(told: dg.DagsterEvent) -> bool:

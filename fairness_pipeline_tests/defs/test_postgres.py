@@ -16,6 +16,7 @@ from fairness_pipeline.workspace import locks
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.postgres import POSTGRES, connect
 from fairness_pipeline_tests.commands import command, run
+from fairness_pipeline_tests.defs.test_records import check_last_stays_last
 from fairness_pipeline_tests.postgres_server import Server, started
 from fairness_pipeline_tests.workspace.test_lake import check_second_waits
 
@@ -205,10 +206,17 @@ def test_sqlite_on_a_folder_that_machines_share_is_refused(
         pass
 
 
+def test_the_last_event_of_an_asset_stays_the_last(tiny: Project, database: str) -> None:
+    in_postgres(tiny)
+    with open_instance(tiny) as instance:
+        check_last_stays_last(instance)
+
+
 @pytest.mark.parametrize(
     ("own", "in_files"),
     [
         ({}, True), ({"storage": {"sqlite": {}}}, True), ({"storage": {"postgres": {}}}, False),
+        ({"storage": {"custom": {}}}, False),
         ({"storage": {"mysql": {}}}, False), ({"run_storage": {"module": "dagster_mysql.run_storage"}}, False),
         ({"event_log_storage": {"module": "x"}}, True),
     ],
