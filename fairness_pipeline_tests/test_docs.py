@@ -14,6 +14,7 @@ import pytest
 import scipy.stats
 import yaml
 
+from fairness_pipeline.cli import _parser
 from fairness_pipeline.cli.reference import reference
 from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
 from fairness_pipeline.lineage.lineage import Lineage
@@ -231,6 +232,18 @@ def test_every_command_is_run_as_it_stands(page: Path, reader: dict[str, str], d
             follow(words, stands_for)
             if "init" in words:
                 assert "seed" in yaml.safe_load((data / "profiles" / f"{words[2]}.yaml").read_text())
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
+def test_every_command_of_a_page_is_one(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where it cannot be run here, or stands in the middle of a sentence."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in re.findall(r"(?:(?<=`)|^[ $]*)fairness-pipeline ([^`\n]+)", text, re.M):
+        words = shlex.split(re.split(r" (?:&&|\||>|;) ", line)[0], comments=True)
+        try:
+            _parser(words[0]).parse_args(words)
+        except SystemExit as ended:
+            assert not ended.code, (line, capsys.readouterr().err)
 
 
 def test_there_are_commands_to_run() -> None:

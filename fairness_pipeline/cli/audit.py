@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairness_pipeline.cli.arguments import add_group_options, add_table_options, number_of_pairs
+from fairness_pipeline.cli.arguments import add_group_options, add_table_options, count, number_of_pairs
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.cli.run import (
     bring_up_to_date,
@@ -52,6 +52,12 @@ def add(command: Command) -> None:
     audit.add_argument("--system", help="a system prompt")
     audit.add_argument("--served", metavar="MODEL", help="at an address: which of its models (default: its only one)")
     audit.add_argument("--key", metavar="VARIABLE", help="at an address: the environment variable that holds the key")
+    audit.add_argument(
+        "--concurrency",
+        metavar="N",
+        type=count,
+        help="at an address: requests at once (default: as many as make the server answer faster)",
+    )
     audit.add_argument(
         "--label",
         metavar="NAME=LABEL",
@@ -162,6 +168,7 @@ _FITS = {
     "prompt": ("folder", "id", "address"),
     "system": ("folder", "id", "address"),
     "served": ("address",),
+    "concurrency": ("address",),
     "key": ("address",),
     "label": ("folder", "id", "file"),
     "column": ("file",),

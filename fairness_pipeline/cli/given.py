@@ -138,22 +138,23 @@ def check_free(file: Path, taken: Collection[str], profile: str, name: str | Non
         )
 
 
-def endpoint(given: Given, served: str | None, key: str | None) -> dict[str, str]:
-    """The section of a file for an address: one of its models, and the variable with its key.
+def endpoint(given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The section of a file for an address: one of its models, the variable with its key, and requests at once.
 
     Args:
         given: The address.
-        served: The model; if None, the only model that the address serves.
-        key: The variable; if None, `OPENAI_API_KEY`, provided that it is set.
+        arguments: `served`, the model (if None, the only one that the address serves); `key`, the variable (if None,
+            `OPENAI_API_KEY`, provided that it is set); `concurrency`.
 
     Raises:
         FairnessError: the address does not say which models it serves, or serves several.
     """
     from fairness_pipeline.models.chat import only_model
 
-    variable = key or (_KEY if os.environ.get(_KEY) else None)
-    document = {"base_url": given.name, "model": served or only_model(given.name, variable)}
-    return {**document, "key_variable": variable} if variable else document
+    variable = arguments.key or (_KEY if os.environ.get(_KEY) else None)
+    model = arguments.served or only_model(given.name, variable)
+    document = {"base_url": given.name, "model": model, "key_variable": variable, "concurrency": arguments.concurrency}
+    return {name: value for name, value in document.items() if value is not None}
 
 
 def answering_architecture(given: Given) -> str | None:
@@ -170,7 +171,7 @@ def answering_model(given: Given, arguments: argparse.Namespace, longest: int | 
 
     Args:
         given: The model.
-        arguments: `prompt`, `system`, `served` and `key`.
+        arguments: `prompt`, `system`, and those of `endpoint`.
         longest: Tokens of an answer, as far as the model has room for them; by default those of small talk, of one line
             where the model is none for chats.
 
@@ -180,7 +181,7 @@ def answering_model(given: Given, arguments: argparse.Namespace, longest: int | 
     said = {name: value for name in ("prompt", "system") if (value := getattr(arguments, name)) is not None}
     architecture = answering_architecture(given)
     if given.kind == "address":
-        source = endpoint(given, arguments.served, arguments.key) | said
+        source = endpoint(given, arguments) | said
         return {
             "architecture": architecture,
             "endpoint": source,

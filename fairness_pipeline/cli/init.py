@@ -22,7 +22,9 @@ def add(command: Command) -> None:
     )
     init.add_argument("--study", help="the study to use, if several can audit it")
     init.add_argument("--force", action="store_true", help="replace files that are there")
-    init.set_defaults(prompt=None, system=None, served=None, key=None, revision=None, label=[], keep_empty=False)
+    init.set_defaults(
+        prompt=None, system=None, served=None, key=None, concurrency=None, revision=None, label=[], keep_empty=False
+    )
 
 
 def _init(arguments: argparse.Namespace) -> int:

@@ -35,8 +35,8 @@ from fairness_pipeline.defs.dagster_internals import (
 )
 from fairness_pipeline.defs.instance import record_errors
 from fairness_pipeline.defs.processes import PROCESS, is_alive, process_tag, show_signs_of_life
-from fairness_pipeline.foundation.gpu_turns import wait_for_turns
 from fairness_pipeline.foundation.processes import is_of_this_machine, process_number
+from fairness_pipeline.foundation.turns import wait_for_turns
 
 HEEDS = "fairness_pipeline/heeds_cancelling"
 """The tag of a run whose process looks whether it is to be cancelled."""

@@ -19,10 +19,10 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.gpu_turns import wait_for_turns
 from fairness_pipeline.foundation.processes import end_with_parent
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.side_by_side import allow_cores
+from fairness_pipeline.foundation.turns import wait_for_turns
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import Done, StepResult, Unit
 from fairness_pipeline.workspace.lake import Key

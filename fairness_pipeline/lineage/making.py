@@ -12,10 +12,10 @@ import pyarrow as pa
 from fairness_pipeline.engines.rows import engine_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.foundation.gpu_turns import turn_ends
 from fairness_pipeline.foundation.guard import only
 from fairness_pipeline.foundation.inputs import files_of
 from fairness_pipeline.foundation.threads import one_thread
+from fairness_pipeline.foundation.turns import turns_end
 from fairness_pipeline.lineage.assets import Asset, Glance, Read, Result
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.listener import Listener
@@ -85,7 +85,7 @@ def make(
         arguments = _arguments(asset, lineage, lake, key, run)
         if asset.kind != "document" and State(lineage, lake).described(name, key, given) != described:
             raise FairnessError(f"{name}: what it is made from was made anew while it was read; run again")
-        with turn_ends(progress), only([*files_of(given)]):
+        with turns_end(progress), only([*files_of(given)]):
             result = asset.function(given, **arguments)
         later = State(lineage, lake)
         if later.settings(name, later.given(name, key)) != described["settings"]:

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import random
+import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,8 +17,10 @@ from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.plain_text import some
 from fairness_pipeline.foundation.text_files import parse_json
 from fairness_pipeline.foundation.thoughts import without_thoughts
+from fairness_pipeline.foundation.turns import asking
 from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.models import usage
+from fairness_pipeline.models.in_flight import InFlight
 from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, Reply
 from fairness_pipeline.models.servers import LONGEST_PAUSE, Response, Server
 from fairness_pipeline.models.specification import Decoding, EndpointSource
@@ -24,6 +28,8 @@ from fairness_pipeline.models.specification import Decoding, EndpointSource
 _JOURNAL = "answers.jsonl"
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """HTTP statuses that a retry may resolve."""
+_TOO_MANY = frozenset({429, 503, 529})
+"""Of these, those by which a server says that it has too many requests."""
 _FIRST_PAUSE = 0.5
 _USELESS = frozenset({401, 403, 404, 405, 407})
 """HTTP statuses that any prompt would get: the key, the address or the model is wrong."""
@@ -33,6 +39,8 @@ _BROKEN = 10
 """Prompts in a row that get no answer, after which it is the system that is broken, and not a prompt."""
 _SILENT = "no answer"
 """How the problem begins where no server spoke at all."""
+_TOLD_EVERY = 1.0
+"""Seconds between two reports of progress."""
 _SHOWN = 200
 _SHOWN_ANSWER = 80
 _LIST_TIMEOUT = 20.0
@@ -85,7 +93,13 @@ class Chat:
         self._in_a_row = 0
         self._answered = False
         self._server = Server(source)
+        self._in_flight = InFlight(source.concurrency)
+        self._told: Callable[[int], None] | None = None
         self._answers: dict[str, Reply] = dict(_journal(folder / _JOURNAL))
+
+    def tell(self, told: Callable[[int], None]) -> None:
+        """From now on `told` is called with the number of prompts of the current call that have a reply."""
+        self._told = told
 
     def replies(self, prompts: list[str]) -> list[Reply]:
         """The reply to each prompt; each distinct prompt is asked once.
@@ -98,12 +112,13 @@ class Chat:
         self._in_a_row = 0
         if missing:
             failures: dict[str, str] = {}
-            _run(self._ask_all(missing, failures))
-            if failures:  # the server may have been away for a while
-                again = list(failures)
-                failures.clear()
-                self._in_a_row = 0
-                _run(self._ask_all(again, failures, last=True))
+            with asking(self.source.base_url, self.source.model):
+                _run(self._ask_all(missing, failures))
+                if failures:  # the server may have been away for a while
+                    again = list(failures)
+                    failures.clear()
+                    self._in_a_row = 0
+                    _run(self._ask_all(again, failures, last=True))
         return [self._answers[prompt] for prompt in prompts]
 
     def answers(self, prompts: list[str]) -> list[str]:
@@ -161,38 +176,51 @@ class Chat:
     async def _ask_all(self, prompts: list[str], failures: dict[str, str], *, last: bool = False) -> None:
         """Asks all prompts. Those without an answer are put into `failures`; the last time they are kept as failed."""
         path = self.folder / _JOURNAL
-        waiting = iter(prompts)
+        waiting = deque(prompts)  # shared between workers: each prompt goes to one of them
+        working, told = 0, time.monotonic()
+        self._in_flight.begins(told)
         try:
             with path.open("a", encoding="utf-8") as journal:
 
                 async def work() -> None:
-                    # A client each: one that is shared looks at all its connections before each request.
-                    async with self._server.client(self.source.timeout) as client:
-                        for prompt in waiting:  # shared between workers: each prompt goes to one of them
-                            try:
-                                reply = await self._ask(client, prompt)
-                            except FairnessError as error:  # what the others have asked for is paid for: it may land
-                                self._failed.append(error)
-                                return
-                            if reply.kind == FAILED:
-                                failures[prompt] = reply.problem
-                                # The last time only what failed is asked: that a server says so again is no sign then.
-                                self._in_a_row += not last or reply.problem.startswith(_SILENT)
-                                if self._is_broken(last):
-                                    self._failed.append(self._broken(prompt, reply))
-                                    return
-                            else:
-                                self._in_a_row = 0
-                            if reply.kind != FAILED or last:
-                                self._answers[prompt] = reply
-                                journal.write(_line(prompt, reply))
-                                journal.flush()
-                            if self._failed:
-                                return
+                    nonlocal working, told
+                    try:
+                        # A client each: one that is shared looks at all its connections before each request.
+                        async with self._server.client(self.source.timeout) as client:
+                            while waiting and not self._failed and working <= self._in_flight.size:
+                                await take(client, waiting.popleft())
+                                if self._told and time.monotonic() - told > _TOLD_EVERY:
+                                    told = time.monotonic()
+                                    self._told(len(prompts) - len(waiting) - working)
+                                join_in()
+                    except FairnessError as error:  # what the others have asked for is paid for: it may land
+                        self._failed.append(error)
+                    finally:
+                        working -= 1
+
+                async def take(client: httpx.AsyncClient, prompt: str) -> None:
+                    reply = await self._ask(client, prompt)
+                    if reply.kind == FAILED:
+                        failures[prompt] = reply.problem
+                        # The last time only what failed is asked: that a server says so again is no sign then.
+                        self._in_a_row += not last or reply.problem.startswith(_SILENT)
+                        if self._is_broken(last):
+                            raise self._broken(prompt, reply)
+                    else:
+                        self._in_a_row = 0
+                    if reply.kind != FAILED or last:
+                        self._answers[prompt] = reply
+                        journal.write(_line(prompt, reply))
+                        journal.flush()
+
+                def join_in() -> None:
+                    nonlocal working
+                    for _ in range(min(self._in_flight.size - working, len(waiting))):
+                        working += 1
+                        group.create_task(work())
 
                 async with asyncio.TaskGroup() as group:
-                    for _ in range(min(self.source.concurrency, len(prompts))):
-                        group.create_task(work())
+                    join_in()
         except ExceptionGroup as errors:  # one worker's error has ended the others
             error = errors.exceptions[0]
             raise (explained(error, path) if isinstance(error, OSError) else error) from None
@@ -234,6 +262,7 @@ class Chat:
                     response = await self._server.ask(client, "POST", "/chat/completions", body)
             except TimeoutError:
                 problem = f"{_SILENT} within {self.source.timeout:g} s"
+                self._in_flight.refused(time.monotonic())
                 continue
             except httpx.HTTPError as error:
                 problem = f"{_SILENT} ({self._server.shown(str(error)) or type(error).__name__})"
@@ -242,7 +271,10 @@ class Chat:
             if status in _PASSING:
                 problem = f"status {status}: {response.shown}"
                 pause = max(pause, response.pause)
+                if status in _TOO_MANY:
+                    self._in_flight.refused(time.monotonic())
                 continue
+            self._in_flight.answered(time.monotonic())
             if status == httpx.codes.OK:
                 usage.note(self.source.model, response.content)
             if response.is_filtered:

@@ -6,7 +6,7 @@ from typing import TypeVar
 import torch
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.gpu_turns import take_turn
+from fairness_pipeline.foundation.turns import take_gpu
 
 M = TypeVar("M", bound=torch.nn.Module)
 R = TypeVar("R")
@@ -17,7 +17,7 @@ _FEW = 1_000_000
 def placed(model: M, device: str) -> M:
     """The model on its device: `cpu`, `cuda`, or `auto`, a GPU if there is one and the model has a million weights.
 
-    Of the workers of a run, one at a time uses the GPU (`foundation.gpu_turns`): this waits for its turn. Small models
+    Of the workers of a run, one at a time uses the GPU (`foundation.turns`): this waits for its turn. Small models
     stay where all workers compute at once. What is asked for in 32 bits is computed in 32 bits, on a GPU too.
 
     Raises:
@@ -29,7 +29,7 @@ def placed(model: M, device: str) -> M:
         large = sum(weight.numel() for weight in model.parameters()) >= _FEW
         device = "cuda" if large and torch.cuda.is_available() else "cpu"
     if device == "cuda":
-        take_turn()
+        take_gpu()
         torch.backends.cudnn.allow_tf32 = False  # else networks with states, and convolutions, round to 10 bits
     return model.to(torch.device(device))
 

@@ -150,8 +150,9 @@ class EndpointSource(Prompted):
     """What is not sent, to a server that refuses it."""
     length_key: Literal["max_tokens", "max_completion_tokens"] | None = None
     """What it calls the most tokens of an answer; `max_tokens` where it is left out."""
-    concurrency: Positive = 8
-    """Requests at once."""
+    concurrency: Positive | None = None
+    """Requests at once, of all workers of a machine; where it is left out, 8 to 256: as many as make the server answer
+    faster."""
     timeout: Rate = 60.0
     """Seconds that a request may take."""
     attempts: Positive = 8

@@ -20,8 +20,9 @@ from fairness_pipeline.foundation.side_by_side import in_processes
 Scorer = Callable[[pa.Table], pa.Table]
 """Takes a table with a column `text` and returns one row for each text, which depends on those texts alone.
 
-It may have `CHUNK`, the number of texts it takes at once, `check_allowed`, which gets all texts beforehand, and
-`SIDE_BY_SIDE`: it is small, computes on one core, and may be copied into several processes.
+It may have `CHUNK`, the number of texts it takes at once, `check_allowed`, which gets all texts beforehand,
+`SIDE_BY_SIDE`: it is small, computes on one core, and may be copied into several processes; and `tell`, which gets
+what to call with the number of texts of a chunk that are scored, in the middle of it.
 It keeps nothing from one chunk to the next that would change a result, as other processes may score other chunks.
 """
 
@@ -102,12 +103,13 @@ class Chunks:
         return replace(self, texts=pa.concat_arrays([texts]), first=first)
 
     def kept(self, number: int) -> pa.Table | None:
-        """A chunk that was saved before; None if it is missing or damaged, so that it is scored again."""
+        """A chunk that was saved before; None if it is missing, damaged or of another size: it is scored again then."""
         path = self._path(number)
         try:
-            return read_parquet(path) if path and path.exists() else None
+            scored = read_parquet(path) if path and path.exists() else None
         except (pa.ArrowInvalid, OSError):
             return None
+        return scored if scored is not None and scored.num_rows == len(self.texts_of(number)) else None
 
     def make(self, number: int) -> pa.Table:
         """Scores one chunk and saves it.
@@ -235,6 +237,9 @@ def _scored(chunks: Chunks, engine: Engine, progress: Progress | None, note: str
 
     def waiting(what: str) -> None:
         report(progress, done, len(chunks.texts), what)
+
+    if tell := getattr(chunks.scorer, "tell", None):
+        tell(lambda count: report(progress, done + count, len(chunks.texts), note))
 
     for number, part in engine.score(chunks, missing, waiting):
         parts[number] = part

@@ -232,13 +232,13 @@ def test_a_classifier_says_that_there_is_no_gpu(tmp_path: Path) -> None:
 
 WORKER = """
 import sys, time
-from fairness_pipeline.foundation.gpu_turns import take_turn, turn_ends, wait_for_turns
+from fairness_pipeline.foundation.turns import take_gpu, turns_end, wait_for_turns
 
 if sys.argv[1] == "waits":
     wait_for_turns()
-with turn_ends(lambda done, total, note: print(note, file=sys.stderr, flush=True)):
-    take_turn()
-    take_turn()
+with turns_end(lambda done, total, note: print(note, file=sys.stderr, flush=True)):
+    take_gpu()
+    take_gpu()
     print("has it", flush=True)
     sys.stdin.readline()
 print("gave it back", flush=True)

@@ -1,4 +1,4 @@
-"""A large model behind a server of its own: a hundred thousand requests, 64 at once, with a kill in the middle."""
+"""A large model behind a server of its own: a hundred thousand requests with a kill in the middle, and several workers."""
 
 import json
 import os
@@ -18,7 +18,6 @@ from fairness_pipeline.models.dialogue.endpoint import EndpointResponder
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.workspace.distinct import each_distinct
 
-pytestmark = pytest.mark.kills
 REQUESTS, AT_ONCE = 100_000, 64
 SERVER = Path(__file__).with_name("openai_server.py")
 
@@ -49,7 +48,7 @@ def counted(address: str) -> dict[str, int]:
     return found
 
 
-def ask(address: str, folder: Path) -> pa.Table:
+def ask(address: str, folder: Path, count: int = REQUESTS) -> pa.Table:
     """Asks for all contexts, or for those that are not answered yet."""
     specification = ModelSpecification.model_validate(
         {
@@ -58,10 +57,11 @@ def ask(address: str, folder: Path) -> pa.Table:
             "endpoint": {"base_url": f"{address}/v1", "model": "large", "concurrency": AT_ONCE},
         }
     )
-    contexts = pa.array([f"context number {number}" for number in range(REQUESTS)])
+    contexts = pa.array([f"context number {number}" for number in range(count)])
     return each_distinct(contexts, EndpointResponder(specification, folder, 1), folder=folder)
 
 
+@pytest.mark.kills
 def test_each_context_is_asked_once_also_across_a_kill(server: str, tmp_path: Path) -> None:
     code = f"from {__name__} import *; ask({server!r}, Path({str(tmp_path)!r}))"
     first = subprocess.Popen([sys.executable, "-c", code])
@@ -81,3 +81,17 @@ def test_each_context_is_asked_once_also_across_a_kill(server: str, tmp_path: Pa
     assert REQUESTS <= found["asked"] <= REQUESTS + AT_ONCE  # those on their way at the kill were asked again
     assert AT_ONCE // 2 < found["most"] <= AT_ONCE
     print(f"{(found['asked'] - before) / seconds:,.0f} requests a second")
+
+
+def test_workers_of_one_machine_share_the_requests_at_once(server: str, tmp_path: Path) -> None:
+    code = (
+        f"from {__name__} import *; from fairness_pipeline.foundation.turns import wait_for_turns; wait_for_turns();"
+        f"ask({server!r}, Path(sys.argv[1]), 300)"
+    )
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    workers = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / str(number))], env=env) for number in range(3)
+    ]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
+    found = counted(server)
+    assert found["asked"] == 900 and AT_ONCE // 2 < found["most"] <= AT_ONCE

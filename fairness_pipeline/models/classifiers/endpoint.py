@@ -1,6 +1,7 @@
 """A chat endpoint that answers which class a text belongs to, with one request for each text."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,8 +27,8 @@ class AskedClassifierScorer:
         FairnessError: while scoring, if the endpoint fails, or an answer begins with neither yes nor no.
     """
 
-    CHUNK = 64
-    """The number of texts between two progress reports."""
+    CHUNK = 4096
+    """The number of texts between two times at which a server has nothing to answer."""
 
     def __init__(self, specification: ClassifierSpecification, folder: Path, seed: int) -> None:
         self.source = _source(specification)
@@ -38,6 +39,10 @@ class AskedClassifierScorer:
         prompts = [self.source.filled(text) for text in texts["text"].to_pylist()]
         said = self._chat.meanings(prompts, _probability, "begin with neither yes nor no")
         return pa.table({"probability": pa.array(said, pa.float64())})
+
+    def tell(self, told: Callable[[int], None]) -> None:
+        """From now on `told` is called with the number of texts of the current chunk that have an answer."""
+        self._chat.tell(told)
 
     def check_allowed(self, texts: list[str]) -> None:
         """Raises an error, before anything is asked, if `max_requests` does not allow all these texts."""

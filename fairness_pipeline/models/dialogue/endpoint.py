@@ -1,6 +1,7 @@
 """Any OpenAI-compatible chat endpoint as a dialogue model."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,8 +39,8 @@ class EndpointResponder:
         FairnessError: the key is missing from the environment; while answering, as in `Chat.replies`.
     """
 
-    CHUNK = 256
-    """The number of contexts between two progress reports."""
+    CHUNK = 4096
+    """The number of contexts between two times at which a server has nothing to answer."""
 
     def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
         self.source = _source(specification)
@@ -51,6 +52,10 @@ class EndpointResponder:
         rows = [tuple(reply) for reply in self._chat.replies(prompts)]
         columns = zip(*rows, strict=True) if rows else [()] * len(REPLIES)
         return pa.table([pa.array(column, pa.string()) for column in columns], schema=REPLIES)
+
+    def tell(self, told: Callable[[int], None]) -> None:
+        """From now on `told` is called with the number of texts of the current chunk that have an answer."""
+        self._chat.tell(told)
 
     def check_allowed(self, contexts: list[str]) -> None:
         """Raises an error, before anything is asked, if `max_requests` does not allow all these contexts."""

@@ -1,6 +1,7 @@
 """A chat endpoint that answers with a score, with one request for each sentence and affect."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,8 +29,8 @@ class AskedScorer:
         FairnessError: while scoring, if the endpoint fails, or an answer holds no number from 0 to 1.
     """
 
-    CHUNK = 64
-    """The number of sentences between two progress reports."""
+    CHUNK = 4096
+    """The number of sentences between two times at which a server has nothing to answer."""
 
     def __init__(self, specification: SystemSpecification, folder: Path, seed: int) -> None:
         self.affects = specification.affects
@@ -43,6 +44,10 @@ class AskedScorer:
         count = sentences.num_rows
         columns = {affect: scores[i * count : (i + 1) * count] for i, affect in enumerate(self.affects)}
         return pa.table({affect: pa.array(column, pa.float64()) for affect, column in columns.items()})
+
+    def tell(self, told: Callable[[int], None]) -> None:
+        """From now on `told` is called with the number of texts of the current chunk that have an answer."""
+        self._chat.tell(told)
 
     def check_allowed(self, sentences: list[str]) -> None:
         """Raises an error, before anything is asked, if `max_requests` does not allow all these sentences."""

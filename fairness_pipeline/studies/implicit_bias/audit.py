@@ -67,7 +67,7 @@ def give(part: ImplicitBiasPart, given: Given, name: str, arguments: argparse.Na
 def specification(part: ImplicitBiasPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
     """What a classifier's file says of what was given."""
     if given.kind == "address":
-        return {"architecture": "endpoint", "endpoint": endpoint(given, arguments.served, arguments.key)}
+        return {"architecture": "endpoint", "endpoint": endpoint(given, arguments)}
     source: dict[str, Any] = {"name": given.name, **({"revision": given.revision} if given.revision else {})}
     return {"architecture": "huggingface", "huggingface": {**source, "positive": _positive(given, arguments.label)}}
 

@@ -64,7 +64,7 @@ def give(part: EquityPart, given: Given, name: str, arguments: argparse.Namespac
 def specification(part: EquityPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
     """What a system's file says of what was given."""
     if given.kind == "address":
-        source = endpoint(given, arguments.served, arguments.key)
+        source = endpoint(given, arguments)
         return {"architecture": "endpoint", "affects": ["valence"], "endpoint": source}
     model: dict[str, Any] = {"name": given.name, **({"revision": given.revision} if given.revision else {})}
     labels = _labels(given, arguments.label)
