@@ -1,7 +1,8 @@
 """Texts that do not reveal which group is named: the neutral reading of an answer."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,8 +36,8 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.Chun
     places = pc.indices_nonzero(pc.match_substring_regex(encoded.dictionary, matcher.prefilter()))
     for place, matches in zip(places.to_pylist(), matcher.find_all(encoded.dictionary.take(places)), strict=True):
         covered[place] = _covered(covered[place], matches) if matches else covered[place]
-    for pattern, likely in (_derived(dimension), *([_unpaired(dimension)] if dimension.unpaired else [])):
-        _cover(covered, pattern, likely)
+    for further in (_derived(dimension), *_unpaired(dimension)):
+        _cover(covered, further)
     return pa.chunked_array([pc.take(pa.array(covered, pa.string()), encoded.indices)])
 
 
@@ -57,27 +58,62 @@ def without_words(texts: pa.Array | pa.ChunkedArray, words: Sequence[str]) -> pa
     return covered if isinstance(covered, pa.ChunkedArray) else pa.chunked_array([covered])
 
 
-def _cover(covered: list[str], pattern: re.Pattern[str], likely: str) -> None:
-    """Masks what a pattern finds in the texts; only texts that match `likely` are searched."""
-    may_hold = pc.match_substring_regex(pa.array(covered, pa.string()), likely, ignore_case=True)
+class _Further(NamedTuple):
+    """What is masked besides listed words: an expression, one that all texts match in which it finds something, and
+    whether it finds parts of single words only, hyphens and apostrophes included."""
+
+    pattern: re.Pattern[str]
+    likely: str
+    in_words: bool = True
+
+
+_WORD = re.compile(r"[\w'’-]+")
+
+
+class _Rewritten(dict[str, str]):
+    """Words as an expression leaves them; each is looked at once."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def __missing__(self, word: str) -> str:
+        self[word] = self._pattern.sub(MASK, word)
+        return self[word]
+
+
+def _cover(covered: list[str], further: _Further) -> None:
+    """Masks what an expression finds in the texts."""
+    may_hold = pc.match_substring_regex(pa.array(covered, pa.string()), further.likely, ignore_case=True)
+    left = _Rewritten(further.pattern)
     for place in pc.indices_nonzero(may_hold).to_pylist():
-        covered[place] = pattern.sub(MASK, covered[place])
+        text = covered[place]
+        covered[place] = (
+            _WORD.sub(lambda word: left[word.group()], text) if further.in_words else further.pattern.sub(MASK, text)
+        )
 
 
-def _unpaired(dimension: MaskedWords) -> tuple[re.Pattern[str], str]:
-    """Finds words that tell the group without a counterpart, in the plural or possessive; and what such texts match."""
-    longest_first = sorted(dimension.unpaired or (), key=len, reverse=True)
-    words = "|".join(re.escape(word).replace("'", "['’]") for word in longest_first)
-    return re.compile(rf"(?<![\w'’-])(?:{words})(?:s|es|['’]s?)?(?![\w-])", re.IGNORECASE), rf"\b(?:{words})"
+def _unpaired(dimension: MaskedWords) -> Iterator[_Further]:
+    """Finds words that tell the group without a counterpart, in the plural or possessive; phrases come first."""
+    words = dimension.unpaired or ()
+    for in_words in (False, True):
+        chosen = [word for word in words if bool(_WORD.fullmatch(word)) is in_words]
+        longest_first = sorted(chosen, key=len, reverse=True)
+        either = "|".join(re.escape(word).replace("'", "['’]") for word in longest_first)
+        if chosen:
+            found = rf"(?:{either})(?:s|es|['’]s?)?"
+            pattern = re.compile(rf"(?<![\w'’-]){found}(?![\w-])", re.IGNORECASE)
+            yield _Further(pattern, rf"\b{found}{_END}", in_words)
 
 
 _ENDINGS = "es|s|ity|ness|ism"
+_END = "(?:[^a-zA-Z0-9_-]|$)"
+"""Where a word may end, for RE2."""
 _SHORTEST = 3
 """Derivatives are searched only for words of at least this many letters."""
 
 
-def _derived(dimension: MaskedWords) -> tuple[re.Pattern[str], str]:
-    """Finds words that are derived from a listed word or compounded with it; and a pattern that such texts match."""
+def _derived(dimension: MaskedWords) -> _Further:
+    """Finds words that are derived from a listed word or compounded with it."""
     listed = {word.lower() for pair in dimension.all_pairs("extended") for word in pair} | _telling(dimension)
     if dimension.names_the_group:  # either word of `anglo american` alone names the group
         listed |= {part for word in listed for part in re.split(r"[ -]", word)}
@@ -88,8 +124,8 @@ def _derived(dimension: MaskedWords) -> tuple[re.Pattern[str], str]:
     bare = "?" if dimension.names_the_group else ""
     compound = rf"(?:\w+-)+(?:{words})(?:{_ENDINGS})?|(?:{words})(?:{_ENDINGS})?(?:-\w+)+"
     pattern = re.compile(rf"(?<![\w'’-])(?:{compound}|(?:{words})(?:{_ENDINGS}){bare})(?![\w-])", re.IGNORECASE)
-    ends = rf"{_ENDINGS}|-|\b" if dimension.names_the_group else rf"{_ENDINGS}|-"
-    return pattern, rf"\b(?:{'|'.join(single)})(?:{ends})|-(?:{'|'.join(single)})" if single else "$^"
+    likely = rf"\b(?:{words})(?:(?:{_ENDINGS})?-|(?:{_ENDINGS}){bare}{_END})|-(?:{words})(?:{_ENDINGS})?{_END}"
+    return _Further(pattern, likely if single else "$^")
 
 
 def _telling(dimension: MaskedWords) -> set[str]:

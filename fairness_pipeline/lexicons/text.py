@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairness_pipeline.foundation.side_by_side import in_processes
 
@@ -38,16 +40,17 @@ class EncodedWords(NamedTuple):
     @property
     def owners(self) -> np.ndarray:
         """The text of each word."""
-        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+        return np.repeat(np.arange(len(self.lengths), dtype=np.int32), self.lengths)
 
-    def cut(self, texts: np.ndarray, lengths: np.ndarray) -> "EncodedWords":
+    def cut(self, texts: np.ndarray, lengths: np.ndarray | None = None) -> "EncodedWords":
         """The first words of some of the texts, as texts of their own.
 
         Args:
             texts: Which texts, any number of times each.
-            lengths: How many words of each; no more than it has.
+            lengths: How many words of each, no more than it has; all of them if it is None.
         """
-        begins = np.concatenate([[0], np.cumsum(self.lengths)[:-1]])[texts]
+        lengths = self.lengths[texts] if lengths is None else lengths
+        begins = np.concatenate([[0], np.cumsum(self.lengths)[:-1]]).astype(np.int64)[texts]
         ends = np.cumsum(lengths)
         places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + lengths, lengths)
         return self._replace(codes=self.codes[places], lengths=lengths)
@@ -60,11 +63,14 @@ def encode_words(tokenized: Sequence[list[str]]) -> EncodedWords:
 
 def encode_texts(texts: list[str]) -> EncodedWords:
     """The words of texts as integers, by `tokenize`; many texts in parts, side by side."""
-    parts = [texts[start : start + _PART] for start in range(0, len(texts), _PART)]
+    ends = np.cumsum([len(text) for text in texts])
+    cuts = [0, *np.searchsorted(ends, np.arange(_PART, ends[-1] if len(ends) else 0, _PART)).tolist(), len(texts)]
+    parts = [texts[start:end] for start, end in pairwise(cuts) if end > start]
     return _together([*in_processes(_encoded, parts, _LEAST)])
 
 
-_PART = 25_000
+_PART = 1_500_000
+"""Characters that are encoded at once."""
 _LEAST = 6
 """Fewer parts are encoded in one process."""
 
@@ -73,21 +79,16 @@ _Numbered = tuple[pa.DictionaryArray, np.ndarray]
 """The words of a part's texts one after another, and how many each text has."""
 
 
-_START = "\0"
-"""Stands before each text where many are cut into words at once. It is a mark of its own, so no word reaches across it,
-and no letter behind or before it changes how a text is folded."""
-
-
 def _encoded(texts: list[str]) -> _Numbered:
-    """The words of the texts, cut at once: many short lists take longer, most of all where Python looks for cycles."""
-    whole = "".join([_START + text for text in texts])
-    if whole.count(_START) != len(texts):
-        return _numbered([tokenize(text) for text in texts])
-    flat = pa.array(tokenize(whole), pa.string()).dictionary_encode()
-    codes = flat.indices.to_numpy()
-    starts = codes == 0
-    words = pa.DictionaryArray.from_arrays(codes[~starts] - 1, flat.dictionary.slice(1))
-    return words, np.diff(np.flatnonzero(starts), append=len(codes)) - 1
+    """The words of the texts. No word reaches across white space: what stands between is cut into words once, however
+    often it is there."""
+    pieces = pc.ascii_split_whitespace(pa.array(texts, pa.string()))
+    distinct = pieces.flatten().dictionary_encode()
+    cut = [tokenize(piece) for piece in distinct.dictionary.to_pylist()]
+    numbered, counts = _numbered(cut)
+    words = EncodedWords([], numbered.indices.to_numpy(), counts).cut(distinct.indices.to_numpy())
+    ends = np.concatenate([[0], np.cumsum(words.lengths)])[np.asarray(pieces.offsets)]
+    return pa.DictionaryArray.from_arrays(words.codes, numbered.dictionary), np.diff(ends)
 
 
 def _numbered(tokenized: Sequence[list[str]]) -> _Numbered:
@@ -99,6 +100,6 @@ def _together(parts: Sequence[_Numbered]) -> EncodedWords:
     kind = pa.dictionary(pa.int32(), pa.string())
     chunks = pa.chunked_array([flat for flat, _ in parts], kind).unify_dictionaries().chunks
     words = chunks[0].dictionary.to_pylist() if chunks else []
-    codes = [np.empty(0, dtype=np.int64), *(chunk.indices.to_numpy().astype(np.int64) for chunk in chunks)]
+    codes = [np.empty(0, dtype=np.int32), *(chunk.indices.to_numpy() for chunk in chunks)]
     lengths = [np.empty(0, dtype=np.int64), *(own for _, own in parts)]
     return EncodedWords(words, np.concatenate(codes), np.concatenate(lengths))

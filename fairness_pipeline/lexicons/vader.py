@@ -6,11 +6,12 @@ and only the others go through the library's own code; the scores are the same t
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 _HIT, _MODIFIES, _IN_PHRASE, _CAPITALS, _BUT = 1, 2, 4, 8, 16
 _BEFORE, _AFTER = 3, 2  # how many words before and after a word its rules look at
 _KEPT = 200_000
+T = TypeVar("T")
 
 
 class _Words(NamedTuple):
@@ -20,15 +21,15 @@ class _Words(NamedTuple):
     is_cap_diff: bool
 
 
-class _Marks(dict[str, int]):
-    """What a token is, found once."""
+class _Known(dict[str, T]):
+    """Something of each token, found once."""
 
-    def __init__(self, find: Callable[[str], int]) -> None:
+    def __init__(self, find: Callable[[str], T]) -> None:
         self._find = find
 
-    def __missing__(self, token: str) -> int:
-        self[token] = mark = self._find(token)
-        return mark
+    def __missing__(self, token: str) -> T:
+        self[token] = found = self._find(token)
+        return found
 
 
 class Vader:
@@ -44,7 +45,7 @@ class Vader:
 
         self._library = library
         self._analyzer = library.SentimentIntensityAnalyzer()
-        self._emoji = re.compile("|".join(re.escape(own) for own in self._analyzer.emojis if len(own) == 1))
+        self._emoji = frozenset(own for own in self._analyzer.emojis if len(own) == 1)
         phrases = [*library.SPECIAL_CASES, *(own for own in library.BOOSTER_DICT if " " in own)]
         of_phrases = {max(phrase.split(), key=len) for phrase in phrases} | {"no"}
         self._known: dict[str, int] = {}
@@ -56,20 +57,22 @@ class Vader:
         ):
             for word in words:
                 self._known[word] = self._known.get(word, 0) | mark
-        self._marks = _Marks(self._mark)
+        self._words: _Known[str] = _Known(self._library.SentiText._strip_punc_if_word)
+        self._marks: _Known[int] = _Known(self._mark)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Vader, ()
 
     def compound(self, texts: Iterable[str]) -> list[float]:
         """The compound score of each text, from -1 to 1."""
-        if len(self._marks) > _KEPT:
+        if len(self._words) > _KEPT:
+            self._words.clear()
             self._marks.clear()
         return [self._score(text) for text in texts]
 
     def _score(self, text: str) -> float:
-        if not text.isascii():
-            text = self._emoji.sub(self._described, text)
+        if not text.isascii() and (emojis := self._emoji.intersection(text)):
+            text = re.sub(f"[{''.join(map(re.escape, sorted(emojis)))}]", self._described, text)
         tokens = text.split()
         marks = bytes(map(self._marks.__getitem__, tokens))
         hits = [place for place, mark in enumerate(marks) if mark & _HIT]
@@ -78,7 +81,8 @@ class Vader:
         mixed = 0 < sum(mark & _CAPITALS for mark in marks) < _CAPITALS * len(marks)
         values = [self._value(tokens, marks, place, mixed) for place in hits]
         if max(marks) >= _BUT:
-            values = self._after_but(tokens, dict(zip(hits, values, strict=True)))
+            but = next(place for place, mark in enumerate(marks) if mark & _BUT)
+            self._weigh(values, hits, but)
         return self._normalised(sum(values), text)
 
     def _described(self, found: re.Match[str]) -> str:
@@ -89,13 +93,9 @@ class Vader:
     def _mark(self, token: str) -> int:
         """What a token is: one with a value, one that changes those after it, one that may be of a phrase, one in
         capitals, the word 'but'."""
-        word = self._word(token)
+        word = self._words[token]
         lower = word.lower()
         return self._known.get(lower, 0) | (_MODIFIES if "n't" in lower else 0) | (_CAPITALS if word.isupper() else 0)
-
-    def _word(self, token: str) -> str:
-        word: str = self._library.SentiText._strip_punc_if_word(token)
-        return word
 
     def _value(self, tokens: list[str], marks: bytes, place: int, mixed: bool) -> float:
         """The value of the word at a place: the lexicon's where no rule can touch it, else the library's."""
@@ -106,9 +106,9 @@ class Vader:
         for mark in marks[place:end]:
             rules |= mark & _IN_PHRASE
         if rules:
-            words = [self._word(token) for token in tokens[start:end]]
+            words = [self._words[token] for token in tokens[start:end]]
             return self._by_the_rules(_Words(words, mixed), place - start)
-        value: float = self._analyzer.lexicon[self._word(tokens[place]).lower()]
+        value: float = self._analyzer.lexicon[self._words[tokens[place]].lower()]
         if mixed and marks[place] & _CAPITALS:
             value += self._library.C_INCR if value > 0 else -self._library.C_INCR
         return value
@@ -120,11 +120,15 @@ class Vader:
         value: float = self._analyzer.sentiment_valence(0, near, words[place], place, [])[0]
         return value
 
-    def _after_but(self, tokens: list[str], values: dict[int, float]) -> list[float]:
-        """Less weight before 'but' and more after it, by the library's rule."""
-        everything = [values.get(place, 0) for place in range(len(tokens))]
-        weighted: list[float] = self._analyzer._but_check([self._word(token) for token in tokens], everything)
-        return weighted
+    @staticmethod
+    def _weigh(values: list[float], places: list[int], but: int) -> None:
+        """Less weight before 'but' and more after it. By the library's rule the weight goes to the first of several
+        equal values."""
+        for number in range(len(values)):
+            value = values[number]
+            first = values.index(value)
+            if places[first] != but:
+                values[first] = value * (0.5 if places[first] < but else 1.5)
 
     def _normalised(self, total: float, text: str) -> float:
         """A sum of values with the emphasis of ! and ?, from -1 to 1."""

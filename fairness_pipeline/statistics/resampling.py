@@ -38,8 +38,8 @@ class NGrams:
         self.words = encoded.lengths
         self._unigrams = _Incidence(encoded.codes, owners, count)
         together = owners[1:] == owners[:-1]
-        pairs = encoded.codes[:-1] * len(encoded.words) + encoded.codes[1:]
-        compact = pa.array(pairs[together]).dictionary_encode().indices.to_numpy()
+        pairs = encoded.codes[:-1][together] * np.int64(len(encoded.words)) + encoded.codes[1:][together]
+        compact = pa.array(pairs).dictionary_encode().indices.to_numpy()
         self._bigrams = _Incidence(compact, owners[1:][together], count)
 
     def diversity(self, responses: np.ndarray) -> Diversity:
@@ -131,9 +131,11 @@ class _Incidence:
     @cached_property
     def _by_kind(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """How many kinds each owner alone holds; the owners of the other kinds, and where each kind's begin."""
-        both = np.sort(self._kinds.astype(np.int64) * self._owned + self._owners)
+        both = self._kinds * np.int64(self._owned) + self._owners
+        both.sort()
         both = both[np.diff(both, prepend=-1) > 0]  # an owner may hold a kind twice
-        kinds, owners = np.divmod(both, max(self._owned, 1))
+        kinds, owners = (part.astype(np.int32) for part in np.divmod(both, max(self._owned, 1)))
+        del both
         shared = np.bincount(kinds, minlength=self._count)[kinds] > 1
         alone = np.bincount(owners[~shared], minlength=self._owned).astype(np.float64)
         kinds, owners = kinds[shared], owners[shared]

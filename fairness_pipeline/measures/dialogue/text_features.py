@@ -44,7 +44,7 @@ def features_of(texts: list[str], wanted: np.ndarray) -> tuple[sparse.csr_array,
         start, length = place[at], 1 if at < len(single) else 2
         name = " ".join(words[code] for code in codes[start : start + length])
         named.setdefault((int(features[at]), name), []).append(int(owners[start]))
-    keys = np.concatenate([owners[single], owners[first]]) * WIDTH + features
+    keys = np.concatenate([owners[single], owners[first]]) * np.int64(WIDTH) + features
     keys.sort()  # `np.unique` takes five times as long
     keys = keys[np.diff(keys, prepend=-1) != 0]
     starts = np.searchsorted(keys, np.arange(len(texts) + 1) * WIDTH)
