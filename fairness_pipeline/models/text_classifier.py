@@ -55,7 +55,7 @@ class TextClassifier:
             with torch.inference_mode():
                 return self._model(**encoded.to(self._model.device)).logits.double()
 
-        yield from in_batches(of, len(texts), batch or roomy(_BATCH, self._model.device))
+        yield from in_batches(of, len(texts), batch or roomy(_BATCH, self._model.device), self._model)
 
     def probabilities(self, texts: list[str], batch: int | None = None) -> Iterator[Any]:
         """The label probabilities of a classifier, in the form of `logits`."""

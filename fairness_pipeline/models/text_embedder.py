@@ -50,6 +50,6 @@ class TextEmbedder:
                 found: np.ndarray = torch.nn.functional.normalize(mean, dim=-1).double().cpu().numpy()
             return found
 
-        parts = list(in_batches(of, len(own), roomy(_BATCH, self._model.device)))
+        parts = list(in_batches(of, len(own), roomy(_BATCH, self._model.device), self._model))
         vectors = np.concatenate(parts) if parts else np.empty((0, 1))
         return pa.table({"vector": pa.array(list(vectors), pa.list_(pa.float64()))})

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from fairness_pipeline.debiasing.dialogue.debiased_chat import sample_responses
 from fairness_pipeline.foundation.errors import FairnessError
@@ -19,7 +20,7 @@ from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.models import devices
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
 from fairness_pipeline.models.classifiers.specification import PublishedClassifier
-from fairness_pipeline.models.devices import in_batches, moved, placed, roomy
+from fairness_pipeline.models.devices import check_room_to_train, in_batches, moved, placed, roomy, rows_beside
 from fairness_pipeline.models.dialogue import seq2seq
 from fairness_pipeline.models.dialogue.retrieval import Ranker, best_candidates
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
@@ -49,14 +50,38 @@ def test_batches_are_halved_until_they_fit() -> None:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return list(range(start, end))
 
-    assert [row for part in in_batches(work, 20, 16) for row in part] == list(range(20))
+    model = torch.nn.Linear(1, 1)
+    assert [row for part in in_batches(work, 20, 16, model) for row in part] == list(range(20))
     assert asked[:4] == [16, 8, 4, 2] and max(asked[4:]) == 2
+    asked.clear()
+    assert [row for part in in_batches(work, 20, 16, model) for row in part] == list(range(20))
+    assert max(asked) == 2  # the model's next chunk
+    asked.clear()
+    list(in_batches(work, 20, 16, torch.nn.Linear(1, 1)))
+    assert max(asked) == 16
 
     def never(start: int, end: int) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(FairnessError, match="one text does not fit into the GPU's memory; set device: cpu"):
-        list(in_batches(never, 4, 4))
+        list(in_batches(never, 4, 4, model))
+
+
+def test_as_many_rows_as_keys_and_values_leave_room_for(tmp_path: Path) -> None:
+    config = LlamaConfig(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, vocab_size=32_000)
+    with torch.device("meta"):
+        model = LlamaForCausalLM(config).to(torch.bfloat16)
+    # Half a megabyte a token; 80 GB, four fifths of them, without 13 GB of weights.
+    assert rows_beside(model, 500, room=80 * 10**9) == pytest.approx((64e9 - 13e9) / (500 * 2**19), rel=0.03)
+    assert rows_beside(model, 100_000, room=80 * 10**9) == 1
+    grouped = LlamaConfig(**{**config.to_dict(), "num_key_value_heads": 8})
+    with torch.device("meta"):
+        narrower = LlamaForCausalLM(grouped).to(torch.bfloat16)
+    assert rows_beside(narrower, 500, room=80 * 10**9) > 3.9 * rows_beside(model, 500, room=80 * 10**9)
+    assert rows_beside(model, 500) is None  # on no GPU
+    with pytest.raises(FairnessError, match=r"training 6\.[0-9] billion weights takes 5[0-9] GB or more, and this"):
+        check_room_to_train(model, room=24 * 10**9)
+    check_room_to_train(model, room=80 * 10**9)
 
 
 class Small(Seq2Seq):

@@ -96,14 +96,19 @@ class HuggingFaceResponder:
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows. Sampled responses depend on the other contexts in their batch."""
         texts = contexts["text"].to_pylist()
-        from fairness_pipeline.models.devices import in_batches, roomy
+        if not texts:
+            return pa.table({"response": pa.array([], pa.string())})
+        from fairness_pipeline.models.devices import in_batches, roomy, rows_beside
 
         decoding = self.specification.decoding
+        model, tokenizer = self._model()
         # What is drawn depends on the batch, which is therefore the same on every device.
         size = decoding.batch or _BATCH
-        if texts and not (decoding.batch or decoding.temperature):
-            size = roomy(size, self._model()[0].device)
-        parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size)
+        if not (decoding.batch or decoding.temperature):
+            longest = len(self.encode(model, tokenizer, [max(texts, key=len)])["input_ids"][0])
+            fitting = rows_beside(model, longest + decoding.max_tokens)
+            size = min(roomy(size, model.device), fitting or roomy(size, model.device))
+        parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size, model)
         responses = [response for part in parts for response in part]
         return pa.table({"response": pa.array(responses, pa.string())})
 

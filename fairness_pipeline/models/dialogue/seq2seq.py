@@ -150,10 +150,9 @@ class Seq2SeqResponder:
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows; each depends on its own context alone."""
         texts = contexts["text"].to_pylist()
-        size = self.specification.decoding.batch or _BATCH
-        if texts and not self.specification.decoding.batch:
-            size = roomy(size, self.model()[0].output.weight.device)
-        parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size)
+        model, _ = self.model()
+        size = self.specification.decoding.batch or roomy(_BATCH, model.output.weight.device)
+        parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size, model)
         responses = [response for part in parts for response in part]
         return pa.table({"response": pa.array(responses, pa.string())})
 

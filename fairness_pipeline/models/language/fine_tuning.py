@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.checkpoints import Due
-from fairness_pipeline.models.devices import halved
+from fairness_pipeline.models.devices import check_room_to_train, halved
 from fairness_pipeline.models.watching import Watch
 
 IGNORED = -100
@@ -88,10 +88,11 @@ def train(
         note: Passed on to `progress`.
 
     Raises:
-        FairnessError: there is nothing to train on, or a loss is not a finite number.
+        FairnessError: there is nothing to train on, the model is too large, or a loss is not a finite number.
     """
     if not examples:
         raise FairnessError("nothing to train on: the split 'train' is empty")
+    check_room_to_train(model)
     logging.getLogger("transformers.trainer").setLevel(logging.ERROR)
     transformers.utils.logging.disable_progress_bar()  # the caller shows its own
     checkpoints = folder / _FOLDER

@@ -130,7 +130,7 @@ class RegressorScorer:
             found: np.ndarray = model.scores(*_batch(turns[start:end], device)).double().cpu().numpy()
             return found
 
-        parts = list(in_batches(of, len(turns), _SCORED))
+        parts = list(in_batches(of, len(turns), _SCORED, model))
         return pa.table(list(np.concatenate(parts).T), names=list(self.specification.affects))
 
     def _model(self) -> tuple[Regressor, Vocabulary]:
