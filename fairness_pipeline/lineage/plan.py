@@ -395,6 +395,8 @@ def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]
             return True
         if axis in key:
             return key[axis] in among
+        if key and not needed:  # of no model; made if what is chosen needs it
+            return False
         implied = [part.implied({axis: value}) for value in among]
         return all(any(i.get(a, value) == value for i in implied) for a, value in key.items())
 
