@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.lexicons.dimensions import MaskedWords
+from fairness_pipeline.lexicons.matching import TermMatcher
 from fairness_pipeline.lexicons.swapping import Swapper
 
 MASK = "_"
@@ -48,14 +49,25 @@ _last: dict[str, Any] = {}
 
 def _masked(whole: pa.Array, dimension: MaskedWords) -> pa.Array:
     encoded = whole.dictionary_encode()
-    covered = encoded.dictionary.to_pylist()
     matcher = Swapper(dimension, pronouns="extended", further=True).matcher
-    places = pc.indices_nonzero(pc.match_substring_regex(encoded.dictionary, matcher.prefilter()))
-    for place, matches in zip(places.to_pylist(), matcher.find_all(encoded.dictionary.take(places)), strict=True):
+    further = [(own, _Rewritten(own.pattern)) for own in (_derived(dimension), *_unpaired(dimension))]
+    distinct = encoded.dictionary
+    parts = [_of_part(distinct.slice(at, _AT_ONCE), matcher, further) for at in range(0, len(distinct), _AT_ONCE)]
+    return pc.take(pa.concat_arrays(parts) if parts else distinct, encoded.indices)
+
+
+_AT_ONCE = 4096
+"""Texts that are masked together: as Python's strings they take several times their room."""
+
+
+def _of_part(texts: pa.Array, matcher: TermMatcher, further: "list[tuple[_Further, _Rewritten]]") -> pa.Array:
+    covered = texts.to_pylist()
+    places = pc.indices_nonzero(pc.match_substring_regex(texts, matcher.prefilter()))
+    for place, matches in zip(places.to_pylist(), matcher.find_all(texts.take(places)), strict=True):
         covered[place] = _covered(covered[place], matches) if matches else covered[place]
-    for further in (_derived(dimension), *_unpaired(dimension)):
-        _cover(covered, further)
-    return pc.take(pa.array(covered, pa.string()), encoded.indices)
+    for own, left in further:
+        _cover(covered, own, left)
+    return pa.array(covered, pa.string())
 
 
 def without_words(texts: pa.Array | pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArray:
@@ -98,10 +110,9 @@ class _Rewritten(dict[str, str]):
         return self[word]
 
 
-def _cover(covered: list[str], further: _Further) -> None:
-    """Masks what an expression finds in the texts."""
+def _cover(covered: list[str], further: _Further, left: _Rewritten) -> None:
+    """Masks what an expression finds in the texts; `left` remembers single words."""
     may_hold = pc.match_substring_regex(pa.array(covered, pa.string()), further.likely, ignore_case=True)
-    left = _Rewritten(further.pattern)
     for place in pc.indices_nonzero(may_hold).to_pylist():
         text = covered[place]
         covered[place] = (

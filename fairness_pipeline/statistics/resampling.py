@@ -1,7 +1,6 @@
 """Diversity has no value per response. Its interval therefore comes from leaving out pairs; see also `permutation`."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,8 +37,10 @@ class NGrams:
         self.words = encoded.lengths
         self._unigrams = _Incidence(encoded.codes, owners, count)
         together = owners[1:] == owners[:-1]
-        pairs = encoded.codes[:-1][together] * np.int64(len(encoded.words)) + encoded.codes[1:][together]
+        pairs = encoded.codes[:-1][together] * np.int64(len(encoded.words))
+        pairs += encoded.codes[1:][together]
         compact = pa.array(pairs).dictionary_encode().indices.to_numpy()
+        del pairs
         self._bigrams = _Incidence(compact, owners[1:][together], count)
 
     def diversity(self, responses: np.ndarray) -> Diversity:
@@ -103,19 +104,34 @@ def count_bits(words: np.ndarray, weights: np.ndarray | None = None) -> np.ndarr
 
 
 class _Incidence:
-    """The kinds of things (numbered n-grams) that each owner (response) holds, as two flat arrays."""
+    """The kinds of things (numbered n-grams) that each owner (response) holds.
+
+    Attributes:
+        _alone: (owners,) how many kinds each of them alone holds.
+        _owners: The owners of the other kinds, one kind after another.
+        _begins: Where each of these kinds begins.
+    """
 
     def __init__(self, kinds: np.ndarray, owners: np.ndarray, owned: int) -> None:
-        self._kinds = kinds
-        self._owners = owners
-        self._owned = owned
-        self._count = int(kinds.max()) + 1 if len(kinds) else 0
+        both = kinds * np.int64(owned)
+        both += owners
+        both.sort()
+        both = both[np.diff(both, prepend=-1) > 0]  # an owner may hold a kind twice
+        kinds = (both // max(owned, 1)).astype(np.int32)
+        both -= kinds * np.int64(owned)
+        owners = both.astype(np.int32)
+        del both
+        shared = np.bincount(kinds)[kinds] > 1
+        self._alone = np.bincount(owners[~shared], minlength=owned).astype(np.float64)
+        self._owners = owners[shared]
+        self._begins = np.flatnonzero(np.diff(kinds[shared], prepend=-1))
 
     def distinct(self, present: np.ndarray) -> int:
         """How many kinds the owners that are `present` hold together."""
-        found = np.zeros(self._count, dtype=bool)
-        found[self._kinds[present[self._owners]]] = True
-        return int(found.sum())
+        alone = int(self._alone[present].sum())
+        if not len(self._begins):
+            return alone
+        return alone + int(np.logical_or.reduceat(present[self._owners], self._begins).sum())
 
     def distinct_by_draw(self, present: np.ndarray) -> np.ndarray:
         """`distinct` in 64 draws at once: (64,).
@@ -123,23 +139,10 @@ class _Incidence:
         Args:
             present: (owners,) a word of 64 bits each; bit k says whether the owner is present in draw k.
         """
-        alone, owners, begins = self._by_kind
-        if not len(begins):
-            return count_bits(present, alone)
-        return count_bits(present, alone) + count_bits(np.bitwise_or.reduceat(present[owners], begins))
-
-    @cached_property
-    def _by_kind(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """How many kinds each owner alone holds; the owners of the other kinds, and where each kind's begin."""
-        both = self._kinds * np.int64(self._owned) + self._owners
-        both.sort()
-        both = both[np.diff(both, prepend=-1) > 0]  # an owner may hold a kind twice
-        kinds, owners = (part.astype(np.int32) for part in np.divmod(both, max(self._owned, 1)))
-        del both
-        shared = np.bincount(kinds, minlength=self._count)[kinds] > 1
-        alone = np.bincount(owners[~shared], minlength=self._owned).astype(np.float64)
-        kinds, owners = kinds[shared], owners[shared]
-        return alone, owners, np.flatnonzero(np.diff(kinds, prepend=-1))
+        alone = count_bits(present, self._alone)
+        if not len(self._begins):
+            return alone
+        return alone + count_bits(np.bitwise_or.reduceat(present[self._owners], self._begins))
 
     def without_blocks(self, first: np.ndarray, last: np.ndarray, blocks: int) -> np.ndarray:
         """How many kinds are left without each block, and at last without none: (blocks + 1,).
@@ -149,7 +152,7 @@ class _Incidence:
             last: (owners,) the last one; -1 if it is in none.
             blocks: The number of blocks.
         """
-        alone, owners, begins = self._by_kind
+        alone, owners, begins = self._alone, self._owners, self._begins
         count = alone[last >= 0].sum()
         lost = np.bincount(first[first == last], alone[first == last], blocks)
         if len(begins):
