@@ -15,7 +15,7 @@ _SLOTS = {
     "when": ("today", "tomorrow", "this week", "on Monday", "next month", "before noon", "after lunch", "by Friday"),
     "where": ("at home", "in town", "at the office", "near the station", "by the river", "on the bus", "at the shop"),
     "thing": ("the form", "the letter", "the plan", "the list", "the recipe", "the ticket", "the report", "the photo"),
-    "who": ("a friend", "a neighbour", "the clerk", "the driver", "a colleague", "the teacher", "the landlord"),
+    "who": ("a friend", "a neighbour", "the clerk", "the driver", "a colleague", "the teacher", "the plumber"),
 }  # fmt: skip
 """What a sentence is filled with, so that hardly one repeats."""
 
