@@ -60,12 +60,12 @@ def main() -> None:
     """Runs what was not measured yet, or the parts named; exits with 1 if something is slower than asked."""
     parser = argparse.ArgumentParser(prog="make benchmark", description=__doc__)
     parser.add_argument("parts", nargs="*", help=f"of {', '.join([*PARTS, *FIGURES, 'gpu'])}; measured again")
-    for own in ("--memory", "--infer"):
-        parser.add_argument(own, type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--memory", type=int, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--infer", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory:
-        return memory(arguments.memory)
+        return memory(*arguments.memory)
     if arguments.infer:
         return infer(arguments.infer)
     if arguments.alone:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +27,9 @@ from fairness_pipeline.workspace.lake import Card, Lake
 from fairness_pipeline_tests.benchmark.shared import PAIRS, ROOT, in_a_process, rate, score_all
 
 
-def memory(count: int) -> None:
-    """Contexts, pairs, responses, measures and significance of `count` pairs; prints seconds and peak memory."""
+def memory(count: int, words: int) -> None:
+    """Contexts, pairs, responses of so many words, measures and significance of `count` pairs; prints seconds and peak
+    memory."""
     started = time.perf_counter()
     grammar = Grammar.load("grammars/twitter_sample.yaml")
     dimension = load_dimension("gender")
@@ -42,19 +44,35 @@ def memory(count: int) -> None:
     made = make_pairs(find_contexts(table, Swapper(dimension)).table, dimension, maximum=count, seed=1)
 
     def echo(asked: pa.Table) -> pa.Table:
-        return pa.table({"response": [f"ok {len(text) * 7919 % 5003}" for text in asked["text"].to_pylist()]})
+        return pa.table({"response": [_answer(text, texts, words) for text in asked["text"].to_pylist()]})
 
     with tempfile.TemporaryDirectory() as folder:
         answers = respond(made.table, echo, Path(folder)).table
     scores, settings = score_all(answers, dimension), SignificanceSettings(permutations=200)
     compared(answers, scores, settings=settings, seed=1, published={}, masked=dimension)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps({"pairs": made.table.num_rows, "seconds": time.perf_counter() - started, "peak_gib": peak}))
+    seconds = time.perf_counter() - started
+    print(json.dumps({"pairs": made.table.num_rows, "words": words, "seconds": seconds, "peak_gib": peak}))
+
+
+def _answer(context: str, sentences: list[str], words: int) -> str:
+    """`ok` and a number, or else sentences drawn by the context."""
+    number = crc32(context.encode())
+    said = [f"ok {number % 5003}"] if words <= _SHORT else []
+    while sum(sentence.count(" ") + 1 for sentence in said) < words:
+        number = (number * 6364136223846793005 + 1442695040888963407) % 2**64
+        said.append(sentences[(number >> 33) % len(sentences)])
+    return " ".join(" ".join(said).split()[:words])
+
+
+_SHORT, _LONG = 2, 400
+"""Words of an answer."""
+_SIZES = ((100_000, _SHORT), (300_000, _SHORT), (1_000_000, _SHORT), (3_000, _LONG), (30_000, _LONG))
 
 
 def peaks() -> list[dict[str, float]]:
-    """`memory` at 100,000, 300,000 and a million pairs, each in a process of its own."""
-    return [in_a_process("--memory", count) for count in (100_000, 300_000, 1_000_000)]
+    """`memory` at several sizes, each in a process of its own."""
+    return [in_a_process("--memory", *size) for size in _SIZES]
 
 
 def content_hash() -> dict[str, float]:

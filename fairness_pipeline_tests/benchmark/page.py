@@ -94,12 +94,17 @@ def document(ratios: list[Ratio], found: dict[str, Any]) -> str:
             f"| {r.asked:.3g} | {_told(r)} |"
         )
     lines += ["", "## Memory", "", "One process makes contexts, pairs, responses, measures and significance of one partition. The peak includes the interpreter and",
-              "the libraries.", "", "| pairs | peak | seconds |", "| ---: | ---: | ---: |"]  # fmt: skip
-    lines += [f"| {g['pairs']:,} | {g['peak_gib']:.2f} GiB | {g['seconds']:.0f} |" for g in grown]
-    per_pair = (grown[-1]["peak_gib"] - grown[0]["peak_gib"]) * 2**30 / (grown[-1]["pairs"] - grown[0]["pairs"])
+              "the libraries.", "", "| pairs | words of an answer | peak | seconds |", "| ---: | ---: | ---: | ---: |"]  # fmt: skip
+    lines += [f"| {g['pairs']:,} | {g['words']} | {g['peak_gib']:.2f} GiB | {g['seconds']:.0f} |" for g in grown]
+    lengths = {words: [g for g in grown if g["words"] == words] for words in dict.fromkeys(g["words"] for g in grown)}
+    each = [
+        f"{(own[-1]['peak_gib'] - own[0]['peak_gib']) * 2**20 / (own[-1]['pairs'] - own[0]['pairs']):,.1f} kB a pair at "
+        f"{words} words an answer"
+        for words, own in lengths.items()
+    ]
     lines += [
         "",
-        f"That is {per_pair:,.0f} bytes a pair on top of what the libraries take.",
+        f"That is {', '.join(each)}, on top of what the libraries take.",
         "",
         "## Truth inference",
         "",

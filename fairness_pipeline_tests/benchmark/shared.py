@@ -83,8 +83,8 @@ def responses(distinct: int, count: int = 2 * PAIRS) -> pa.Table:
     )
 
 
-def in_a_process(what: str, count: int) -> dict[str, Any]:
-    command = [sys.executable, "-W", "ignore", "-m", "fairness_pipeline_tests.benchmark", what, str(count)]
+def in_a_process(what: str, *counts: int) -> dict[str, Any]:
+    command = [sys.executable, "-W", "ignore", "-m", "fairness_pipeline_tests.benchmark", what, *map(str, counts)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
