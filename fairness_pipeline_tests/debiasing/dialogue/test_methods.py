@@ -147,6 +147,7 @@ def test_regularisation_draws_paired_words_together_and_leaves_the_others(tmp_pa
     assert distances["strong"][1] > 0.8 * distances["none"][1]
 
 
+@pytest.mark.kills
 def test_clipped_together_the_regularisation_takes_the_step_of_learning(tmp_path: Path) -> None:
     """Over seeds: with SGD and a clipped gradient, `as_printed` answers worse than without the term, and `apart` as
     well as that, at the same distances."""
