@@ -286,7 +286,9 @@ def _cell(study: AnyStudy, audit: Audit, heading: str, marks: dict[str, str], nu
     what = said(row)
     text = marks[what]
     if numbers and what != NEVER_SEEN and row["n"]:
-        text += f" {_FORMATS[row['unit']].format(study.decisive(row)['difference'])}"
+        decisive = study.decisive(row)
+        number = _FORMATS[row["unit"]].format(decisive["difference"])
+        text += f" {number.lstrip('+')} either way" if decisive.get("either_way") else f" {number}"
         text += f" {escape(study.label(row).removesuffix(' words'))}" if study.label(row) != heading else ""
     return f"[{_STYLES[what]}]{text}[/]"
 

@@ -56,7 +56,7 @@ class RaterSpread(NamedTuple):
         """The finding in words; `name` is that of the divided group."""
         return (
             f"{name}: annotators typically lie {100 * max(self.typical):.0f} points from their group's mean, "
-            f"{self.above[self.divided]} of {self.people[self.divided]} towards positive"
+            f"{self.above[self.divided]} of {self.people[self.divided]} towards positive, the others towards negative"
         )
 
 

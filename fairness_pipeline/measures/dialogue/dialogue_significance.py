@@ -266,7 +266,7 @@ def decisive(row: Row) -> Row:
         row: As `DIALOGUE_SIGNIFICANCE`.
     """
     if hides_opposite_gaps(row):
-        return {**row, "difference": row["spread"], "ci_low": None, "ci_high": None}
+        return {**row, "difference": row["spread"], "ci_low": None, "ci_high": None, "either_way": True}
     if row["verdict"] != "biased" or row.get("content_difference") is None or TOO_SMALL in (row.get("note") or ""):
         return row
     names = {"value_a": "a", "value_b": "b"} | {name: name for name in ("difference", "ci_low", "ci_high")}

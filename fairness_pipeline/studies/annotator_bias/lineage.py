@@ -172,7 +172,7 @@ class Compared:
         published.positive_rates(part.corpora[key["corpus"]]),
     ),
     reads={"labels": annotations, "who": annotators},
-    code_version="6",
+    code_version="7",
     libraries=("numpy", "scipy"),
     schema=GROUP_POSITIVE_RATES,
     checks=(checks.not_empty, checks.rates_in_range),

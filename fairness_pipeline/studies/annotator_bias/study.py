@@ -33,8 +33,8 @@ def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
         )
     if row["note"].startswith(DIVIDED):
         return (
-            f"{key['corpus']}: {row['note'].removeprefix(DIVIDED).lstrip(': ')} ({row['measure']}; a typical annotator "
-            f"leans {row['raters_typical']:.3g} points, in the least divided group {row['raters_least']:.3g})"
+            f"{key['corpus']}: {row['note'].removeprefix(DIVIDED).lstrip(': ')}, and the mean hides it "
+            f"({row['measure']}; in the least divided group they lie {row['raters_least']:.3g} points from it)"
         )
     more, less = groups[:: 1 if row["difference"] > 0 else -1]
     if row["note"] == NO_PAIR:
@@ -76,10 +76,10 @@ def _decisive(row: Row) -> Row:
     """A row that rests on single items or on a divided group, with their typical difference, which has no side and no
     interval."""
     if row["note"].startswith(DIVIDED):
-        return {**row, "difference": row["raters_typical"], "ci_low": None, "ci_high": None}
+        return {**row, "difference": row["raters_typical"], "ci_low": None, "ci_high": None, "either_way": True}
     if row["note"] not in (SAME_RATE, OTHER_ITEMS):
         return row
-    return {**row, "difference": row["items_typical"], "ci_low": None, "ci_high": None}
+    return {**row, "difference": row["items_typical"], "ci_low": None, "ci_high": None, "either_way": True}
 
 
 def _more(part: AnnotatorBiasPart, rows: Sequence[Judged]) -> str:

@@ -45,7 +45,7 @@ def _decisive(row: Row) -> Row:
     """A row that rests on the spread of trainings, with that, which has no side and no interval."""
     if row["verdict"] != "biased" or not row["note"].startswith(ONE_TRAINING):
         return row
-    return {**row, "difference": row["trainings"], "ci_low": None, "ci_high": None}
+    return {**row, "difference": row["trainings"], "ci_low": None, "ci_high": None, "either_way": True}
 
 
 def _direction(row: Row, groups: tuple[str, str]) -> str:

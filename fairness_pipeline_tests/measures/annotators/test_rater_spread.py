@@ -35,7 +35,11 @@ def test_a_divided_group_is_found_and_its_size_told() -> None:
     every = [found(seed, 0.25) for seed in range(10)]
     assert all(own.p <= 0.01 and own.matters and not own.small and own.divided == 1 for own in every)
     assert np.mean([own.typical[1] for own in every]) == pytest.approx(0.25, abs=0.03)
-    assert every[0].said("old").endswith(" points from their group's mean, 10 of 20 towards positive")
+    assert (
+        every[0]
+        .said("old")
+        .endswith(" points from their group's mean, 10 of 20 towards positive, the others towards negative")
+    )
 
 
 def test_items_with_few_labels_divide_no_group() -> None:
