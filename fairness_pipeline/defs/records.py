@@ -48,7 +48,23 @@ MAKING = ".making-"
 """How the names of folders begin in which the file of events is made."""
 
 
-class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
+class LastStaysNoted(SqlEventLogStorage):
+    """An asset's last materialization stays noted as such. Two processes that make partitions of an asset at once may
+    note theirs in the other order than they stored them; what is made from the later one would then look out of date.
+    """
+
+    def _store_asset_event(self, conn: Connection, event: dg.EventLogEntry, event_id: int) -> None:
+        """Called by Dagster in a transaction whose first statement keeps others from noting one meanwhile."""
+        super()._store_asset_event(conn, event, event_id)
+        told = event.dagster_event
+        if told is None or told.event_type != dg.DagsterEventType.ASSET_MATERIALIZATION or not told.asset_key:
+            return
+        (last,) = self.fetch_materializations(told.asset_key, 1).records
+        if last.storage_id > event_id:
+            super()._store_asset_event(conn, last.event_log_entry, last.storage_id)
+
+
+class EventsInOneFile(LastStaysNoted, ConsolidatedSqliteEventLogStorage):
     """The events of all runs in one SQLite file; its place is Dagster's home."""
 
     def _init_db(self) -> None:
@@ -106,26 +122,9 @@ class EventsInOneFile(ConsolidatedSqliteEventLogStorage):
                 return self.store_asset_check_event(event, self.get_maximum_record_id())
         super().store_event(event)
 
-    def store_asset_event(self, event: dg.EventLogEntry, event_id: int) -> None:
-        """Notes an event as its asset's last one. Two processes that make partitions of an asset at once may do so in
-        the other order than they stored their events; what is made from the later one would then look out of date."""
-        with self.index_transaction() as connection:  # nobody else notes one meanwhile
-            self._store_asset_event(connection, event, event_id)
-            if last := stored_later(self, event, event_id):
-                self._store_asset_event(connection, last.event_log_entry, last.storage_id)
-
     def _event_to_row(self, event: dg.EventLogEntry) -> dict[str, Any]:
         row = super()._event_to_row(event)
         return row | {"event": json.dumps(json.loads(row["event"]), separators=(",", ":"))}  # without spaces
-
-
-def stored_later(events: SqlEventLogStorage, event: dg.EventLogEntry, event_id: int) -> dg.EventLogRecord | None:
-    """The last materialization of an event's asset, if it was stored after this one."""
-    told = event.dagster_event
-    if told is None or told.event_type != dg.DagsterEventType.ASSET_MATERIALIZATION or not told.asset_key:
-        return None
-    (last,) = events.fetch_materializations(told.asset_key, 1).records
-    return last if last.storage_id > event_id else None
 
 
 def _is_said_elsewhere(told: dg.DagsterEvent) -> bool:

@@ -1,7 +1,8 @@
 """Texts that do not reveal which group is named: the neutral reading of an answer."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -33,11 +34,8 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.Chun
         ['my _ likes _', 'it rains']
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    _, ends, letters = whole.buffers()
-    if whole.null_count or ends is None or letters is None:
-        return pa.chunked_array([_masked(whole, dimension)])
-    read = blake2b(ends, digest_size=16), blake2b(letters, digest_size=16)
-    key = str(whole.type), whole.offset, len(whole), dimension, *(part.digest() for part in read)
+    read = [None if part is None else blake2b(part, digest_size=16).digest() for part in whole.buffers()]
+    key = str(whole.type), whole.offset, len(whole), dimension, *read
     if _last.get("key") != key:
         _last.clear()  # before: only one is held at a time
         _last.update(key=key, masked=_masked(whole, dimension))
@@ -50,7 +48,7 @@ _last: dict[str, Any] = {}
 def _masked(whole: pa.Array, dimension: MaskedWords) -> pa.Array:
     encoded = whole.dictionary_encode()
     matcher = Swapper(dimension, pronouns="extended", further=True).matcher
-    further = [(own, _Rewritten(own.pattern)) for own in (_derived(dimension), *_unpaired(dimension))]
+    further = [(own, cache(partial(own.pattern.sub, MASK))) for own in (_derived(dimension), *_unpaired(dimension))]
     distinct = encoded.dictionary
     parts = [_of_part(distinct.slice(at, _AT_ONCE), matcher, further) for at in range(0, len(distinct), _AT_ONCE)]
     return pc.take(pa.concat_arrays(parts) if parts else distinct, encoded.indices)
@@ -60,13 +58,15 @@ _AT_ONCE = 4096
 """Texts that are masked together: as Python's strings they take several times their room."""
 
 
-def _of_part(texts: pa.Array, matcher: TermMatcher, further: "list[tuple[_Further, _Rewritten]]") -> pa.Array:
+def _of_part(
+    texts: pa.Array, matcher: TermMatcher, further: "Sequence[tuple[_Further, Callable[[str], str]]]"
+) -> pa.Array:
     covered = texts.to_pylist()
     places = pc.indices_nonzero(pc.match_substring_regex(texts, matcher.prefilter()))
     for place, matches in zip(places.to_pylist(), matcher.find_all(texts.take(places)), strict=True):
         covered[place] = _covered(covered[place], matches) if matches else covered[place]
-    for own, left in further:
-        _cover(covered, own, left)
+    for own, of_word in further:
+        _cover(covered, own, of_word)
     return pa.array(covered, pa.string())
 
 
@@ -99,24 +99,13 @@ class _Further(NamedTuple):
 _WORD = re.compile(r"[\w'’-]+")
 
 
-class _Rewritten(dict[str, str]):
-    """Words as an expression leaves them; each is looked at once."""
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
-
-    def __missing__(self, word: str) -> str:
-        self[word] = self._pattern.sub(MASK, word)
-        return self[word]
-
-
-def _cover(covered: list[str], further: _Further, left: _Rewritten) -> None:
-    """Masks what an expression finds in the texts; `left` remembers single words."""
+def _cover(covered: list[str], further: _Further, of_word: Callable[[str], str]) -> None:
+    """Masks what an expression finds in the texts; `of_word` does so in a single word, and remembers it."""
     may_hold = pc.match_substring_regex(pa.array(covered, pa.string()), further.likely, ignore_case=True)
     for place in pc.indices_nonzero(may_hold).to_pylist():
         text = covered[place]
         covered[place] = (
-            _WORD.sub(lambda word: left[word.group()], text) if further.in_words else further.pattern.sub(MASK, text)
+            _WORD.sub(lambda word: of_word(word.group()), text) if further.in_words else further.pattern.sub(MASK, text)
         )
 
 

@@ -50,7 +50,7 @@ class EncodedWords(NamedTuple):
             lengths: How many words of each, no more than it has; all of them if it is None.
         """
         lengths = self.lengths[texts] if lengths is None else lengths
-        begins = np.concatenate([[0], np.cumsum(self.lengths)[:-1]]).astype(np.int64)[texts]
+        begins = np.concatenate([[0], np.cumsum(self.lengths)[:-1]])[texts]
         ends = np.cumsum(lengths)
         places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + lengths, lengths)
         return self._replace(codes=self.codes[places], lengths=lengths)

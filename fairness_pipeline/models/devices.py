@@ -109,7 +109,8 @@ def rows_beside(model: Any, tokens: int, room: int | None = None) -> int | None:
 
 
 _SHARE_OF_STATES = 0.8
-"""Of a GPU's memory, for weights, keys and values; the rest is for what is computed on the way."""
+"""Of a GPU's memory, for weights, keys and values; the rest is for what is computed on the way. Not measured: what does
+not fit all the same is halved."""
 _WHILE_TRAINING = 4
 """A weight, its gradient, and two moments of Adam."""
 

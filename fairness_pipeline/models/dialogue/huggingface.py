@@ -106,8 +106,8 @@ class HuggingFaceResponder:
         size = decoding.batch or _BATCH
         if not (decoding.batch or decoding.temperature):
             longest = len(self.encode(model, tokenizer, [max(texts, key=len)])["input_ids"][0])
-            fitting = rows_beside(model, longest + decoding.max_tokens)
-            size = min(roomy(size, model.device), fitting or roomy(size, model.device))
+            size = roomy(size, model.device)
+            size = min(size, rows_beside(model, longest + decoding.max_tokens) or size)
         parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size, model)
         responses = [response for part in parts for response in part]
         return pa.table({"response": pa.array(responses, pa.string())})

@@ -88,7 +88,7 @@ def read_zipped(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if wanted(name)]
             return {name: read_member(path, archive, name) for name in names}
-    except (OSError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:  # an unknown way of packing, too
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile) as error:  # encrypted, or packed in an unknown way
         raise FairnessError(f"{path}: cannot be unpacked: {error}; fetch the file again") from None
 
 
