@@ -352,6 +352,39 @@ class Chat:
         return ""
 
 
+class Asker:
+    """What scorers that ask an endpoint have in common.
+
+    Args:
+        source: The endpoint.
+        decoding: How it answers.
+        folder: Holds the saved answers.
+        seed: Sent with each request.
+        advice: The phrases for error messages.
+
+    Raises:
+        FairnessError: the key is missing from the environment.
+    """
+
+    CHUNK = 4096
+    """The number of texts between two times at which a server has nothing to answer."""
+
+    def __init__(self, source: EndpointSource, decoding: Decoding, folder: Path, seed: int, advice: Advice) -> None:
+        self.source = source
+        self._chat = Chat(source, decoding, folder, seed, advice)
+
+    def tell(self, told: Callable[[int], None]) -> None:
+        """From now on `told` is called with the number of texts of the current chunk that have an answer."""
+        self._chat.tell(told)
+
+    def check_allowed(self, texts: list[str]) -> None:
+        """Raises an error, before anything is asked, if `max_requests` does not allow all these texts."""
+        self._chat.check_allowed(self._prompts(texts))
+
+    def _prompts(self, texts: list[str]) -> list[str]:
+        return [self.source.filled(text) for text in texts]
+
+
 def only_model(base_url: str, key_variable: str | None) -> str:
     """The only model that an endpoint serves.
 

@@ -1,14 +1,13 @@
 """Any OpenAI-compatible chat endpoint as a dialogue model."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.models.chat import Advice, Chat
+from fairness_pipeline.models.chat import Advice, Asker
 from fairness_pipeline.models.dialogue.responding import REPLIES
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import EndpointSource
@@ -27,7 +26,7 @@ def prepare(
     return {"endpoint": source.base_url, "model": source.model}
 
 
-class EndpointResponder:
+class EndpointResponder(Asker):
     """Answers contexts: a table with a column `text` in, one of `REPLIES` out. Every answer is saved.
 
     Args:
@@ -39,27 +38,15 @@ class EndpointResponder:
         FairnessError: the key is missing from the environment; while answering, as in `Chat.replies`.
     """
 
-    CHUNK = 4096
-    """The number of contexts between two times at which a server has nothing to answer."""
-
     def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
-        self.source = _source(specification)
-        self._chat = Chat(self.source, specification.decoding, folder, seed, _ADVICE)
+        super().__init__(_source(specification), specification.decoding, folder, seed, _ADVICE)
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows."""
-        prompts = [self.source.filled(text) for text in contexts["text"].to_pylist()]
+        prompts = self._prompts(contexts["text"].to_pylist())
         rows = [tuple(reply) for reply in self._chat.replies(prompts)]
         columns = zip(*rows, strict=True) if rows else [()] * len(REPLIES)
         return pa.table([pa.array(column, pa.string()) for column in columns], schema=REPLIES)
-
-    def tell(self, told: Callable[[int], None]) -> None:
-        """From now on `told` is called with the number of texts of the current chunk that have an answer."""
-        self._chat.tell(told)
-
-    def check_allowed(self, contexts: list[str]) -> None:
-        """Raises an error, before anything is asked, if `max_requests` does not allow all these contexts."""
-        self._chat.check_allowed([self.source.filled(text) for text in contexts])
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> EndpointResponder:

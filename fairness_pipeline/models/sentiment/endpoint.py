@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.models.chat import Advice, Chat
+from fairness_pipeline.models.chat import Advice, Asker
 from fairness_pipeline.models.sentiment.specification import AFFECT, AskedSource, SystemSpecification
 from fairness_pipeline.models.specification import Decoding
 
@@ -17,7 +17,7 @@ _MAX_TOKENS = 12
 _ADVICE = Advice(what="prompt", less="the file's 'affects'")
 
 
-class AskedScorer:
+class AskedScorer(Asker):
     """Reads the endpoint's answers as numbers. Every answer is saved, so a killed run only asks for the rest.
 
     Args:
@@ -29,13 +29,9 @@ class AskedScorer:
         FairnessError: while scoring, if the endpoint fails, or an answer holds no number from 0 to 1.
     """
 
-    CHUNK = 4096
-    """The number of sentences between two times at which a server has nothing to answer."""
-
     def __init__(self, specification: SystemSpecification, folder: Path, seed: int) -> None:
         self.affects = specification.affects
-        self.source = _source(specification)
-        self._chat = Chat(self.source, Decoding(max_tokens=_MAX_TOKENS), folder, seed, _ADVICE)
+        super().__init__(_source(specification), Decoding(max_tokens=_MAX_TOKENS), folder, seed, _ADVICE)
 
     def __call__(self, sentences: pa.Table) -> pa.Table:
         """The scores of each sentence, with one column for each affect."""
@@ -46,12 +42,8 @@ class AskedScorer:
         return pa.table({affect: pa.array(column, pa.float64()) for affect, column in columns.items()})
 
     def tell(self, told: Callable[[int], None]) -> None:
-        """From now on `told` is called with the number of texts of the current chunk that have an answer."""
-        self._chat.tell(told)
-
-    def check_allowed(self, sentences: list[str]) -> None:
-        """Raises an error, before anything is asked, if `max_requests` does not allow all these sentences."""
-        self._chat.check_allowed(self._prompts(sentences))
+        """As `Asker.tell`; a sentence has a prompt for each affect."""
+        super().tell(lambda count: told(count // len(self.affects)))
 
     def _prompts(self, sentences: list[str]) -> list[str]:
         """The prompts, one affect after the other."""
