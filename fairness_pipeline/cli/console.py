@@ -187,9 +187,10 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     marks = _MARKS if shown.encoding.lower().startswith("utf") else _PLAIN_MARKS
     part = project.parts[study.name]
     ordered = worst_first(study, audits)
-    with_numbers, without = (_verdicts(study, project, ordered, marks, numbers=numbers) for numbers in (True, False))
+    with_numbers, without = (_verdicts(study, ordered, marks, numbers=numbers) for numbers in (True, False))
     needed = Console(width=10_000).measure(with_numbers).maximum  # a console measures at most its own width
-    shown.print()
+    # A line of its own: as the table's title it would be folded to the table's width.
+    shown.print(f"\n[italic]{study.title}, profile {escape(project.name)}[/italic]", soft_wrap=True)
     shown.print(with_numbers if needed <= shown.width else without)
     said_here = counted(study, audits)
     told = ", ".join(f"{mark} {name}" for name, mark in marks.items() if name in said_here)
@@ -260,8 +261,8 @@ def print_standing(study: AnyStudy, audits: list[Audit], console: Console) -> No
         console.print(visible(line), markup=False, style="bold")
 
 
-def _verdicts(study: AnyStudy, project: Project, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:
-    table = Table(title=f"{study.title}, profile {project.name}", title_justify="left", box=None, pad_edge=False)
+def _verdicts(study: AnyStudy, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:
+    table = Table(box=None, pad_edge=False)
     for axis in study.axes:
         table.add_column(axis.capitalize(), no_wrap=True, overflow="ellipsis")
     found = {study.heading(row) for audit in audits for row in audit.rows if study.gated(row)}
