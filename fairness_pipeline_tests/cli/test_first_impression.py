@@ -392,6 +392,11 @@ def test_tables_fit_the_terminal(made: Project, monkeypatch: pytest.MonkeyPatch)
         fits(width)
 
 
+def test_the_line_over_a_table_is_never_folded(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    assert "Dialogue fairness, profile tiny\n" in run().stdout
+
+
 def fits(width: int) -> None:
     queries = ("select * from responses limit 3", "select * from dialogue_significance limit 2")
     shown = [run().stdout.partition("Dialogue fairness")[2], command("results").stdout]
