@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import by_length
@@ -16,8 +17,6 @@ BATCH_TOKENS = 1024
 """The padded tokens of a batch on a processor. On two cores 2,048 were measured to be slower."""
 _ANYTHING = "a"
 _EQUAL = 1e-4
-_SHARED = 2
-"""Two texts must share at least this many first tokens; their beginning is then computed only once."""
 
 
 class Totals(NamedTuple):
@@ -27,15 +26,6 @@ class Totals(NamedTuple):
     tokens: list[int]
 
 
-class _Row(NamedTuple):
-    """One text, or two with the same beginning: the whole first one, then the rest of the second; and their indices."""
-
-    tokens: list[int]
-    shared: int
-    first: int
-    owners: tuple[int, ...]
-
-
 class PerplexityScorer:
     """A table with a column `text` in, one with `perplexity` and `tokens` out, row by row.
 
@@ -43,9 +33,7 @@ class PerplexityScorer:
     predicted, as in the authors' code (Barikeri et al. 2021, section 3.1). A tokenizer that begins every text with a
     mark (BOS) has its mark there; then the first word is predicted, too. So it is where something stands `before` the
     text: only the text's own tokens are summed over. Texts are scored in the weights' own
-    precision. Logits of padding are never computed. The beginning that two texts share (a phrase and its
-    counterfactual, up to the exchanged word) is computed once, if the model then gives the same result. This is
-    tested on the longest two of each call, so that a result depends on the texts of its call alone.
+    precision. Logits of padding are never computed.
 
     Args:
         model: A model of the `transformers` library, on its device, in evaluation mode.
@@ -86,94 +74,37 @@ class PerplexityScorer:
                 f"a text has {len(rows[longest])} tokens, and the model {self._positions} positions; shorten it, or "
                 f"take another model: {texts[longest][:80]!r}"
             )
-        losses = [0.0] * len(rows)
+        losses = np.zeros(len(rows))
         self._short = None
-        packed = self._packed(rows)
-        lengths = np.array([len(row.tokens) for row in packed], dtype=np.int64)
+        long = sorted((place for place, row in enumerate(rows) if len(row) > 1), key=rows.__getitem__)
+        lengths = np.array([len(rows[place]) for place in long], dtype=np.int64)
         size = roomy(BATCH_TOKENS, self._model.device)
-        for batch, of_batch in by_length(lambda batch: self._losses([packed[i] for i in batch]), lengths, size):
-            for number, of_row in zip(batch, of_batch, strict=True):
-                for owner, loss in zip(packed[number].owners, of_row, strict=False):
-                    losses[owner] = loss
-        return Totals(losses, [max(0, len(row) - max(1, len(self._before))) for row in rows])
+        for batch, found in by_length(lambda batch: self._losses([rows[long[i]] for i in batch]), lengths, size):
+            losses[[long[i] for i in batch]] = found
+        return Totals(losses.tolist(), [max(0, len(row) - max(1, len(self._before))) for row in rows])
 
     def _encoded(self, texts: list[str]) -> list[list[int]]:
         encoded: list[list[int]] = self._tokenizer(texts, add_special_tokens=not self._before)["input_ids"]
         return encoded
 
-    def _packed(self, rows: list[list[int]]) -> list[_Row]:
-        """Rows for texts of two tokens or more. Alphabetical neighbours with the same beginning share a row."""
-        order = sorted((i for i, row in enumerate(rows) if len(row) > 1), key=lambda i: rows[i])
-        alone = [_Row(rows[i], 0, len(rows[i]), (i,)) for i in order]
-        packed: list[_Row] = []
-        place = 0
-        while place < len(order):
-            one, other = order[place], order[min(place + 1, len(order) - 1)]
-            shared = _alike(rows[one], rows[other]) if one != other else 0
-            if shared < _SHARED:
-                packed.append(alone[place])
-                place += 1
-                continue
-            packed.append(_Row([*rows[one], *rows[other][shared:]], shared, len(rows[one]), (one, other)))
-            place += 2
-        together = [row for row in packed if len(row.owners) == 2]
-        if not together:
-            return alone
-        longest = max(together, key=lambda row: len(row.tokens))  # as some models only look back so far
-        same = self._is_the_same(longest, [row for row in alone if row.owners[0] in longest.owners])
-        return packed if same else alone
-
-    def _is_the_same(self, both: _Row, alone: list[_Row]) -> bool:
-        """Whether the model gives two texts the same result in one row as one by one; some models cannot."""
-        try:
-            (together,) = self._losses([both])
-        except (TypeError, ValueError, RuntimeError, IndexError):
-            return False
-        found = {row.owners[0]: self._losses([row])[0][0] for row in alone}
-        return bool(np.allclose(together, [found[owner] for owner in both.owners], rtol=_EQUAL))
-
     @torch.inference_mode()
-    def _losses(self, rows: list[_Row]) -> list[tuple[float, float]]:
-        """The summed loss of the one or two texts of each row."""
-        device, width = self._model.device, max(len(row.tokens) for row in rows)
-        # The tokens to predict, as rows of (row, place, token, first or second text).
-        follows = np.concatenate([_follows(number, row, self._first) for number, row in enumerate(rows)])
-        asked = np.zeros((len(rows), width), dtype=bool)
-        asked[follows[:, 0], follows[:, 1]] = True
-        numbers = np.cumsum(asked).reshape(asked.shape) - 1
-        inputs = self._inputs(rows, width)
-        logits = self._logits(inputs, torch.from_numpy(asked).to(device)).float()
-        where = torch.from_numpy(numbers[follows[:, 0], follows[:, 1]]).to(device)
-        # This is the cross-entropy, without a second matrix of the same size.
-        losses = logits.logsumexp(1)[where] - logits[where, torch.from_numpy(follows[:, 2]).to(device)]
-        owners = torch.from_numpy(2 * follows[:, 0] + follows[:, 3]).to(device)
-        summed = torch.zeros(2 * len(rows), dtype=torch.float64, device=device).index_add_(0, owners, losses.double())
-        found: list[float] = summed.tolist()
-        return list(zip(found[::2], found[1::2], strict=True))
-
-    @property
-    def _first(self) -> int:
-        """The place before the first token that is predicted."""
-        return max(0, len(self._before) - 1)
-
-    def _inputs(self, rows: list[_Row], width: int) -> dict[str, torch.Tensor]:
-        """The model's inputs. For rows with two texts they include each token's position and what it may attend to."""
+    def _losses(self, rows: list[list[int]]) -> list[float]:
+        """The summed loss of each row of tokens."""
         device = self._model.device
-        tokens = torch.tensor([[*row.tokens, *[0] * (width - len(row.tokens))] for row in rows], device=device)
-        if all(len(row.owners) == 1 for row in rows):
-            lengths = torch.tensor([len(row.tokens) for row in rows], device=device)
-            present = torch.arange(width, device=device)[None] < lengths[:, None]
-            return {"input_ids": tokens, "attention_mask": present.long()}
-        places = np.tile(np.arange(width), (len(rows), 1))
-        seen = np.tile(np.tril(np.ones((width, width), dtype=bool)), (len(rows), 1, 1))
-        for number, row in enumerate(rows):
-            if len(row.owners) == 2:
-                places[number, row.first :] -= row.first - row.shared
-                seen[number, row.first :, row.shared : row.first] = False
-            places[number, len(row.tokens) :] = 0  # positions of padding, which no token attends to
-        lowest = torch.finfo(self._model.dtype).min
-        mask = torch.from_numpy(np.where(seen, 0.0, lowest)).to(device, self._model.dtype)[:, None]
-        return {"input_ids": tokens, "attention_mask": mask, "position_ids": torch.from_numpy(places).to(device)}
+        lengths = torch.tensor([len(row) for row in rows], device=device)
+        tokens = pad_sequence([torch.tensor(row, device=device) for row in rows], batch_first=True)
+        places = torch.arange(tokens.shape[1], device=device)[None]
+        present = places < lengths[:, None]
+        asked = present & (places >= max(0, len(self._before) - 1))  # the first token that is predicted follows there
+        asked[torch.arange(len(rows), device=device), lengths - 1] = False
+        logits = self._logits({"input_ids": tokens, "attention_mask": present.long()}, asked).float()
+        follows = tokens[:, 1:][asked[:, :-1]]
+        # This is the cross-entropy, without a second matrix of the same size.
+        losses = logits.logsumexp(1) - logits.gather(1, follows[:, None])[:, 0]
+        owners = asked.nonzero()[:, 0]
+        summed = torch.zeros(len(rows), dtype=torch.float64, device=device).index_add_(0, owners, losses.double())
+        found: list[float] = summed.tolist()
+        return found
 
     def _logits(self, inputs: dict[str, torch.Tensor], asked: torch.Tensor) -> torch.Tensor:
         """The logits before each token to predict. If possible, the output layer only runs there."""
@@ -190,19 +121,3 @@ class PerplexityScorer:
     def _whole(self, inputs: dict[str, torch.Tensor], asked: torch.Tensor) -> torch.Tensor:
         logits: torch.Tensor = self._model(**inputs).logits[asked]
         return logits
-
-
-def _alike(one: list[int], other: list[int]) -> int:
-    """The number of first tokens that two texts share; each text keeps at least one of its own."""
-    most = min(len(one), len(other)) - 1
-    return next((place for place in range(most) if one[place] != other[place]), max(0, most))
-
-
-def _follows(number: int, row: _Row, start: int) -> np.ndarray:
-    """Rows of (row, place, the token that follows there, 0 or 1 for the text that it belongs to), from a place on."""
-    rows = [(number, place, row.tokens[place + 1], 0) for place in range(start, row.first - 1)]
-    if len(row.owners) == 2:
-        rows += [(number, place, row.tokens[place + 1], 1) for place in range(start, row.shared - 1)]
-        rows.append((number, row.shared - 1, row.tokens[row.first], 1))
-        rows += [(number, place, row.tokens[place + 1], 1) for place in range(row.first, len(row.tokens) - 1)]
-    return np.array(rows, dtype=np.int64)

@@ -27,11 +27,6 @@ def one_at_a_time(model, tokenizer, text: str) -> float:
         return math.exp(model(tokens, labels=tokens).loss.item())
 
 
-def shares(scorer: PerplexityScorer, tokenizer, texts: list[str]) -> bool:
-    """Whether two texts stand in one row."""
-    return any(len(row.owners) == 2 for row in scorer._packed(tokenizer(texts)["input_ids"]))
-
-
 def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
     texts = list(dict.fromkeys(TEXTS))
@@ -39,10 +34,6 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
     expected = [one_at_a_time(model, tokenizer, text) for text in texts]
     assert scored["perplexity"].to_pylist() == pytest.approx(expected, rel=1e-5)
     assert scored["tokens"].to_pylist() == [len(tokenizer(text)["input_ids"]) - 1 for text in texts]
-    scorer = PerplexityScorer(model, tokenizer)
-    assert shares(scorer, tokenizer, texts)  # what two begin with is computed once
-    rows = scorer._packed(tokenizer(texts)["input_ids"])
-    assert sum(len(row.tokens) for row in rows) < sum(len(tokenizer(text)["input_ids"]) for text in texts)
 
 
 def test_what_stands_before_a_text_is_given_and_not_scored(tmp_path: Path) -> None:
@@ -101,23 +92,7 @@ def test_a_mark_before_each_text_is_told(tmp_path: Path) -> None:
     assert count == len(tokenizer("jews are greedy", add_special_tokens=False)["input_ids"])  # the first word, too
 
 
-def test_padding_beside_a_shared_beginning_needs_no_position(tmp_path: Path) -> None:
-    """Two texts in a row may be longer together than the model's 32 positions; their neighbours are padded to that."""
-    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
-    long = "jews are greedy and loud and tall and busy and tired"
-    texts = [
-        f"{long} new",
-        f"{long} early these days",
-        "my bike broke again my bike broke again and again",
-        "the phone is",
-    ]
-    assert max(len(own) for own in tokenizer(texts)["input_ids"]) <= 32
-    scored = PerplexityScorer(model, tokenizer)(pa.table({"text": texts}))["perplexity"].to_pylist()
-    assert scored == pytest.approx([one_at_a_time(model, tokenizer, text) for text in texts], rel=1e-5)
-
-
-def test_a_model_that_looks_back_so_far_only_is_asked_one_text_a_row() -> None:
-    """Short texts in one row come out the same under a sliding window, long ones do not: the longest decides."""
+def test_a_model_that_looks_back_only_so_far() -> None:
     from transformers import MistralConfig, MistralForCausalLM
 
     torch.manual_seed(0)
@@ -136,22 +111,6 @@ def test_a_model_that_looks_back_so_far_only_is_asked_one_text_a_row() -> None:
     scorer = PerplexityScorer(model, Numbers())
     scored = scorer(pa.table({"text": texts}))["perplexity"].to_pylist()
     assert scored == pytest.approx([one_at_a_time(model, Numbers(), text) for text in texts], rel=1e-4)
-    assert not shares(scorer, Numbers(), texts)
-
-
-def test_a_model_that_cannot_share_a_beginning_is_asked_one_text_a_row(tmp_path: Path) -> None:
-    model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
-    plain = type(model.transformer).forward
-
-    def blind(self, *arguments, position_ids=None, **options):
-        return plain(self, *arguments, **options)
-
-    model.transformer.forward = blind.__get__(model.transformer)
-    texts = list(dict.fromkeys(TEXTS))
-    scorer = PerplexityScorer(model, tokenizer)
-    scored = scorer(pa.table({"text": texts}))["perplexity"].to_pylist()
-    assert not shares(scorer, tokenizer, texts)
-    assert scored == pytest.approx([one_at_a_time(model, tokenizer, text) for text in texts], rel=1e-5)
 
 
 def test_the_real_vocabulary(tmp_path: Path, corpora: Path) -> None:
