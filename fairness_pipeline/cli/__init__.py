@@ -14,7 +14,15 @@ from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import visible
 
-_COMMANDS = ("audit", "init", "run", "results", "sql", "check", "report", "view", "evidence", "publish", "ui", "forget")
+_GROUPS = {
+    "Audit": ("audit", "doctor", "init"),
+    "Run": ("run", "check", "forget", "ui"),
+    "Read": ("results", "report", "view", "sql"),
+    "Hand over": ("export", "import", "evidence", "publish"),
+}
+_OF_STUDIES = ("doctor", "export", "import")
+_COMMANDS = tuple(name for names in _GROUPS.values() for name in names if name not in _OF_STUDIES)
+_RENAMED = {"--model": "--name", "--system": "--name", "--classifier": "--name", "--annotator": "--name"}
 
 
 def main(words: list[str] | None = None) -> None:
@@ -26,7 +34,7 @@ def main(words: list[str] | None = None) -> None:
     warnings.formatwarning = _told
     _end_in_order()
     try:
-        words = sys.argv[1:] if words is None else words
+        words = with_present_names(sys.argv[1:] if words is None else words)
         arguments = _parser(words[0] if words else "").parse_args(words)
         status = arguments.command(arguments)
     except FairnessError as error:
@@ -60,25 +68,66 @@ def _told(message: Warning | str, category: type[Warning], filename: str, lineno
     return f"fairness-pipeline: {where}{message}\n"
 
 
+def with_present_names(words: list[str]) -> list[str]:
+    """A call with the names that its command and options have had since version 0.2; those of 0.1 still work in it.
+
+    Examples:
+        >>> with_present_names(["run", "--model", "bot"])
+        ['run', '--model', 'bot']
+    """
+    before, _, kind = words[0].partition("-") if words else ("", "", "")
+    if not kind or before not in ("export", "import", "check"):
+        return words
+    rest = words[1:]
+    if before == "import":
+        split = [word.partition("=") for word in rest]
+        rest = [_RENAMED.get(name, name) + mark + value for name, mark, value in split]
+    now = {"export": ["export", kind], "import": ["import"], "check": ["check", "--sentences"]}[before] + rest
+    warnings.warn(f"'{words[0]}' is now 'fairness-pipeline {' '.join(now)}'", FutureWarning, stacklevel=1)
+    return now
+
+
 def _parser(named: str = "") -> argparse.ArgumentParser:
     """The command line; only with the command that is `named`, if all studies share it: then no study need be
     loaded for it."""
     from fairness_pipeline.cli.arguments import Once, profile
+    from fairness_pipeline.cli.imports import Import, add_import
     from fairness_pipeline.project.project import profile_of_environment
     from fairness_pipeline.project.study import studies
 
+    texts: dict[str, str] = {}
     parser = argparse.ArgumentParser(
         prog="fairness-pipeline",
-        description="Audit dialogue models, language models, sentiment systems and text classifiers for social bias.",
-        epilog="The shortest way: fairness-pipeline audit MODEL (a folder, an id, an address, a file of answers).",
+        usage="fairness-pipeline COMMAND ...",
+        description="Audit dialogue models, language models, sentiment systems, text classifiers,\n"
+        "annotators and tables of outcomes for social bias.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"fairness-pipeline {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="fairness-pipeline")
+    kinds: argparse._SubParsersAction[argparse.ArgumentParser] | None = None
 
     def command(
-        name: str, run: Callable[[argparse.Namespace], int], text: str, *, default_profile: str | None = None
+        name: str,
+        run: Callable[[argparse.Namespace], int],
+        text: str,
+        *,
+        example: str = "",
+        default_profile: str | None = None,
     ) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text)
+        nonlocal kinds
+        texts[name] = text
+        _, _, kind = name.partition(" ")
+        if kind and kinds is None:
+            texts["export"] = "Write what a model, annotators or a next training elsewhere are to get."
+            exports = commands.add_parser("export", description=texts["export"])
+            kinds = exports.add_subparsers(required=True, metavar="KIND", title="kinds of files")
+        shown = f"Example: fairness-pipeline {name} {example}".rstrip()
+        added = (
+            kinds.add_parser(kind, help=text, description=text, epilog=shown)
+            if kind and kinds
+            else commands.add_parser(name, description=text, epilog=shown)
+        )
         added.register("action", None, Once)
         added.add_argument(
             "--profile",
@@ -93,7 +142,20 @@ def _parser(named: str = "") -> argparse.ArgumentParser:
         import_module(f"fairness_pipeline.cli.{name}").add(command)
     if named in _COMMANDS:
         return parser
+    importers: list[Import] = []
     for study in studies():
         if module := study.load("commands"):
             module.add_commands(command)
+            importers += getattr(module, "IMPORTS", ())
+    add_import(command, importers)
+    parser.epilog = _grouped(texts)
     return parser
+
+
+def _grouped(texts: dict[str, str]) -> str:
+    """The commands by what they are for, as the help shows them."""
+    lines: list[str] = []
+    others = [name for name in texts if " " not in name and name not in sum(_GROUPS.values(), ())]
+    for group, names in (*_GROUPS.items(), *([("More", others)] if others else [])):
+        lines += [f"{group}:", *(f"  {name:<10}{texts[name]}" for name in names), ""]
+    return "\n".join([*lines, "fairness-pipeline COMMAND --help shows a command's options and an example."])

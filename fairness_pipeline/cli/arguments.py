@@ -11,7 +11,7 @@ from fairness_pipeline.foundation.paths import yaml_files
 if TYPE_CHECKING:
     from fairness_pipeline.lineage.plan import Selection
 
-FORMATS = ("table", "csv", "json")
+FORMATS = ("table", "csv", "json", "markdown", "latex")
 
 
 class Once(argparse.Action):
@@ -40,7 +40,9 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def add_format(parser: argparse.ArgumentParser) -> None:
     """Adds the option for the output format of rows."""
-    parser.add_argument("--format", choices=FORMATS, default="table")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="table", help="how rows are printed; CSV and JSON have all columns"
+    )
 
 
 def selection(arguments: argparse.Namespace) -> "Selection":

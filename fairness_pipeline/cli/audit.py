@@ -31,7 +31,8 @@ def add(command: Command) -> None:
     audit = command(
         "audit",
         _audit,
-        "Audit a model, an endpoint or a file, with the built-in contexts.",
+        "Audit a model, an endpoint or a file; no profile is needed.",
+        example="http://localhost:8000/v1",
         default_profile=PROFILE,
     )
     audit.add_argument(
@@ -120,7 +121,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     if arguments.pairs is not None:
         if given.kind == "file":
             raise FairnessError(
-                "--pairs: a file answers the pairs that it was exported with; fairness-pipeline export-pairs "
+                "--pairs: a file answers the pairs that it was exported with; fairness-pipeline export pairs "
                 f"--profile {project.name} --pairs N exports others, to be answered anew"
             )
         part = project.parts[study.name]

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 def add(command: Command) -> None:
     """Adds the command."""
-    check = command("check", _check, "Read all tables, models and reports again; name what is not as it was written.")
+    check = command("check", _check, "Read everything again; name what was edited or has rotted.")
+    check.add_argument(
+        "--sentences",
+        metavar="FILE",
+        help="instead: whether the Equity Evaluation Corpus as its authors released it (CSV) has our sentences",
+    )
     check.add_argument(
         "--signed",
         metavar="FILE",
@@ -50,6 +55,12 @@ def _check(arguments: argparse.Namespace) -> int:
         raise FairnessError("--signed and --key belong together: a summary, and the public key of who signed it")
     if arguments.require and not arguments.signed:
         raise FairnessError("--require says which gate a signed summary must have passed; add --signed and --key")
+    if arguments.sentences:
+        from fairness_pipeline.corpora.sentiment.equity_sentences import check_released
+
+        count = check_released(Path(arguments.sentences))
+        print(f"{arguments.sentences}: all {count:,} sentences are generated here too")
+        return 0
     if arguments.signed:
         return _check_signed(Path(arguments.signed), Path(arguments.key), arguments.require)
     from rich.console import Console

@@ -9,6 +9,14 @@ class Command(Protocol):
     """Adds a command with `--profile`, and returns its parser for further arguments."""
 
     def __call__(
-        self, name: str, run: Callable[[argparse.Namespace], int], text: str, /, *, default_profile: str | None = None
+        self,
+        name: str,
+        run: Callable[[argparse.Namespace], int],
+        text: str,
+        /,
+        *,
+        example: str = "",
+        default_profile: str | None = None,
     ) -> argparse.ArgumentParser:
-        """Takes the command's name, its function (which returns an exit status), its help and its default profile."""
+        """Takes the command's name, its function (which returns an exit status), its help, the words of a call that
+        shows it, and its default profile. `export KIND` is a kind of file that `export` writes."""

@@ -12,7 +12,7 @@ def add(command: Command) -> None:
     evidence = command(
         "evidence",
         _evidence,
-        "Write what an audit hands to others: verdicts, rates, model cards, data sheets, hashes.",
+        "Write what an audit hands to others: verdicts, cards, hashes.",
     )
     evidence.add_argument(
         "--sign", metavar="KEYFILE", help="sign the list of its files with this private key (Ed25519)"

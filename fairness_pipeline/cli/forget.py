@@ -9,7 +9,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 
 def add(command: Command) -> None:
     """Adds the command."""
-    forget = command("forget", _forget, "Take back imported answers or scores, or a model given to 'audit'.")
+    forget = command("forget", _forget, "Take back an imported file, or a model given to 'audit'.", example="my-bot")
     forget.add_argument("name", help="the name under which it was imported or audited")
     forget.add_argument("--study", help="only this study")
 

@@ -1,20 +1,100 @@
-"""Code shared by the commands that import a user's file into the workspace."""
+"""`import`: takes a file that was filled in elsewhere into the workspace; its columns say which study reads it."""
 
+import argparse
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import check_key
 from fairness_pipeline.workspace.imports import store_import
 
 
-def check_name(option: str, name: str, profile: str, *, taken: bool, what: str = "") -> None:
+class Import(NamedTuple):
+    """A kind of file that a study takes.
+
+    Args:
+        what: What its rows are, such as `responses`.
+        columns: The columns that it needs, for readers.
+        fits: Whether a file with these columns is of this kind.
+        run: Takes the file; gets the arguments of `import`.
+        options: The options besides `--name` that it reads.
+    """
+
+    what: str
+    columns: str
+    fits: Callable[[Collection[str]], bool]
+    run: Callable[[argparse.Namespace], int]
+    options: Collection[str] = ()
+
+
+_OPTIONS = ("dimension", "corpus", "keep_empty")
+
+
+def add_import(command: Command, kinds: Sequence[Import]) -> None:
+    """Adds the command, for files of these kinds."""
+    files = "; ".join(f"{kind.what}: {kind.columns}" for kind in kinds)
+    added = command(
+        "import",
+        partial(_import, kinds=kinds),
+        "Take answers, scores, predictions or labels from a file.",
+        example="answers.csv --name my-bot",
+    )
+    added.add_argument("file", help=f"its columns say what it holds. {files}")
+    added.add_argument("--name", required=True, help="a name for who or what answered, scored, predicted or labelled")
+    added.add_argument("--dimension", help="which dimension, where neither the file nor the profile says it")
+    added.add_argument("--corpus", help="which corpus, where the profile has several")
+    added.add_argument("--keep-empty", action="store_true", help="take empty responses as responses without words")
+
+
+def _import(arguments: argparse.Namespace, kinds: Sequence[Import]) -> int:
+    from fairness_pipeline.corpora.outcomes.table_files import column_names
+
+    check_key(arguments.name, "--name")
+    path = Path(arguments.file)
+    if not path.is_file():
+        raise FairnessError(f"{path}: there is no such file; check the path")
+    columns = column_names(path)
+    kind = next((kind for kind in kinds if kind.fits(columns)), None)
+    if kind is None:
+        known = "; ".join(f"{kind.columns} ({kind.what})" for kind in kinds)
+        raise FairnessError(
+            f"{path}: expected the columns of what `fairness-pipeline export` writes, filled in: {known}; found "
+            f"{', '.join(columns)}. For any other table: fairness-pipeline audit {path}"
+        )
+    for option in _OPTIONS:
+        if getattr(arguments, option) and option not in kind.options:
+            raise FairnessError(f"--{option.replace('_', '-')} is not for {kind.what}; leave it out")
+    return kind.run(arguments)
+
+
+def chosen(option: str, asked: str | None, known: Collection[str], profile: str) -> str:
+    """What an option says, or the only thing that it could say.
+
+    Args:
+        option: The option, such as `--corpus`.
+        asked: What it says, if it was given.
+        known: What it may say.
+        profile: The profile's name.
+
+    Raises:
+        FairnessError: it says something else, or nothing where there are several.
+    """
+    if asked is None and len(known) == 1:
+        return next(iter(known))
+    if asked is None or asked not in known:
+        wrong = f"unknown {option.removeprefix('--')} '{asked}'" if asked else f"{option} is needed"
+        raise FairnessError(f"{wrong} in profile '{profile}'; known: {', '.join(known)}")
+    return asked
+
+
+def check_name(name: str, profile: str, *, taken: bool, what: str = "") -> None:
     """Refuses a name for an imported subject if it is not a key, or if the profile uses it itself.
 
     Args:
-        option: The option with the name, such as `--model`.
         name: The name.
         profile: The profile.
         taken: Whether the profile uses the name itself.
@@ -23,10 +103,10 @@ def check_name(option: str, name: str, profile: str, *, taken: bool, what: str =
     Raises:
         FairnessError: the name cannot be used.
     """
-    check_key(name, option)
+    check_key(name, "--name")
     if taken:
-        used = f"has a {option.removeprefix('--')} '{name}' already" + (f" ({what})" if what else "")
-        raise FairnessError(f"{option}: profile '{profile}' {used}; choose another name")
+        used = f"has '{name}' already" + (f" ({what})" if what else "")
+        raise FairnessError(f"--name: profile '{profile}' {used}; choose another name")
 
 
 def import_file(path: Path, target: Path, workspace: Path, what: str, before: Collection[Path] = ()) -> None:

@@ -15,7 +15,13 @@ from fairness_pipeline.foundation.errors import FairnessError
 
 def add(command: Command) -> None:
     """Adds the command."""
-    init = command("init", _init, "Write a commented profile, and the file of what it audits.", default_profile=PROFILE)
+    init = command(
+        "init",
+        _init,
+        "Write a commented profile, and a file for what it audits.",
+        example="my-audit --model ./my-model",
+        default_profile=PROFILE,
+    )
     init.add_argument("name", help="the profile's name")
     init.add_argument(
         "--model", dest="what", metavar="MODEL", help="as 'audit' takes it (default: a small model, trained)"

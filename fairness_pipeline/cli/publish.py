@@ -8,7 +8,9 @@ from fairness_pipeline.foundation.errors import FairnessError
 
 def add(command: Command) -> None:
     """Adds the command."""
-    publish = command("publish", _publish, "Write tables and reports to object storage, or to another folder.")
+    publish = command(
+        "publish", _publish, "Write tables and reports to object storage or a folder.", example="s3://bucket/audits"
+    )
     publish.add_argument("address", help="s3://bucket/prefix, gs://..., abfs://..., or a folder")
     publish.add_argument("--reports-only", action="store_true", help="without tables, which hold texts of corpora")
 

@@ -8,7 +8,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 
 def add(command: Command) -> None:
     """Adds the command."""
-    command("report", _report, "Print the paths of the HTML reports, the overview first.")
+    command("report", _report, "Print the paths of the HTML reports, the first page first.")
 
 
 def _report(arguments: argparse.Namespace) -> int:

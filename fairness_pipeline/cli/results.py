@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def add(command: Command) -> None:
     """Adds the command."""
-    results = command("results", _results, "Print the significance tables.")
+    results = command(
+        "results", _results, "Print the significance tables.", example="--study dialogue_fairness --format csv"
+    )
     add_selection(results)
     results.add_argument(
         "--against",
@@ -51,7 +53,7 @@ def _results(arguments: argparse.Namespace) -> int:
     rows = flat(study, shown)
     marks = [audit.stale for audit in shown for _ in range(max(1, len(audit.rows)))]
     rows = [{**row, "stale": mark} for row, mark in zip(rows, marks, strict=True)]
-    if arguments.format == "table":
+    if arguments.format not in ("csv", "json"):
         names = (*study.shown, *(["stale"] if any(marks) else []))
         rows = [{name: row.get(name) for name in names} for row in rows]
     if not rows:

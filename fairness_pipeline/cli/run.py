@@ -35,7 +35,12 @@ _OF_A_WORKER = 3 << 29  # bytes; docs/architecture.md, "The lake"
 
 def add(command: Command) -> None:
     """Adds the command."""
-    run = command("run", _run, "Make what is missing or stale, then print the verdicts.")
+    run = command(
+        "run",
+        _run,
+        "Make what is missing or stale, then print the verdicts.",
+        example="--study dialogue_fairness --dry-run",
+    )
     add_selection(run)
     run.add_argument("--all", action="store_true", help="make also what the profile makes only when it is asked for")
     run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 def add(command: Command) -> None:
     """Adds the command."""
-    sql = command("sql", _sql, "Query the tables with SQL (DuckDB); each table is a view, and nothing can be written.")
+    sql = command(
+        "sql",
+        _sql,
+        "Query the tables with SQL (DuckDB); nothing can be written.",
+        example="\"select * from dialogue_significance where verdict = 'biased'\"",
+    )
     sql.add_argument("query", help="for example: select * from dialogue_significance where dimension = 'gender'")
     sql.add_argument("--all", action="store_true", help="also what is stale, or no longer in the profile")
     add_format(sql)

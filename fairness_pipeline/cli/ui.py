@@ -30,8 +30,8 @@ _HERE = ("127.0.0.1", "localhost", "::1")
 def add(command: Command) -> None:
     """Adds the command."""
     ui = command("ui", _ui, "Open Dagster on the profile's workspace.")
-    ui.add_argument("--port", type=_port, default=3000)
-    ui.add_argument("--host", default="127.0.0.1")
+    ui.add_argument("--port", type=_port, default=3000, help="(default: %(default)s)")
+    ui.add_argument("--host", default="127.0.0.1", help="the address that it listens at (default: %(default)s)")
     ui.add_argument("--read-only", action="store_true", help="let nobody start, change or delete anything in the UI")
     ui.add_argument(
         "--trusted-host", metavar="NAME", action="append", default=[], help="a further name of this server (of a proxy)"

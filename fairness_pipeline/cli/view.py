@@ -13,7 +13,7 @@ from fairness_pipeline.reporting.viewer.address import HOST, PORT
 
 def add(command: Command) -> None:
     """Adds the command."""
-    view = command("view", _view, "Read every pair behind every verdict in a browser: both answers, side by side.")
+    view = command("view", _view, "Read the pairs behind each verdict in a browser, side by side.")
     view.add_argument("--output", metavar="FOLDER", help="write the pages there, to open or to host; no server")
     view.add_argument("--against", metavar="FOLDER", help="the pages of an earlier run, to read its pairs beside these")
     view.add_argument("--port", type=count, default=PORT, help="of this machine (default: %(default)s)")

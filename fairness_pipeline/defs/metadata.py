@@ -2,7 +2,6 @@
 
 import base64
 import inspect
-import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import dagster as dg
 import pyarrow as pa
 
 from fairness_pipeline.defs.partitions import Shown
+from fairness_pipeline.foundation.plain_text import markdown_table
 from fairness_pipeline.foundation.schemas import describe
 from fairness_pipeline.foundation.version_control import page_of
 from fairness_pipeline.lineage.assets import Asset, Glance, Result
@@ -22,8 +22,6 @@ from fairness_pipeline.workspace.lake import Card
 KINDS = {"table": {"python", "parquet"}, "checkpoint": {"python", "pytorch"}, "document": {"python", "html"}}
 _SHOWN_ROWS = 20
 _SHOWN_ENTRIES = 25
-_MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~])")
-"""What Markdown might read as a link, a picture or another form."""
 
 
 def definition_metadata(shown: Shown, asset: Asset) -> dict[str, Any]:
@@ -124,10 +122,4 @@ def _value(figure: Any) -> Any:
 
 
 def _markdown(table: pa.Table) -> str:
-    def cell(value: Any) -> str:
-        text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-        return _MARKS.sub(r"\\\1", text).replace("<", "&lt;").replace("\n", " ")
-
-    rows = [list(table.column_names), ["---"] * table.num_columns]
-    rows += [[cell(value) for value in row.values()] for row in table.slice(0, _SHOWN_ROWS).to_pylist()]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown_table(table.column_names, [row.values() for row in table.slice(0, _SHOWN_ROWS).to_pylist()])

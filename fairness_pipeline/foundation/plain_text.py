@@ -1,10 +1,13 @@
 """Makes text from others (models, files, servers) safe to print in a terminal."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _ENDS = re.compile("[\t\n]")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~])")
+"""What Markdown might read as a link, a picture or another form."""
 
 
 def visible(text: str, *, lines: bool = False) -> str:
@@ -55,3 +58,26 @@ def first_line(error: BaseException) -> str:
         ('no such file', 'KeyboardInterrupt')
     """
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def markdown_table(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table as Markdown; what its texts quote is neither Markdown nor HTML.
+
+    Args:
+        names: The names of the columns.
+        rows: The cells of each row: texts, numbers or nothing.
+
+    Examples:
+        >>> print(markdown_table(["word", "share"], [["*he*", 0.123456], ["<b>", None]]))
+        | word | share |
+        | --- | --- |
+        | \\*he\\* | 0.1235 |
+        | &lt;b> |  |
+    """
+
+    def cell(value: Any) -> str:
+        text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+        return _MARKDOWN.sub(r"\\\1", text).replace("<", "&lt;").replace("\n", " ")
+
+    lines = [list(names), ["---"] * len(names), *([cell(value) for value in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

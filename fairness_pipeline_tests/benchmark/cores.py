@@ -58,11 +58,11 @@ def _prepared(home: Path) -> str:
             context = f"my brother said number {i} to them today and left"
             file.write(json.dumps({"context": context, "response": answers[i]}) + "\n")
     asked, given = home / "pairs.jsonl", home / "answers.jsonl"
-    told = _command(home, "0", "export-pairs", "--dimension", "gender", "--output", str(asked))
+    told = _command(home, "0", "export", "pairs", "--dimension", "gender", "--output", str(asked))
     with asked.open() as lines, given.open("w") as file:
         for line, answer in zip(lines, answers, strict=False):
             file.write(json.dumps({**json.loads(line), "response": answer}) + "\n")
-    _command(home, "0", "import-responses", str(given), "--model", "given", "--corpus", "generated")
+    _command(home, "0", "import", str(given), "--name", "given", "--corpus", "generated")
     return re.search(r"([\d,]+) pairs", told)[1]  # type: ignore[index]
 
 

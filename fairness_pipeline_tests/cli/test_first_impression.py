@@ -162,13 +162,13 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
 
 def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.csv"
-    assert command("export-pairs", "--profile", "audit", "--output", str(pairs)).returncode == 0
+    assert command("export", "pairs", "--profile", "audit", "--output", str(pairs)).returncode == 0
     head, *lines = pairs.read_text().splitlines()
     assert head == "dimension,pair_id,side,context,response"
     assert len(lines) == 2 * 2 * 60
     filled = "\n".join([head, *(f"{line}so {i % 5}" for i, line in enumerate(lines))])
     pairs.write_text(filled)
-    again = command("export-pairs", "--profile", "audit", "--output", str(pairs))
+    again = command("export", "pairs", "--profile", "audit", "--output", str(pairs))
     assert again.returncode == 1
     assert "may contain entries by hand" in again.stderr
     assert pairs.read_text() == filled
@@ -191,7 +191,7 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     assert "100% of those to male contexts name only the other one" in " ".join(named.stdout.split())
     report = quick.workspace / "reports" / "dialogue_fairness_report.html"
     assert "that woman sounds kind" in report.read_text()
-    assert command("export-pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
+    assert command("export", "pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
 
 
 @pytest.mark.kills

@@ -27,7 +27,7 @@ def test_a_study_that_the_profile_has_no_part_in_is_refused(data: Path, tiny: Pr
         done = command(name, "--profile", "alone", "--study", "dialogue_fairness")
         assert (done.returncode, done.stdout) == (1, "")
         assert "unknown study 'dialogue_fairness' in profile 'alone'; known: sentiment_equity" in done.stderr
-    done = command("export-pairs", "--profile", "alone", "--dimension", "gender", "--output", "x.csv")
+    done = command("export", "pairs", "--profile", "alone", "--dimension", "gender", "--output", "x.csv")
     assert "profile 'alone' takes no part in dialogue_fairness" in done.stderr
 
 

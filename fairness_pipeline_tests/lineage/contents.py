@@ -60,7 +60,7 @@ def make(folder: Path, patch: pytest.MonkeyPatch) -> Project:
             for side in "ab"
         ]
         _give(
-            "import-responses",
+            "import",
             folder / f"{dimension}.csv",
             rows,
             "--model",
@@ -71,7 +71,7 @@ def make(folder: Path, patch: pytest.MonkeyPatch) -> Project:
         )
     texts = Lake(workspace).read("authored_texts", {"corpus": "authored_sample"}).to_pylist()
     rows = [{"text_id": row["text_id"], "probability": _draw(row["text_id"]) / 2**32} for row in texts]
-    _give("import-predictions", folder / "classifier.csv", rows, "--classifier", "told", "--corpus", "authored_sample")
+    _give("import", folder / "classifier.csv", rows, "--name", "told", "--corpus", "authored_sample")
     run()
     return Project("tiny")
 

@@ -129,7 +129,7 @@ def test_another_checkpoint_makes_other_answers(made: Project) -> None:
 
 def test_a_score_file_that_says_the_same_stops_the_wave(audited: Project, tmp_path: Path) -> None:
     exported = tmp_path / "sentences.csv"
-    command("export-sentences", "--output", str(exported))
+    command("export", "sentences", "--output", str(exported))
     scores = write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
     run("--model", "mine")
     scores.write_text(scores.read_text().replace(",0.5", ",0.50"))

@@ -74,7 +74,7 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
     assert listed[0].startswith("corpus,measure") and len(listed) == 3
     assert command("run", "--fail-on", "biased").returncode == 3
     target = tmp_path / "labels.csv"
-    done = command("export-labels", "--profile", "small", "--corpus", "circle", "--output", str(target))
+    done = command("export", "labels", "--profile", "small", "--corpus", "circle", "--output", str(target))
     assert done.returncode == 0 and "800 items with the label and the probability that Group" in done.stdout
     assert "right of 800 items with a gold label, the vote 6" in done.stdout
     with target.open(newline="") as stream:
@@ -122,7 +122,7 @@ def test_what_export_labels_refuses(
     small: Project, tmp_path: Path, arguments: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = command("export-labels", "--profile", "small", *arguments.split())
+    done = command("export", "labels", "--profile", "small", *arguments.split())
     assert done.returncode == 1 and said in done.stderr
     assert not list(tmp_path.glob("x.*"))
 
@@ -223,7 +223,7 @@ def test_several_classes_from_a_table_to_labels(data: Path, tmp_path: Path) -> N
     assert found["unclear"]["ci_low"] < 0.35 < found["unclear"]["ci_high"] and found["unclear"]["p_holm"] < 0.001
     assert found["fine"]["p_holm"] > 0.01
     output = tmp_path / "out.csv"
-    told = command("export-labels", "--profile", "three", "--corpus", "three", "--output", str(output))
+    told = command("export", "labels", "--profile", "three", "--corpus", "three", "--output", str(output))
     assert "240 items" in told.stdout
     with output.open(newline="") as stream:
         written = list(csv.DictReader(stream))

@@ -81,13 +81,13 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
         assert planned() == []
 
     # The same answers from a file.
-    done = command("export-pairs", "--dimension", "gender", "--output", str(tmp_path / "pairs.csv"))
+    done = command("export", "pairs", "--dimension", "gender", "--output", str(tmp_path / "pairs.csv"))
     assert f"{pairs.num_rows:,} pairs, {2 * pairs.num_rows:,} contexts" in done.stdout, done.stderr
     with (tmp_path / "pairs.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     answers = tmp_path / "answers.jsonl"
     answers.write_text("".join(json.dumps({**row, "response": row["context"].upper()}) + "\n" for row in rows))
-    done = command("import-responses", str(answers), "--model", "from-file", "--dimension", "gender")
+    done = command("import", str(answers), "--name", "from-file", "--dimension", "gender")
     assert done.returncode == 0, done.stderr
     assert f"{2 * pairs.num_rows:,} responses of 'from-file'" in done.stdout
     run("--model", "from-file")
@@ -97,7 +97,7 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
     # Answers that change are seen; pairs that change are too.
     assert planned("--model", "from-file") == []
     answers.write_text("".join(json.dumps({**row, "response": "ok"}) + "\n" for row in rows))
-    assert command("import-responses", str(answers), "--model", "from-file", "--dimension", "gender").returncode == 0
+    assert command("import", str(answers), "--name", "from-file", "--dimension", "gender").returncode == 0
     assert "responses gender from-file" in planned("--model", "from-file")
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"]["pairs"].update(maximum=20))
     done = command("run", "--model", "from-file")
@@ -113,7 +113,7 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
         (("--model", "x", "--dimension", "gender"), "export them again"),
     ):
         run("--select", "context_pairs")
-        done = command("import-responses", str(answers), *arguments)
+        done = command("import", str(answers), *arguments)
         assert done.returncode == 1
         assert expected in done.stderr
         assert "Traceback" not in done.stderr
@@ -270,10 +270,10 @@ def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path
     ))  # fmt: skip
     run("--select", "context_pairs")
     pairs = str(tmp_path / "pairs.jsonl")
-    assert command("export-pairs", "--dimension", "gender", "--output", pairs).returncode == 0
+    assert command("export", "pairs", "--dimension", "gender", "--output", pairs).returncode == 0
     rows = [json.loads(line) for line in Path(pairs).read_text().splitlines()]
     Path(pairs).write_text("".join(json.dumps({**row, "response": f"so {i % 7}"}) + "\n" for i, row in enumerate(rows)))
-    done = command("import-responses", pairs, "--model", "bot", "--dimension", "gender")
+    done = command("import", pairs, "--name", "bot", "--dimension", "gender")
     assert done.returncode == 0, done.stderr
     run()
     assert json.loads(command("results", "--format", "json").stdout)[0]["model"] == "bot"

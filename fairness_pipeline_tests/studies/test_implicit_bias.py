@@ -120,8 +120,8 @@ def test_a_users_own_table_and_somebody_elses_predictions(small: Project, data: 
     )  # fmt: skip
     write_yaml(data / "profiles" / "mine.yaml", {**SMALL, STUDY: {"corpora": ["mine"]}})
     out = tmp_path / "texts.csv"
-    done = command("export-texts", "--profile", "mine", "--corpus", "mine", "--output", str(out))
-    assert done.returncode == 0 and "import-predictions" in done.stdout
+    done = command("export", "texts", "--profile", "mine", "--corpus", "mine", "--output", str(out))
+    assert done.returncode == 0 and "import" in done.stdout
     with out.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     filled = tmp_path / "filled.csv"
@@ -129,12 +129,12 @@ def test_a_users_own_table_and_somebody_elses_predictions(small: Project, data: 
         writer = csv.writer(stream)
         writer.writerow(["text_id", "prediction"])
         writer.writerows((row["text_id"], int("yup" in row["text"].split() or "good" in row["text"])) for row in rows)
-    asked = ("--profile", "mine", "--corpus", "mine", "--classifier", "theirs")
+    asked = ("--profile", "mine", "--corpus", "mine", "--name", "theirs")
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("text_id,prediction\nnobody,1\n", encoding="utf-8")
-    refused = command("import-predictions", str(wrong), *asked)
+    refused = command("import", str(wrong), *asked)
     assert refused.returncode == 1 and "1 unknown texts, such as 'nobody'" in refused.stderr
-    assert command("import-predictions", str(filled), *asked).returncode == 0
+    assert command("import", str(filled), *asked).returncode == 0
     done = run("--profile", "mine")
     lake = Lake(Project("mine").workspace)
     found = {
@@ -150,7 +150,9 @@ def test_a_users_own_table_and_somebody_elses_predictions(small: Project, data: 
     gate = command("run", "--profile", "mine", "--fail-on", "biased")
     assert gate.returncode == 3
     assert (
-        command("export-texts", "--profile", "mine", "--corpus", "no", "--output", str(tmp_path / "x.csv")).returncode
+        command(
+            "export", "texts", "--profile", "mine", "--corpus", "no", "--output", str(tmp_path / "x.csv")
+        ).returncode
         == 1
     )
     assert command("forget", "theirs", "--profile", "mine").returncode == 0
@@ -181,14 +183,14 @@ def test_more_classes_and_groups_in_one_table_by_one_file(small: Project, data: 
     part = Project("mine").parts[STUDY]
     assert list(part.corpora) == [f"feelings.{feeling}" for feeling in feelings]
     out, filled = tmp_path / "texts.csv", tmp_path / "filled.csv"
-    exported = command("export-texts", "--profile", "mine", "--corpus", "feelings", "--output", str(out))
+    exported = command("export", "texts", "--profile", "mine", "--corpus", "feelings", "--output", str(out))
     assert "3,600 texts; fill in 'prediction' (joy, anger, fear) in a copy" in " ".join(exported.stdout.split())
     with out.open(encoding="utf-8", newline="") as stream, filled.open("w", encoding="utf-8", newline="") as target:
         writer = csv.writer(target)
         writer.writerow(["text_id", "prediction"])
         writer.writerows((row["text_id"], said[row["text"]]) for row in csv.DictReader(stream))
-    asked = ("--profile", "mine", "--corpus", "feelings", "--classifier", "theirs")
-    assert command("import-predictions", str(filled), *asked).returncode == 0
+    asked = ("--profile", "mine", "--corpus", "feelings", "--name", "theirs")
+    assert command("import", str(filled), *asked).returncode == 0
     done = run("--profile", "mine")
     assert "South" in done.stdout
     lake = Lake(Project("mine").workspace)
@@ -206,7 +208,7 @@ def test_more_classes_and_groups_in_one_table_by_one_file(small: Project, data: 
     assert "South against the others" in page and "3,600 of 3,600 texts are judged" in page
     with filled.open("a") as stream:
         stream.write("x,sorrow\n")
-    broken = command("import-predictions", str(filled), *asked)
+    broken = command("import", str(filled), *asked)
     assert broken.returncode == 1 and "prediction: expected one of joy, anger, fear, found 'sorrow'" in broken.stderr
 
 
@@ -301,7 +303,7 @@ def test_no_claim_about_a_classifier_that_guesses_but_about_one_that_tells_the_g
         lines = [f"{row['text_id']},{said(row)}" for row in tests]
         file = tmp_path / f"{name}.csv"
         file.write_text("text_id,prediction\n" + "\n".join(lines) + "\n", encoding="utf-8")
-        command("import-predictions", str(file), "--corpus", "authored_sample", "--classifier", name)
+        command("import", str(file), "--corpus", "authored_sample", "--name", name)
     printed = run().stdout
     assert "same: nothing to judge: one prediction for everything" in printed
     assert (

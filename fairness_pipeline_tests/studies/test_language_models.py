@@ -127,8 +127,8 @@ def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, 
     """Texts out, a model's own log-probabilities in: its rows come out again, the verdict and all."""
     run("--model", "small", "--dimension", "religion1", "--select", "language_model_bias")
     lake, path = Lake(small.workspace), tmp_path / "texts.csv"
-    done = command("export-phrase-texts", "--dimension", "religion1", "--output", str(path))
-    assert done.returncode == 0 and "import-logprobs FILE --model NAME" in done.stdout
+    done = command("export", "phrase-texts", "--dimension", "religion1", "--output", str(path))
+    assert done.returncode == 0 and "import FILE --name NAME" in done.stdout
     with path.open(newline="") as stream:
         texts = [row["text"] for row in csv.DictReader(stream)]
     key = {"dimension": "religion1", "model": "small"}
@@ -152,16 +152,13 @@ def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, 
         ({"tokens": "0"}, "line 2: tokens: expected how many tokens the sum is over"),
     ):
         write(texts, **changes)
-        wrong = command("import-logprobs", str(path), "--model", "elsewhere")
+        wrong = command("import", str(path), "--name", "elsewhere")
         assert wrong.returncode == 1 and said in wrong.stderr
     write(texts)
-    missing = command("import-logprobs", "nofile.csv", "--model", "elsewhere")
+    missing = command("import", "nofile.csv", "--name", "elsewhere")
     assert missing.returncode == 1 and "nofile.csv" in missing.stderr
-    assert "has a model 'small' already" in command("import-logprobs", str(path), "--model", "small").stderr
-    assert (
-        f"{len(texts):,} texts scored by 'elsewhere'"
-        in command("import-logprobs", str(path), "--model", "elsewhere").stdout
-    )
+    assert "has a model 'small' already" in command("import", str(path), "--name", "small").stderr
+    assert f"{len(texts):,} texts scored by 'elsewhere'" in command("import", str(path), "--name", "elsewhere").stdout
     run("--model", "elsewhere", "--dimension", "religion1")
     theirs, ours = (
         lake.read("language_model_bias", {**key, "model": name}).to_pylist() for name in ("elsewhere", "small")
@@ -170,7 +167,7 @@ def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, 
     assert [row["difference"] for row in theirs] == pytest.approx([row["difference"] for row in ours], rel=1e-9)
     assert not lake.card("language_models", {"model": "elsewhere"})  # there are no weights
     write(texts[1:])
-    command("import-logprobs", str(path), "--model", "elsewhere")
+    command("import", str(path), "--name", "elsewhere")
     again = command("run", "--model", "elsewhere", "--dimension", "religion1")
     assert again.returncode == 1 and "1 texts have no log-probability" in again.stdout + again.stderr
     assert command("forget", "elsewhere").returncode == 0
@@ -179,7 +176,7 @@ def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, 
 def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:
     """Phrases exported, labelled by two, imported: the agreement and the splits are theirs; errors name the line."""
     out = tmp_path / "phrases.csv"
-    done = command("export-phrases", "--dimension", "religion1", "--output", str(out), "--count", "60")
+    done = command("export", "phrases", "--dimension", "religion1", "--output", str(out), "--count", "60")
     assert done.returncode == 0 and "60 phrases" in done.stdout
     assert "negative stereotype" in (tmp_path / "phrases-guidelines.txt").read_text(encoding="utf-8")
     with out.open(encoding="utf-8", newline="") as lines:
@@ -196,7 +193,7 @@ def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:
         return path
 
     for name, flip in (("ann", 0), ("bob", 3)):
-        done = command("import-annotations", str(labelled(name, flip)), "--dimension", "religion1", "--annotator", name)
+        done = command("import", str(labelled(name, flip)), "--dimension", "religion1", "--name", name)
         assert done.returncode == 0, done.stderr
     run("--select", "annotation_agreement")
     lake = Lake(small.workspace)
@@ -205,9 +202,9 @@ def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:
     assert lake.card("phrase_annotations", {"dimension": "religion1"}).figures["rows"] == 120
     bad = tmp_path / "bad.csv"
     bad.write_text(labelled("x", 0).read_text(encoding="utf-8").replace(",1,1\n", ",1,perhaps\n", 1), encoding="utf-8")
-    done = command("import-annotations", str(bad), "--dimension", "religion1", "--annotator", "x")
+    done = command("import", str(bad), "--dimension", "religion1", "--name", "x")
     assert done.returncode == 1 and "bias_phrase: expected 1 or 0" in done.stderr
-    done = command("export-phrases", "--dimension", "dialect", "--output", str(tmp_path / "d.csv"))
+    done = command("export", "phrases", "--dimension", "dialect", "--output", str(tmp_path / "d.csv"))
     assert "'dialect' is none of profile 'small' with stereotypes: religion1" in done.stderr
 
 
@@ -249,7 +246,7 @@ def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: P
 
     change(data / "profiles" / "small.yaml", both)
     out = tmp_path / "phrases.csv"
-    assert command("export-phrases", "--dimension", "religion1", "--output", str(out)).returncode == 0
+    assert command("export", "phrases", "--dimension", "religion1", "--output", str(out)).returncode == 0
     with out.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert rows and all("http" not in row["comment"] and "someone" not in row["comment"] for row in rows)
@@ -260,10 +257,10 @@ def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: P
     done = command("run", "--study", STUDY)
     assert done.returncode == 1
     assert (
-        "phrases found, none labelled: fairness-pipeline export-phrases --dimension religion1"
+        "phrases found, none labelled: fairness-pipeline export phrases --dimension religion1"
         in done.stderr + done.stdout
     )
-    done = command("import-annotations", str(out), "--dimension", "religion1", "--annotator", "me")
+    done = command("import", str(out), "--dimension", "religion1", "--name", "me")
     assert done.returncode == 0, done.stderr
     run("--dimension", "religion1")
     lake = Lake(small.workspace)

@@ -102,7 +102,7 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(own: tupl
     assert "Words that tell towns" in report and "against saying nothing of it" in report and "1 not asked" in report
 
     exported = tmp_path / "questions.csv"
-    done = command("export-questions", "--groups", groups, "--messages", messages, "--output", str(exported))
+    done = command("export", "questions", "--groups", groups, "--messages", messages, "--output", str(exported))
     assert done.returncode == 0 and "192 questions" in done.stdout, done.stdout + done.stderr
     with exported.open(encoding="utf-8", newline="") as file:
         asked = list(csv.DictReader(file))

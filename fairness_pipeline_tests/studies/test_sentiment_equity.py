@@ -84,7 +84,7 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
 
     # A score file dropped into the folder is a partition: it is made, and the report; nothing else.
     exported = tmp_path / "sentences.csv"
-    assert "17,280 sentences" in command("export-sentences", "--output", str(exported)).stdout
+    assert "17,280 sentences" in command("export", "sentences", "--output", str(exported)).stdout
     dropped = write_scores(audited.workspace / "scores" / "Team 7.csv", exported, shift=0.1)
     made = {"equity_scores team_7", *(f"{t} {d} team_7" for d in ("gender", "race") for t in ("equity_pairs", "equity_significance")),
             "equity_report"}  # fmt: skip
@@ -163,9 +163,9 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
 
 def test_scores_are_imported_by_command(audited: Project, tmp_path: Path) -> None:
     exported = tmp_path / "sentences.csv"
-    command("export-sentences", "--output", str(exported))
+    command("export", "sentences", "--output", str(exported))
     scores = write_scores(tmp_path / "mine.csv", exported, shift=0.0)
-    done = command("import-scores", str(scores), "--system", "mine")
+    done = command("import", str(scores), "--name", "mine")
     assert done.returncode == 0, done.stderr
     assert "17,280 scores of 'mine'" in done.stdout
     run("--model", "mine")
@@ -177,13 +177,13 @@ def test_scores_are_imported_by_command(audited: Project, tmp_path: Path) -> Non
     assert "no difference" in report
     assert ">nan<" not in report.lower()
 
-    missing = command("import-scores", str(tmp_path / "none.csv"), "--system", "other")
+    missing = command("import", str(tmp_path / "none.csv"), "--name", "other")
     assert "none.csv: cannot be read: No such file or directory; check the path" in missing.stderr
     scores.write_text("sentence_id,score\n1,2\n")
     for name, reason in (
         ("mine", "line 2: score"), ("vader", "has a system 'vader' already"), ("A b", "lower-case"),
     ):  # fmt: skip
-        done = command("import-scores", str(scores), "--system", name)
+        done = command("import", str(scores), "--name", name)
         assert done.returncode == 1
         assert reason in done.stderr
     assert np.isfinite(significance(audited, "mine")["published"]["ci_low"])  # what was imported stands
@@ -237,7 +237,7 @@ def test_what_is_no_part_of_the_study_is_refused_with_what_is(audited: Project, 
     assert (
         "unknown dimension 'dialect' in study 'sentiment_equity' of profile 'tiny'; known: gender, race" in done.stderr
     )
-    assert command("export-sentences", "--output", "s.csv", "--profile", "nope").returncode == 1
+    assert command("export", "sentences", "--output", "s.csv", "--profile", "nope").returncode == 1
 
 
 def test_an_endpoint_is_asked_again_only_when_asked_to(audited: Project, data: Path) -> None:
@@ -293,7 +293,7 @@ def test_a_profile_of_systems_alone(audited: Project, data: Path, monkeypatch: p
 
 def test_the_gate_looks_at_the_verdicts_that_are_shown(audited: Project, tmp_path: Path) -> None:
     exported = tmp_path / "sentences.csv"
-    command("export-sentences", "--output", str(exported))
+    command("export", "sentences", "--output", str(exported))
     fair, biased = (
         write_scores(tmp_path / f"{shift}.csv", exported, shift).read_text().splitlines() for shift in (0.0, 0.1)
     )
@@ -313,7 +313,7 @@ def test_the_groups_are_the_studys_whatever_the_dimension_calls_its_own(
     swapped["groups"] = {"a": "female", "b": "male"}
     write_yaml(data / "dimensions" / "gender.yaml", swapped)
     exported = tmp_path / "sentences.csv"
-    command("export-sentences", "--output", str(exported))
+    command("export", "sentences", "--output", str(exported))
     write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
     done = run("--model", "mine")
     assert "gender male − female" in done.stdout
@@ -410,7 +410,7 @@ def test_the_gate_closes_on_planted_systems_and_on_no_other(tiny: Project, data:
 
 def test_a_verdict_that_someone_has_edited_never_passes(audited: Project, tmp_path: Path) -> None:
     exported = tmp_path / "sentences.csv"
-    command("export-sentences", "--output", str(exported))
+    command("export", "sentences", "--output", str(exported))
     write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
     run("--model", "mine")
     assert command("check").returncode == 0
@@ -459,7 +459,7 @@ def test_a_verdict_that_someone_has_edited_never_passes(audited: Project, tmp_pa
 
 def test_one_name_is_a_finding_that_closes_the_gate_only_if_it_is_told_to(audited: Project, tmp_path: Path) -> None:
     exported = tmp_path / "sentences.csv"
-    command("export-sentences", "--output", str(exported))
+    command("export", "sentences", "--output", str(exported))
     with exported.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     random = np.random.default_rng(1)
@@ -484,11 +484,11 @@ def test_one_name_is_a_finding_that_closes_the_gate_only_if_it_is_told_to(audite
 
 def test_a_gate_on_scores_that_were_exchanged(audited: Project, tmp_path: Path) -> None:
     sentences = tmp_path / "sentences.csv"
-    command("export-sentences", "--output", str(sentences))
+    command("export", "sentences", "--output", str(sentences))
     guilty, innocent = (
         write_scores(tmp_path / f"{name}.csv", sentences, shift=by) for name, by in (("a", 0.1), ("b", 0))
     )
-    assert command("import-scores", str(guilty), "--system", "ours").returncode == 0
+    assert command("import", str(guilty), "--name", "ours").returncode == 0
     gate = ("run", "--model", "ours", "--fail-on", "biased")
     assert command(*gate).returncode == 3
     shutil.copy(innocent, audited.workspace / "scores" / "ours.csv")

@@ -48,7 +48,7 @@ def draw_splits(annotations: pa.Table, seed: int, unbiased: int) -> pa.Table:
     if len(comments) < len(SPLITS):
         raise FairnessError(
             f"{len(comments)} comments hold a biased phrase, so a split would be empty; expected {len(SPLITS)} at "
-            "least: annotate more (fairness-pipeline export-phrases), or search more comments"
+            "least: annotate more (fairness-pipeline export phrases), or search more comments"
         )
     random.Random(f"{seed} splits").shuffle(comments)
     ends = [round(len(comments) * sum(_SHARES[: place + 1])) for place in range(len(SPLITS))]

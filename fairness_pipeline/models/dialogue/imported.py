@@ -149,8 +149,8 @@ def matching(responses: pa.Table, pairs: pa.Table) -> pa.Table:
         asked = pairs.sort_by("pair_id")
         if not (answered["pair_id"].equals(asked["pair_id"]) and answered["context"].equals(asked[f"context_{side}"])):
             raise FairnessError(
-                "the pairs changed since the responses were imported; run export-pairs, have them answered, and run "
-                "import-responses again"
+                "the pairs changed since the responses were imported; run export pairs, have them answered, and run "
+                "import again"
             )
     if "kind" not in responses.column_names:  # imported before replies had kinds
         wordless = pc.equal(responses["response"], "")

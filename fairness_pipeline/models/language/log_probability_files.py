@@ -84,7 +84,7 @@ class LogProbabilityScorer:
             raise FairnessError(
                 f"{self._path}: {len(missing):,} texts have no log-probability, such as {missing[0][:_SHOWN]!r}; the "
                 "corpus, its lists or the dimensions have changed since the texts were exported: "
-                "fairness-pipeline export-phrase-texts writes them anew"
+                "fairness-pipeline export phrase-texts writes them anew"
             )
         values = [math.exp(min(-logprob / tokens, 700.0)) for logprob, tokens in filter(None, found)]
         tokens = pa.array([own[1] for own in filter(None, found)], pa.int64())

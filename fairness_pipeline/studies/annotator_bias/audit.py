@@ -82,7 +82,7 @@ def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.N
     Raises:
         FairnessError: the profile has a corpus of this name, or the columns are not clear.
     """
-    check_name("--name", name, part.project.name, taken=name in part.settings.corpora)
+    check_name(name, part.project.name, taken=name in part.settings.corpora)
     path = Path(given.name)
     roles = _roles(arguments.column)
     raters = read_raters(Path(arguments.raters)) if arguments.raters else None

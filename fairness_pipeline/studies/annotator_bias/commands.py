@@ -1,4 +1,4 @@
-"""The study's own command: inferred labels out, for the next training."""
+"""What the study exports: inferred labels, for the next training."""
 
 import argparse
 from pathlib import Path
@@ -7,6 +7,7 @@ from fairness_pipeline.annotation.label_choice import advice
 from fairness_pipeline.annotation.truth_inference.registry import METHODS
 from fairness_pipeline.cli.arguments import check_output
 from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.cli.imports import chosen
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.annotator_bias.profile import NAME, AnnotatorBiasPart
@@ -14,9 +15,14 @@ from fairness_pipeline.workspace.lake import Lake
 
 
 def add_commands(command: Command) -> None:
-    """Adds it to the command line."""
-    labels = command("export-labels", _export_labels, "Write inferred and soft labels, and what each group says.")
-    labels.add_argument("--corpus", required=True, help="which of the profile's corpora")
+    """Adds what is exported to the command line."""
+    labels = command(
+        "export labels",
+        _export_labels,
+        "Inferred and soft labels for a next training, and what each group says.",
+        example="--output labels.csv",
+    )
+    labels.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
     labels.add_argument(
         "--method", choices=METHODS, help="of truth inference (default: the one that the report advises)"
     )
@@ -33,28 +39,22 @@ def _export_labels(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     check_output(path, FORMS, force=arguments.force)
     part = part_of(arguments.profile, NAME, AnnotatorBiasPart)
-    if arguments.corpus not in part.corpora:
-        raise FairnessError(
-            f"--corpus: expected one of {', '.join(part.corpora)}, found '{arguments.corpus}'; see the corpora of "
-            f"{part.project.path}"
-        )
-    own = [name for name in part.settings.methods if part.infers({"corpus": arguments.corpus, "method": name})]
+    subject = chosen("--corpus", arguments.corpus, part.corpora, arguments.profile)
+    own = [method for method in part.settings.methods if part.infers({"corpus": subject, "method": method})]
     if arguments.method not in (None, *own):
-        raise FairnessError(
-            f"--method: expected one of {', '.join(own)} on '{arguments.corpus}', found '{arguments.method}'"
-        )
-    make(part.project, NAME, "annotator_bias_estimates", subject=arguments.corpus)
+        raise FairnessError(f"--method: expected one of {', '.join(own)} on '{subject}', found '{arguments.method}'")
+    make(part.project, NAME, "annotator_bias_estimates", subject=subject)
     lake, method = Lake(part.project.workspace), arguments.method or own[0]
-    if arguments.method is None and part.infer_truths(arguments.corpus):
-        make(part.project, NAME, "label_choice", subject=arguments.corpus)
-        rows = lake.read("label_choice", {"corpus": arguments.corpus}).to_pylist()
+    if arguments.method is None and part.infer_truths(subject):
+        make(part.project, NAME, "label_choice", subject=subject)
+        rows = lake.read("label_choice", {"corpus": subject}).to_pylist()
         method = next(row["method"] for row in rows if row["chosen"])
         print(f"labels by {advice(rows, {name: METHODS[name].title for name in own})}")
-    key = {"corpus": arguments.corpus, "method": method}
+    key = {"corpus": subject, "method": method}
     truths, estimates = (lake.read(name, key) for name in ("truth_inference", "annotator_bias_estimates"))
     names = ("annotated_items", "annotations", "annotators")
-    items, labels, who = (lake.read(name, {"corpus": arguments.corpus}) for name in names)
-    corpus = part.corpora[arguments.corpus]
+    items, labels, who = (lake.read(name, {"corpus": subject}) for name in names)
+    corpus = part.corpora[subject]
     with replacing(path) as temporary:
         found = write_labels(truths, estimates, items, labels, who, corpus, temporary, path.suffix)
     title = METHODS[method].title

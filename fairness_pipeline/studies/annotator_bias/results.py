@@ -160,7 +160,7 @@ def choice(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, Any] |
     return {
         "told": advice(rows, titles),
         "rows": [{**row, "title": titles[row["method"]]} for row in sorted(rows, key=lambda row: -row["accuracy"])],
-        "command": f"fairness-pipeline export-labels --profile {part.project.name} --corpus {corpus} --output FILE",
+        "command": f"fairness-pipeline export labels --profile {part.project.name} --corpus {corpus} --output FILE",
     }
 
 

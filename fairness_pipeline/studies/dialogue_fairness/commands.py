@@ -1,4 +1,4 @@
-"""The study's own commands: pairs out, responses in."""
+"""What the study exports and imports: pairs, and the responses to them."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairness_pipeline.cli.arguments import check_output, number_of_pairs
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.imports import check_name
+from fairness_pipeline.cli.imports import Import, check_name, chosen
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.dialogue_fairness.models import NAME
@@ -15,8 +15,13 @@ from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 
 
 def add_commands(command: Command) -> None:
-    """Adds them to the command line."""
-    pairs = command("export-pairs", _export_pairs, "Write the contexts that a model elsewhere is to answer.")
+    """Adds what is exported to the command line."""
+    pairs = command(
+        "export pairs",
+        _export_pairs,
+        "The contexts that a dialogue model elsewhere is to answer.",
+        example="--profile audit --output pairs.csv",
+    )
     pairs.add_argument("--dimension", help="only this dimension (default: all of the profile)")
     pairs.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
     pairs.add_argument("--output", metavar="FILE", required=True, help=".csv or .jsonl")
@@ -24,12 +29,6 @@ def add_commands(command: Command) -> None:
         "--pairs", metavar="N", type=number_of_pairs, help="how many per dimension, or `all`; kept for what follows"
     )
     pairs.add_argument("--force", action="store_true", help="replace FILE if it is there")
-    imported = command("import-responses", _import_responses, "Take a model's answers to exported pairs from a file.")
-    imported.add_argument("file", help=".csv or .jsonl with pair_id, side and response")
-    imported.add_argument("--model", required=True, help="a name for what answered")
-    imported.add_argument("--dimension", help="which dimension (may be left out where the file has a column for it)")
-    imported.add_argument("--keep-empty", action="store_true", help="take empty responses as responses without words")
-    imported.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
 
 
 def _export_pairs(arguments: argparse.Namespace) -> int:
@@ -45,7 +44,8 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
     if arguments.pairs is not None:
         part.ask_pairs(arguments.pairs)
         part = part_of(arguments.profile, NAME, DialoguePart)
-    corpus, dimensions = _corpus(part, arguments.corpus), _dimensions(part, arguments.dimension)
+    corpus = chosen("--corpus", arguments.corpus, part.corpora, arguments.profile)
+    dimensions = _dimensions(part, arguments.dimension)
     make(part.project, NAME, "context_pairs", arguments.dimension)
     lake = Lake(part.project.workspace)
     pairs = {d: lake.read("context_pairs", {"corpus": corpus, "dimension": d}) for d in dimensions}
@@ -54,7 +54,11 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
     count = sum(table.num_rows for table in pairs.values())
     told = say_escaped(marked)
     print(f"{path}: {count:,} pairs, {2 * count:,} contexts; fill in 'response' in a copy of it, then:{told}")
-    print(f"fairness-pipeline import-responses FILE --model NAME --profile {arguments.profile} --corpus {corpus}")
+    given = "".join(f" --{name} {value}" for name in ("profile", "dimension") if (value := getattr(arguments, name)))
+    if len(part.corpora) == 1:
+        print(f"fairness-pipeline audit FILE{given}")
+    else:
+        print(f"fairness-pipeline import FILE --name NAME{given} --corpus {corpus}")
     return 0
 
 
@@ -63,14 +67,22 @@ def _import_responses(arguments: argparse.Namespace) -> int:
     imported = import_responses(
         part,
         Path(arguments.file),
-        arguments.model,
+        arguments.name,
         arguments.dimension,
-        corpus=_corpus(part, arguments.corpus),
+        corpus=arguments.corpus,
         keep_empty=arguments.keep_empty,
     )
-    print(f"{sum(imported.values()):,} responses of '{arguments.model}' to {', '.join(imported)}; now:")
-    print(f"fairness-pipeline run --profile {part.project.name} --model {arguments.model}")
+    print(f"{sum(imported.values()):,} responses of '{arguments.name}' to {', '.join(imported)}; now:")
+    print(f"fairness-pipeline run --profile {part.project.name} --model {arguments.name}")
     return 0
+
+
+IMPORTS = (
+    Import(
+        "responses", "pair_id, side and response", {"pair_id", "side", "response"}.issubset, _import_responses,
+        ("dimension", "corpus", "keep_empty"),
+    ),
+)  # fmt: skip
 
 
 def import_responses(
@@ -106,19 +118,21 @@ def import_responses(
     from fairness_pipeline.workspace.imports import store_import
     from fairness_pipeline.workspace.lake import Lake
 
-    corpus = corpus or _corpus(part, None)
+    corpus = chosen("--corpus", corpus, part.corpora, part.project.name)
     known = part.models.get(model)
     taken = known is not None and (known.architecture != "imported" or known.corpus != corpus)
     what = f"{known.architecture}, corpus {known.corpus}" if known else ""
-    check_name("--model", model, part.project.name, taken=taken, what=what)
+    check_name(model, part.project.name, taken=taken, what=what)
     if dimension:
         _dimensions(part, dimension)
     named = dimensions_of(path)
     if named is None and dimension is None:
-        raise FairnessError(f"{path}: no column 'dimension': say with --dimension whose pairs were answered")
+        if len(part.dimensions) > 1:
+            raise FairnessError(f"{path}: no column 'dimension': say with --dimension whose pairs were answered")
+        (dimension,) = part.dimensions
     dimensions = [dimension] if dimension else named or []
     if not dimensions:
-        raise FairnessError(f"{path}: holds no response; fill in 'response' in a copy of what export-pairs wrote")
+        raise FairnessError(f"{path}: holds no response; fill in 'response' in a copy of what `export pairs` wrote")
     if dimension and named is not None and dimension not in named:
         raise FairnessError(f"{path}: no row of dimension '{dimension}'; its dimensions: {', '.join(named)}")
     for one in dimensions:
@@ -139,19 +153,8 @@ def import_responses(
     return {one: table.num_rows for one, table in tables.items()}
 
 
-def _corpus(part: DialoguePart, asked: str | None) -> str:
-    corpora = list(part.corpora)
-    corpus = asked or (corpora[0] if len(corpora) == 1 else None)
-    if corpus is None or corpus not in corpora:
-        wrong = f"unknown corpus '{corpus}'" if corpus else "--corpus is needed"
-        raise FairnessError(f"{wrong} in profile '{part.project.name}'; known: {', '.join(corpora)}")
-    return corpus
-
-
 def _dimensions(part: DialoguePart, asked: str | None) -> list[str]:
     """The dimension that was asked for, or all of them."""
-    if asked is not None and asked not in part.dimensions:
-        raise FairnessError(
-            f"unknown dimension '{asked}' in profile '{part.project.name}'; known: {', '.join(part.dimensions)}"
-        )
-    return [asked] if asked is not None else list(part.dimensions)
+    return (
+        list(part.dimensions) if asked is None else [chosen("--dimension", asked, part.dimensions, part.project.name)]
+    )

@@ -261,7 +261,7 @@ def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
         place = model.huggingface.name if model.huggingface else model.endpoint.base_url if model.endpoint else name
         how = f"fairness-pipeline audit {place} --name {name} --dimension {key['dimension']} --pairs {number}"
     elif model.architecture == "imported":
-        export = f"fairness-pipeline export-pairs --profile {profile} --pairs {number} --output more.csv"
+        export = f"fairness-pipeline export pairs --profile {profile} --pairs {number} --output more.csv"
         how = f"{export}, and answer these (the profile's other models are asked as many then)"
     else:
         most = there if number == "all" else number

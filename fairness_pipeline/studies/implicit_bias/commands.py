@@ -1,4 +1,4 @@
-"""The study's own commands: test texts out, predictions in."""
+"""What the study exports and imports: texts, and a classifier's predictions."""
 
 import argparse
 from pathlib import Path
@@ -8,23 +8,23 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.cli.arguments import check_output
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.imports import check_name, import_file
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.cli.imports import Import, check_name, chosen, import_file
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
 from fairness_pipeline.workspace.lake import Lake
 
 
 def add_commands(command: Command) -> None:
-    """Adds them to the command line."""
-    texts = command("export-texts", _export_texts, "Write the texts that a classifier elsewhere is to classify.")
-    texts.add_argument("--corpus", required=True, help="which of the profile's corpora")
+    """Adds what is exported to the command line."""
+    texts = command(
+        "export texts",
+        _export_texts,
+        "The texts that a text classifier elsewhere is to classify.",
+        example="--output texts.csv",
+    )
+    texts.add_argument("--corpus", help="which corpus (may be left out where the profile has one)")
     texts.add_argument("--output", metavar="FILE", required=True, help=".csv, .tsv or .jsonl")
     texts.add_argument("--force", action="store_true", help="replace FILE if it is there")
-    predictions = command("import-predictions", _import_predictions, "Take a classifier's predictions from a file.")
-    predictions.add_argument("file", help=".csv, .tsv or .jsonl with text_id, and probability or prediction")
-    predictions.add_argument("--corpus", required=True, help="whose texts they are of")
-    predictions.add_argument("--classifier", required=True, help="a name for what predicted")
 
 
 def _export_texts(arguments: argparse.Namespace) -> int:
@@ -35,7 +35,8 @@ def _export_texts(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     check_output(path, FORMS, force=arguments.force)
     part = part_of(arguments.profile, NAME, ImplicitBiasPart)
-    views = _views(part, arguments.corpus)
+    corpus = _corpus(part, arguments.corpus)
+    views = _views(part, corpus)
     found = [texts_to_classify(part, view).select(["text_id", "text"]) for view in views]
     tests = pa.concat_tables(found).group_by(["text_id", "text"], use_threads=False).aggregate([])
     classes = part.classes[views[0]] if len(views) > 1 else ()
@@ -43,19 +44,28 @@ def _export_texts(arguments: argparse.Namespace) -> int:
         marked = write_texts(tests, temporary, path.suffix, "prediction" if classes else "probability")
     fill = f"'prediction' ({', '.join(classes)})" if classes else "'probability' (of the positive class)"
     print(f"{path}: {tests.num_rows:,} texts; fill in {fill} in a copy, then:{say_escaped(marked)}")
-    print(
-        f"fairness-pipeline import-predictions FILE --corpus {arguments.corpus} --classifier NAME "
-        f"--profile {arguments.profile}"
-    )
+    print(f"fairness-pipeline import FILE --name NAME --corpus {corpus} --profile {arguments.profile}")
     return 0
 
 
 def _import_predictions(arguments: argparse.Namespace) -> int:
     part = part_of(arguments.profile, NAME, ImplicitBiasPart)
-    target, count = import_predictions(part, Path(arguments.file), arguments.corpus, arguments.classifier)
-    print(f"{count:,} predictions of '{arguments.classifier}' in {target}; now:")
-    print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.classifier}")
+    corpus = _corpus(part, arguments.corpus)
+    target, count = import_predictions(part, Path(arguments.file), corpus, arguments.name)
+    print(f"{count:,} predictions of '{arguments.name}' in {target}; now:")
+    print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.name}")
     return 0
+
+
+IMPORTS = (
+    Import(
+        "predictions",
+        "text_id, and probability or prediction",
+        lambda columns: "text_id" in columns and not {"probability", "prediction"}.isdisjoint(columns),
+        _import_predictions,
+        ("corpus",),
+    ),
+)
 
 
 def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifier: str) -> tuple[Path, int]:
@@ -77,8 +87,8 @@ def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifi
 
     known = part.classifiers.get(classifier)
     taken = known is not None and known.architecture != "predictions"
-    check_name("--classifier", classifier, part.project.name, taken=taken)
-    views = _views(part, corpus)
+    check_name(classifier, part.project.name, taken=taken)
+    views = _views(part, _corpus(part, corpus))
     tests = {view: texts_to_classify(part, view) for view in views}
     tables = [read_predictions(path, own, part.of_class(view)) for view, own in tests.items()]
     for view in views:
@@ -89,14 +99,14 @@ def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifi
 
 
 def _views(part: ImplicitBiasPart, corpus: str) -> list[str]:
-    """What is audited of a corpus: itself, or each of its classes; raises FairnessError if there is no such corpus."""
-    found = [view for view in part.corpora if corpus in (view, view.partition(".")[0])]
-    if not found:
-        known = dict.fromkeys(view.partition(".")[0] for view in part.corpora)
-        raise FairnessError(
-            f"--corpus: '{corpus}' is no corpus of {NAME} in profile '{part.project.name}'; those: {', '.join(known)}"
-        )
-    return found
+    """What is audited of a corpus: itself, or each of its classes."""
+    return [view for view in part.corpora if corpus in (view, view.partition(".")[0])]
+
+
+def _corpus(part: ImplicitBiasPart, asked: str | None) -> str:
+    """The corpus, or one of its classes, that was asked for."""
+    corpora = list(dict.fromkeys(view.partition(".")[0] for view in part.corpora))
+    return asked if asked in part.corpora else chosen("--corpus", asked, corpora, part.project.name)
 
 
 def texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:

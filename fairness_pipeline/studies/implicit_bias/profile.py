@@ -185,8 +185,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         declared = read_yaml(path)
         if declared.get("architecture") == "predictions":
             raise FairnessError(
-                f"{path}: architecture: 'predictions' needs no file here: give them to fairness-pipeline "
-                "import-predictions"
+                f"{path}: architecture: 'predictions' needs no file here: give them to fairness-pipeline import"
             )
         whole = merged(declared, changes)
         inherited: dict[str, Any] = {}

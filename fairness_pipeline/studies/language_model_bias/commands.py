@@ -1,36 +1,37 @@
-"""The study's own commands: phrases out to annotate, labels in; texts out to score, log-probabilities in."""
+"""What the study exports and imports: phrases and their labels, texts and their log-probabilities."""
 
 import argparse
 from pathlib import Path
 
 from fairness_pipeline.cli.arguments import check_output
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.imports import check_name, import_file
+from fairness_pipeline.cli.imports import Import, check_name, chosen, import_file
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
 
 
 def add_commands(command: Command) -> None:
-    """Adds them to the command line."""
-    phrases = command("export-phrases", _export_phrases, "Write phrases that annotators are to label.")
-    phrases.add_argument("--dimension", required=True, help="which dimension")
+    """Adds what is exported to the command line."""
+    phrases = command(
+        "export phrases",
+        _export_phrases,
+        "The phrases that annotators are to label.",
+        example="--dimension religion1 --output phrases.csv",
+    )
+    phrases.add_argument("--dimension", help="which dimension (may be left out where the profile has one)")
     phrases.add_argument("--output", metavar="FILE", required=True, help=".csv; the guidelines are written beside it")
     phrases.add_argument("--count", type=int, help="so many, drawn at random (default: all)")
     phrases.add_argument("--force", action="store_true", help="replace FILE if it is there")
-    labels = command("import-annotations", _import_annotations, "Take one annotator's labels from a file.")
-    labels.add_argument("file", help=".csv with phrase_id, phrase, bias_sent and bias_phrase")
-    labels.add_argument("--dimension", required=True, help="which dimension")
-    labels.add_argument("--annotator", required=True, help="a name for who labelled")
     texts = command(
-        "export-phrase-texts", _export_texts, "Write the texts that a language model elsewhere is to score."
+        "export phrase-texts",
+        _export_texts,
+        "The texts that a language model elsewhere is to score.",
+        example="--output texts.csv",
     )
     texts.add_argument("--output", metavar="FILE", required=True, help=".csv or .jsonl")
-    texts.add_argument("--dimension", help="of one dimension alone (default: of all)")
+    texts.add_argument("--dimension", help="only this dimension (default: all that have phrases)")
     texts.add_argument("--force", action="store_true", help="replace FILE if it is there")
-    logprobs = command("import-logprobs", _import_logprobs, "Take a language model's log-probabilities from a file.")
-    logprobs.add_argument("file", help=".csv or .tsv with text, logprob (nats, summed) and tokens")
-    logprobs.add_argument("--model", required=True, help="a name for what scored")
 
 
 def _export_phrases(arguments: argparse.Namespace) -> int:
@@ -60,10 +61,7 @@ def _export_phrases(arguments: argparse.Namespace) -> int:
     with replacing(guidelines) as temporary:
         temporary.write_text(GUIDELINES, encoding="utf-8")
     print(f"{path}: {phrases.num_rows:,} phrases, and how to label them in {guidelines}; fill in a copy, then:")
-    print(
-        f"fairness-pipeline import-annotations FILE --dimension {dimension} --annotator NAME "
-        f"--profile {arguments.profile}"
-    )
+    print(f"fairness-pipeline import FILE --name NAME --dimension {dimension} --profile {arguments.profile}")
     return 0
 
 
@@ -74,21 +72,21 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.foundation.paths import check_key
     from fairness_pipeline.workspace.lake import Lake
 
-    check_key(arguments.annotator, "--annotator")
+    check_key(arguments.name, "--name")
     part, path = part_of(arguments.profile, NAME, LanguageModelPart), Path(arguments.file)
     dimension = _dimension(part, arguments.dimension)
     known = None
     if part.corpus.grammar or part.corpus.comments:
         phrases = Lake(part.project.workspace).read("bias_phrases", {"dimension": dimension})
         known = dict(zip(phrases["phrase_id"].to_pylist(), phrases["phrase"].to_pylist(), strict=True))
-    read = read_annotations(path, arguments.annotator, ignored=part.corpus.ignored_labels, known=known)
+    read = read_annotations(path, arguments.name, ignored=part.corpus.ignored_labels, known=known)
     labelled = read.table.num_rows - read.table["bias_phrase"].null_count
     if not labelled:
         raise FairnessError(f"{path}: no phrase has a label in 'bias_phrase'; fill in 1 or 0")
-    target = part.annotations_folder(dimension) / f"{arguments.annotator}.csv"
-    import_file(path, target, part.project.workspace, f"the labels of '{arguments.annotator}'")
+    target = part.annotations_folder(dimension) / f"{arguments.name}.csv"
+    import_file(path, target, part.project.workspace, f"the labels of '{arguments.name}'")
     biased = int(pc.sum(read.table["bias_phrase"].cast("int64")).as_py() or 0)
-    print(f"{labelled:,} labels of '{arguments.annotator}', {biased:,} of them biased phrases, in {target}; now:")
+    print(f"{labelled:,} labels of '{arguments.name}', {biased:,} of them biased phrases, in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --dimension {dimension}")
     return 0
 
@@ -109,7 +107,7 @@ def _export_texts(arguments: argparse.Namespace) -> int:
         "probabilities, each given the tokens before it) and 'tokens' (how many they are). A first token that nothing "
         f"stands before counts in neither. Then:{say_escaped(marked)}"
     )
-    print(f"fairness-pipeline import-logprobs FILE --model NAME --profile {arguments.profile}")
+    print(f"fairness-pipeline import FILE --name NAME --profile {arguments.profile}")
     return 0
 
 
@@ -131,17 +129,28 @@ def _import_logprobs(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.models.language.log_probability_files import FORMS, read_log_probabilities
 
     part, path = part_of(arguments.profile, NAME, LanguageModelPart), Path(arguments.file)
-    known = part.models.get(arguments.model)
+    known = part.models.get(arguments.name)
     taken = known is not None and known.architecture != "logprobs"
-    check_name("--model", arguments.model, part.project.name, taken=taken)
+    check_name(arguments.name, part.project.name, taken=taken)
     count = len(read_log_probabilities(path))
-    before = [part.log_probability_file(arguments.model, form) for form in FORMS]
-    target = part.log_probability_file(arguments.model, path.suffix)
-    what = f"the log-probabilities of '{arguments.model}'"
+    before = [part.log_probability_file(arguments.name, form) for form in FORMS]
+    target = part.log_probability_file(arguments.name, path.suffix)
+    what = f"the log-probabilities of '{arguments.name}'"
     import_file(path, target, part.project.workspace, what, before)
-    print(f"{count:,} texts scored by '{arguments.model}' in {target}; now:")
-    print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.model}")
+    print(f"{count:,} texts scored by '{arguments.name}' in {target}; now:")
+    print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.name}")
     return 0
+
+
+IMPORTS = (
+    Import(
+        "labels of phrases", "phrase_id, phrase, bias_sent and bias_phrase", {"phrase", "bias_phrase"}.issubset,
+        _import_annotations, ("dimension",),
+    ),
+    Import(
+        "log-probabilities", "text, logprob (nats, summed) and tokens", {"text", "logprob"}.issubset, _import_logprobs
+    ),
+)  # fmt: skip
 
 
 def _check_comments(part: LanguageModelPart) -> None:
@@ -152,10 +161,6 @@ def _check_comments(part: LanguageModelPart) -> None:
         )
 
 
-def _dimension(part: LanguageModelPart, asked: str) -> str:
-    if asked not in part.dimensions:
-        raise FairnessError(
-            f"--dimension: '{asked}' is none of profile '{part.project.name}' with stereotypes: "
-            f"{', '.join(part.dimensions)}"
-        )
-    return asked
+def _dimension(part: LanguageModelPart, asked: str | None) -> str:
+    """The dimension that was asked for, of those with stereotypes."""
+    return chosen("--dimension", asked, part.dimensions, part.project.name)

@@ -235,8 +235,8 @@ def phrase_annotations(inputs: Annotating, phrases: pa.Table | None) -> Result:
     if not tables:
         found = phrases.num_rows if phrases else 0
         raise FairnessError(
-            f"{inputs.dimension}: {found:,} phrases found, none labelled: fairness-pipeline export-phrases --dimension "
-            f"{inputs.dimension} --output FILE.csv --profile {inputs.profile}, then import-annotations"
+            f"{inputs.dimension}: {found:,} phrases found, none labelled: fairness-pipeline export phrases --dimension "
+            f"{inputs.dimension} --output FILE.csv --profile {inputs.profile}, then import"
         )
     table = pa.concat_tables(tables)
     figures = {

@@ -49,7 +49,7 @@ def _more(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
     clusters = [row["clusters"] for _, row in rows if row["clusters"]]
     words = f" (now {min(clusters)} to {max(clusters)})" if clusters else ""
     return (
-        f"more phrases with other attribute words{words}: label more of them (fairness-pipeline export-phrases "
+        f"more phrases with other attribute words{words}: label more of them (fairness-pipeline export phrases "
         f"--profile {part.project.name}), or name a larger corpus"
     )
 

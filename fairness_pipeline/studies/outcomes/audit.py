@@ -57,7 +57,7 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     for option in ("dimension", "keep_empty"):
         if getattr(arguments, option) and not (of_answers and option == "keep_empty"):
             raise FairnessError(f"--{option.replace('_', '-')} does not apply to a table; leave it out")
-    check_name("--name", name, part.project.name, taken=name in part.settings.tables)
+    check_name(name, part.project.name, taken=name in part.settings.tables)
     if arguments.benchmark:
         return _give_benchmark(part, given, name, arguments)
     if arguments.groups:

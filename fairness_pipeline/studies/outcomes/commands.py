@@ -1,4 +1,4 @@
-"""The study's own commands: what a table's columns are and can show; questions about groups, written to a file."""
+"""What a table's columns are and can show; and what the study exports: questions about groups."""
 
 import argparse
 from pathlib import Path
@@ -10,14 +10,20 @@ _FORMS = (".csv", ".jsonl")
 
 
 def add_commands(command: Command) -> None:
-    """Adds them to the command line."""
-    doctor = command("doctor", _doctor, "Say what the columns of a table are, what is wrong, and what it can show.")
+    """Adds `doctor`, and what is exported, to the command line."""
+    doctor = command(
+        "doctor",
+        _doctor,
+        "Say what a table's columns are, what is wrong, and what it can show.",
+        example="decisions.csv",
+    )
     doctor.add_argument("file", help=".csv, .tsv, .jsonl (also packed), .parquet, .arrow")
     add_table_options(doctor)
     questions = command(
-        "export-questions",
+        "export questions",
         _export_questions,
-        "Write questions about groups that a model elsewhere is to answer.",
+        "The questions about groups that a model elsewhere is to answer.",
+        example="--groups religion --output questions.csv",
         default_profile="audit",
     )
     add_group_options(questions, required=True)

@@ -1,4 +1,4 @@
-"""The study's own commands: sentences out, scores in."""
+"""What the study exports and imports: sentences, and their scores."""
 
 import argparse
 import sys
@@ -8,23 +8,21 @@ import pyarrow as pa
 
 from fairness_pipeline.cli.arguments import check_output
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.imports import check_name, import_file
+from fairness_pipeline.cli.imports import Import, check_name, import_file
 from fairness_pipeline.project.project import part_of
 from fairness_pipeline.studies.sentiment_equity.profile import NAME, EquityPart
 
 
 def add_commands(command: Command) -> None:
-    """Adds them to the command line."""
+    """Adds what is exported to the command line."""
     sentences = command(
-        "export-sentences", _export_sentences, "Write the sentences that a system elsewhere is to score."
+        "export sentences",
+        _export_sentences,
+        "The sentences that a sentiment system elsewhere is to score.",
+        example="--output sentences.csv",
     )
     sentences.add_argument("--output", metavar="FILE", required=True, help=".csv or .tsv")
     sentences.add_argument("--force", action="store_true", help="replace FILE if it is there")
-    scores = command("import-scores", _import_scores, "Take a sentiment system's scores from a file.")
-    scores.add_argument("file", help=".csv or .tsv with sentence_id or sentence, score, and affect if not valence")
-    scores.add_argument("--system", required=True, help="a name for what scored")
-    released = command("check-sentences", _check_sentences, "Compare the released Equity Evaluation Corpus with ours.")
-    released.add_argument("file", help="the authors' CSV file")
 
 
 def _export_sentences(arguments: argparse.Namespace) -> int:
@@ -43,7 +41,7 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
         f"{path}: {sentences.num_rows:,} sentences, the second half reworded (score all of it or none); fill in "
         "'score' in a copy, then:"
     )
-    print(f"fairness-pipeline import-scores FILE --system NAME --profile {arguments.profile}")
+    print(f"fairness-pipeline import FILE --name NAME --profile {arguments.profile}")
     return 0
 
 
@@ -51,15 +49,25 @@ def _import_scores(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.models.sentiment.score_files import unread_columns
 
     part, path = part_of(arguments.profile, NAME, EquityPart), Path(arguments.file)
-    target, scores = import_scores(part, path, arguments.system)
+    target, scores = import_scores(part, path, arguments.name)
     affects, unread = ", ".join(scores["affect"].unique().to_pylist()), ", ".join(unread_columns(path))
-    print(f"{scores.num_rows:,} scores of '{arguments.system}' ({affects}) in {target}; now:")
+    print(f"{scores.num_rows:,} scores of '{arguments.name}' ({affects}) in {target}; now:")
     if unread:
         print(f"(columns that were not read: {unread})", file=sys.stderr)
-    also = [study.name for study in part.project.studies_of(arguments.system) if study.name != NAME]
+    also = [study.name for study in part.project.studies_of(arguments.name) if study.name != NAME]
     study = f" --study {NAME}" if also else ""
-    print(f"fairness-pipeline run --profile {part.project.name}{study} --model {arguments.system}")
+    print(f"fairness-pipeline run --profile {part.project.name}{study} --model {arguments.name}")
     return 0
+
+
+IMPORTS = (
+    Import(
+        "scores",
+        "sentence_id or sentence, score, and affect if not valence",
+        lambda columns: "score" in columns and not {"sentence_id", "sentence"}.isdisjoint(columns),
+        _import_scores,
+    ),
+)
 
 
 def import_scores(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Table]:
@@ -80,16 +88,9 @@ def import_scores(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.T
     from fairness_pipeline.models.sentiment.score_files import read_scores
 
     taken = system in part.systems and system not in part.score_files
-    check_name("--system", system, part.project.name, taken=taken)
+    check_name(system, part.project.name, taken=taken)
     scores = read_scores(path, make_equity_sentences())
     known = part.score_files.get(system)
     target = (known or part.project.workspace / "scores" / system).with_name(system + path.suffix)
     import_file(path, target, part.project.workspace, f"the scores of '{system}'", [known] if known else [])
     return target, scores
-
-
-def _check_sentences(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.corpora.sentiment.equity_sentences import check_released
-
-    print(f"{arguments.file}: all {check_released(Path(arguments.file)):,} sentences are generated here too")
-    return 0

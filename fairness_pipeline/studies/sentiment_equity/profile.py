@@ -107,7 +107,7 @@ class EquityPart(Part[SentimentEquity]):
         declared = load(SystemSpecification, path).model_dump(exclude_unset=True)
         if declared["architecture"] == "scores":
             raise FairnessError(
-                f"{path}: architecture: 'scores' needs no file here: give the scores to fairness-pipeline import-scores"
+                f"{path}: architecture: 'scores' needs no file here: give the scores to fairness-pipeline import"
             )
         return changed(SystemSpecification, (NAME, "systems", key), declared, changes, path, profile).located(
             path.parent

@@ -379,7 +379,7 @@ def test_audit_of_a_file_of_labels(data: Path, tmp_path: Path) -> None:
     page = (Project("audit").workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
     assert "the largest gap of 4 groups" in page and "says Yes" in page and "any group" in page
     assert "as printed" not in page  # the thesis' tables are for those who reproduce it
-    assert "fairness-pipeline export-labels --profile audit --corpus safety" in page
+    assert "fairness-pipeline export labels --profile audit --corpus safety" in page
     again = command(
         "audit", str(path), "--name", "safety", "--column", "trait=rater_gender", "--column", "rater=rater_id"
     )
