@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 from rich.table import Table
 
 from fairness_pipeline.foundation.csv_cells import write_rows
-from fairness_pipeline.foundation.plain_text import markdown_table, number_of, visible
+from fairness_pipeline.foundation.plain_text import latex_table, markdown_table, number_of, visible
 from fairness_pipeline.foundation.progress import Progress as ProgressFunction
 from fairness_pipeline.lineage.durations import Forecast
 from fairness_pipeline.lineage.listener import Listener
@@ -309,28 +309,14 @@ def print_rows(names: list[str], rows: list[Row], form: str, needed: Collection[
         cells = ([row.get(name, "") for name in names] for row in rows)
         shown = ([visible(v, lines=True) if isinstance(v, str) else v for v in row] for row in cells)
         write_rows(sys.stdout, list(map(visible, names)), shown)
-    elif form == "markdown":
-        print(markdown_table(names, ([row.get(name) for name in names] for row in rows)))
-    elif form == "latex":
-        _print_latex(names, rows)
+    elif form in ("markdown", "latex"):
+        print(
+            (markdown_table if form == "markdown" else latex_table)(
+                names, [[row.get(n) for n in names] for row in rows]
+            )
+        )
     else:
         _print_table(names, rows, needed)
-
-
-def _print_latex(names: list[str], rows: list[Row]) -> None:
-    """Prints a table for LaTeX, with the rules of its package `booktabs`."""
-    import pandas as pd
-
-    cells = [[_plain(row.get(name)) for name in names] for row in rows]
-    table = pd.DataFrame(cells, columns=names)
-    numbers = {name for name in names if any(isinstance(row.get(name), int | float) for row in rows)}
-    form = "".join("r" if name in numbers else "l" for name in names)
-    print(
-        table.style.hide(axis="index")
-        .format(escape="latex")
-        .format_index(escape="latex", axis=1)
-        .to_latex(column_format=form, hrules=True)
-    )
 
 
 def _json(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """`report`: prints where the reports are."""
 
 import argparse
+from pathlib import Path
 
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
@@ -8,12 +9,18 @@ from fairness_pipeline.foundation.errors import FairnessError
 
 def add(command: Command) -> None:
     """Adds the command."""
-    command("report", _report, "Print the paths of the HTML reports, the first page first.")
+    report = command("report", _report, "Print the paths of the HTML reports, the first page first.")
+    report.add_argument(
+        "--paper",
+        metavar="FOLDER",
+        help="also write what a paper needs: tables (LaTeX, Markdown), figures (SVG, PDF), methods, BibTeX",
+    )
 
 
 def _report(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.reporting.index import write_index
+    from fairness_pipeline.reporting.paper import write_paper
     from fairness_pipeline.workspace.lake import Lake
 
     project = Project(arguments.profile)
@@ -22,4 +29,7 @@ def _report(arguments: argparse.Namespace) -> int:
     if not made:
         raise FairnessError(f"no report yet; run: fairness-pipeline run --profile {arguments.profile}")
     print("\n".join(map(str, [*filter(None, [write_index(project, lake)]), *made])))
+    if arguments.paper:
+        files = write_paper(project, lake, Path(arguments.paper))
+        print("\n".join(map(str, files)))
     return 0

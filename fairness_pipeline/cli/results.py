@@ -37,6 +37,7 @@ def _results(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.cli.console import print_next_steps, print_rows
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.state import State
+    from fairness_pipeline.reporting.paper import verdict_rows
     from fairness_pipeline.reporting.results import flat
     from fairness_pipeline.workspace.lake import Lake
 
@@ -53,7 +54,13 @@ def _results(arguments: argparse.Namespace) -> int:
     rows = flat(study, shown)
     marks = [audit.stale for audit in shown for _ in range(max(1, len(audit.rows)))]
     rows = [{**row, "stale": mark} for row, mark in zip(rows, marks, strict=True)]
-    if arguments.format not in ("csv", "json"):
+    if arguments.format in ("markdown", "latex"):
+        rows = [
+            {**row, **({"stale": "stale"} if audit.stale else {})}
+            for audit in shown
+            for row in verdict_rows(study, project.parts[study.name], [audit])
+        ]
+    if arguments.format == "table":
         names = (*study.shown, *(["stale"] if any(marks) else []))
         rows = [{name: row.get(name) for name in names} for row in rows]
     if not rows:

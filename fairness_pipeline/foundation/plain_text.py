@@ -81,3 +81,19 @@ def markdown_table(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
     lines = [list(names), ["---"] * len(names), *([cell(value) for value in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def latex_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table for LaTeX, with the rules of its package `booktabs`; columns of numbers stand on the right.
+
+    Args:
+        names: The names of the columns.
+        rows: The cells of each row: texts, numbers or nothing.
+    """
+    import pandas as pd
+
+    numbers = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
+    cells = [["" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+    shown = pd.DataFrame(cells, columns=list(names)).style.hide(axis="index")
+    shown = shown.format(escape="latex").format_index(escape="latex", axis=1)
+    return str(shown.to_latex(column_format="".join("r" if number else "l" for number in numbers), hrules=True))

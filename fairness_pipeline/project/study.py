@@ -228,6 +228,8 @@ class Study(Generic[P]):
         more: How rows without a conclusion get one: how much more is needed, and how to get it.
         cure: What could remove what rows show, or what to use instead, and its command; empty if nothing is known.
         older: Columns that tables of earlier versions lack, with their value there; they come last.
+        method: How its verdicts are reached, in sentences for a paper.
+        cites: What a paper cites that uses it, by key of `data/references.bib`.
         gated: Whether a row's verdict counts for the audit: `run` shows it in its table, and `--fail-on` checks it.
     """
 
@@ -258,6 +260,8 @@ class Study(Generic[P]):
     observed: str = "pair"
     unseen: str = "other messages, words, languages"
     legend: str = ""
+    method: str = ""
+    cites: tuple[str, ...] = ()
     contrast: Literal["first minus second", "second minus first"] = "first minus second"
     more: Callable[[P, Sequence[Judged]], str] = lambda part, rows: "more data of the same kind, or a wider margin"
     cure: Callable[[P, Sequence[Judged]], str] = lambda part, rows: ""

@@ -12,7 +12,7 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.origins import origins_of
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.gaps import gaps_table
 from fairness_pipeline.reporting.history import against, entries, keep
 from fairness_pipeline.reporting.html import template
@@ -24,9 +24,9 @@ from fairness_pipeline.reporting.results import (
     Audit,
     artefacts,
     counted,
+    drawn_rows,
     ends,
     flat,
-    in_margins,
     said,
     severity,
     together,
@@ -85,7 +85,7 @@ def render(
         )
     )
     told = _one_each(biased)[:_TOLD]
-    drawn = [(audit, row) for audit, row in rows if row["n"] and in_margins(row) is not None]  # n = 0: nothing measured
+    drawn = drawn_rows(study, part, rows)
     table = template(folder, "report.html.j2", **(filters or {}))
     return table.render(
         study=study,
@@ -112,7 +112,7 @@ def render(
             ),
             None,
         ),
-        overview=_overview(study, part, drawn[:_DRAWN]),
+        overview=_overview(study, drawn[:_DRAWN]),
         drawn=(min(_DRAWN, len(drawn)), len(drawn)),
         audits=ordered,
         missing=[audit for audit in audits if not audit.measured],
@@ -136,19 +136,9 @@ def _one_each(rows: list[tuple[Audit, Row]]) -> list[tuple[Audit, Row]]:
     return first + others
 
 
-def _overview(study: AnyStudy, part: AnyPart, rows: list[tuple[Audit, Row]]) -> tuple[bytes, bytes] | None:
+def _overview(study: AnyStudy, rows: list[tuple[str, Row, str]]) -> tuple[bytes, bytes] | None:
     """The picture for a wide screen, and the one for a phone."""
-    labelled = [
-        (
-            " · ".join([*audit.key.values(), study.label(row)]),
-            row,
-            study.direction(row, study.compared(part, audit.key, row)),
-        )
-        for audit, row in ((audit, study.decisive(row)) for audit, row in rows)
-    ]
-    if not labelled:
-        return None
-    return overview_plot(labelled, study.contrast), overview_plot(labelled, study.contrast, narrow=True)
+    return (overview_plot(rows, study.contrast), overview_plot(rows, study.contrast, narrow=True)) if rows else None
 
 
 def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], html: str) -> None:

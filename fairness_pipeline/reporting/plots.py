@@ -64,7 +64,7 @@ def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable
     return png(figure)
 
 
-def overview_plot(rows: list[tuple[str, Row, str]], contrast: str, *, narrow: bool = False) -> bytes:
+def overview_figure(rows: list[tuple[str, Row, str]], contrast: str, *, narrow: bool = False) -> Any:
     """Differences of any measure on one scale, that of their margins; each with its 95% interval, in the given order.
 
     A difference of 1 is as wide as what does not matter; beyond `_FARTHEST` it is cut off there, and its number stands
@@ -113,7 +113,12 @@ def overview_plot(rows: list[tuple[str, Row, str]], contrast: str, *, narrow: bo
     axes.set_xlabel(f"{contrast} group, in margins" if narrow else said_below, fontsize=8)
     axes.tick_params(labelsize=7.5)
     axes.spines[["top", "right", *(["left"] if narrow else [])]].set_visible(False)
-    return png(figure)
+    return figure
+
+
+def overview_plot(rows: list[tuple[str, Row, str]], contrast: str, *, narrow: bool = False) -> bytes:
+    """`overview_figure` as PNG."""
+    return png(overview_figure(rows, contrast, narrow=narrow))
 
 
 def _fitting(text: str, most: int) -> str:

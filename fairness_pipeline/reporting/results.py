@@ -238,3 +238,23 @@ def counted(study: AnyStudy, audits: Iterable[Audit]) -> dict[str, int]:
     """The number of gated rows with each verdict, the gravest first. Verdicts that do not occur are left out."""
     found = [said(row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
     return {name: found.count(name) for name in _ORDER if name in found}
+
+
+def drawn_rows(study: AnyStudy, part: AnyPart, rows: Iterable[tuple[Audit, Row]]) -> list[tuple[str, Row, str]]:
+    """The rows that a picture of differences in margins can show: each with its label, and what its sign says.
+
+    Args:
+        study: The study.
+        part: The profile's part of it.
+        rows: Rows of its significance table, in the order in which they are drawn.
+    """
+    return [
+        (
+            " · ".join([*audit.key.values(), study.label(row)]),
+            read,
+            study.direction(read, study.compared(part, audit.key, read)),
+        )
+        for audit, row in rows
+        if row["n"] and in_margins(row) is not None  # n = 0: nothing measured
+        for read in [study.decisive(row)]
+    ]

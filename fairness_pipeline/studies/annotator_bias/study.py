@@ -96,6 +96,11 @@ def _cure(part: AnnotatorBiasPart, rows: Sequence[Judged]) -> str:
 STUDY = Study(
     name=NAME,
     title="Annotator group bias",
+    method=(
+        "The labels of groups of annotators were compared by tests in which all labels of one annotator, and all "
+        "labels of one item, move together."
+    ),
+    cites=("liu2022detecting",),
     section=AnnotatorBias,
     part=AnnotatorBiasPart,
     subject="corpus",

@@ -76,6 +76,12 @@ def _direction(row: Row, groups: tuple[str, str]) -> str:
 STUDY = Study(
     name="dialogue_fairness",
     title="Dialogue fairness",
+    method=(
+        "Each context that names one group was paired with the same context in the other group's words, and both were "
+        "answered. The two answers of a pair were compared by tests in which all pairs of one exchanged word move "
+        "together; a verdict rests on the answers with the groups' words masked."
+    ),
+    cites=("liu2020gender", "liu2022detecting"),
     section=DialogueFairness,
     part=DialoguePart,
     subject="model",

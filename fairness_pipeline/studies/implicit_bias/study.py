@@ -105,6 +105,11 @@ def _requests(part: ImplicitBiasPart, asset: str, key: Key, lake: Lake, pending:
 STUDY = Study(
     name=NAME,
     title="Implicit bias in text classification",
+    method=(
+        "The false-positive rate, the false-negative rate and the rate of positive predictions were compared between "
+        "the groups of authors of the test texts, by tests in which all texts of one author move together."
+    ),
+    cites=("liu2022detecting",),
     section=ImplicitBias,
     part=ImplicitBiasPart,
     subject="classifier",

@@ -117,6 +117,12 @@ def _asides(part: LanguageModelPart, key: Key, rows: list[Row]) -> list[str]:
 STUDY = Study(
     name="language_model_bias",
     title="Language-model bias",
+    method=(
+        "The perplexities of stereotyped phrases were compared with those of the same phrases in which the other "
+        "group's term stands, by a paired t-test without outliers, and by a test in which all phrases of one attribute "
+        "move together."
+    ),
+    cites=("barikeri2021redditbias",),
     section=LanguageModelBias,
     part=LanguageModelPart,
     subject="model",

@@ -136,6 +136,8 @@ def _requests(part: OutcomesPart, asset: str, key: Key, lake: Lake, pending: obj
 STUDY = Study(
     name=NAME,
     title="Outcomes by group",
+    method="Outcomes were compared between the groups within each item, by tests in which all rows of one cluster move "
+    "together.",
     section=Outcomes,
     part=OutcomesPart,
     subject="table",

@@ -110,6 +110,11 @@ def _requests(part: EquityPart, asset: str, key: Key, lake: Lake, pending: Pendi
 STUDY = Study(
     name="sentiment_equity",
     title="Sentiment equity",
+    method=(
+        "Each sentence of the Equity Evaluation Corpus was scored, and the scores of sentences that differ in the "
+        "person alone were compared by paired tests in which all sentences of one person move together."
+    ),
+    cites=("kiritchenko2018examining",),
     section=SentimentEquity,
     part=EquityPart,
     subject="system",

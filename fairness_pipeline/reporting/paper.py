@@ -1,0 +1,152 @@
+"""What the author of a paper pastes: tables, figures, a paragraph on methods, references."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fairness_pipeline import __version__
+from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.libraries import library_versions
+from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.foundation.plain_text import latex_table, markdown_table
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.reporting.plots import overview_figure
+from fairness_pipeline.reporting.results import Audit, audits_of, drawn_rows, said, severity
+from fairness_pipeline.statistics.units import with_unit
+from fairness_pipeline.workspace.lake import Lake, Row
+
+OURS = "fairnesspipeline"
+"""The key of this project in the references."""
+_LIBRARIES = ("numpy", "scipy", "torch", "transformers")
+_FORMS = ("svg", "pdf")
+
+
+def verdict_rows(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[Row]:
+    """The verdicts of a study, a row each, as a paper shows them; each as its verdict reads it.
+
+    Args:
+        study: The study.
+        part: The profile's part of it.
+        audits: What is shown; what was not measured is left out.
+    """
+    rows = []
+    for audit in audits:
+        for row in filter(study.gated, audit.rows):
+            groups, read = study.compared(part, audit.key, row), study.decisive(row)
+            values = dict(zip(groups, (read["value_a"], read["value_b"]), strict=True))
+            first, second = study.subtracted(groups)
+            interval = [f"{read[end]:+.3g}" for end in ("ci_low", "ci_high") if read[end] is not None]
+            rows.append(
+                {
+                    **audit.key,
+                    "measure": study.label(row),
+                    "first": f"{first}: {values[first]:.3g}",
+                    "second": f"{second}: {values[second]:.3g}",
+                    "difference": f"{with_unit(read).lstrip('+')} either way"
+                    if read.get("either_way")
+                    else with_unit(read),
+                    "95% interval": " to ".join(interval),
+                    "p": None
+                    if row["p_holm"] is None
+                    else "< 0.001"
+                    if row["p_holm"] < 0.001
+                    else f"{row['p_holm']:.3f}",
+                    "n": row["n"],
+                    "verdict": said(row),
+                }
+            )
+    return rows
+
+
+def write_paper(project: Project, lake: Lake, folder: Path) -> list[Path]:
+    """Writes tables (LaTeX, Markdown) and a figure (SVG, PDF) of each study that has verdicts, a page on methods, and
+    the references; returns the files.
+
+    Args:
+        project: The profile.
+        lake: What was made.
+        folder: The folder that the files go into; it is made. Files of the same names are replaced.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files: list[Path] = []
+    methods = ["# Methods", ""]
+    cited: dict[str, None] = {OURS: None}
+    for study in project.studies:
+        part = project.parts[study.name]
+        audits = [audit for audit in audits_of(study, part, lake) if audit.measured]
+        if not audits:
+            continue
+        rows = verdict_rows(study, part, audits)
+        names, cells = list(rows[0]), [list(row.values()) for row in rows]
+        files += [
+            _written(folder / f"{study.name}.tex", latex_table(names, cells)),
+            _written(folder / f"{study.name}.md", markdown_table(names, cells) + "\n"),
+            *_figures(study, part, audits, folder),
+        ]
+        methods += [f"## {study.title}", "", " ".join(_methods(study, part, audits)), ""]
+        cited |= dict.fromkeys(study.cites)
+    methods += ["## Software", "", _software(project), ""]
+    files.append(_written(folder / "methods.md", "\n".join(methods)))
+    return [*files, _written(folder / "references.bib", references(list(cited)))]
+
+
+def _figures(study: AnyStudy, part: AnyPart, audits: Sequence[Audit], folder: Path) -> Iterator[Path]:
+    """The differences with their intervals, in margins; none where no row has a margin."""
+    import matplotlib
+
+    graveness = severity(study)
+    judged = sorted(
+        ((audit, row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)),
+        key=lambda each: graveness(each[1]),
+    )
+    shown = drawn_rows(study, part, judged)
+    if not shown:
+        return
+    # Texts stay texts, and equal numbers give equal files.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": study.name, "pdf.fonttype": 42}):
+        figure = overview_figure(shown, study.contrast)
+        for form in _FORMS:
+            path = folder / f"{study.name}.{form}"
+            with replacing(path) as temporary:
+                date = {"Date": None} if form == "svg" else {"CreationDate": None}
+                figure.savefig(temporary, format=form, metadata=date, bbox_inches="tight")
+            yield path
+
+
+def _methods(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> Iterator[str]:
+    for axis in (study.subject, *(axis for axis in study.axes if axis != study.subject)):
+        yield f"{axis.capitalize()}: {', '.join(dict.fromkeys(audit.key[axis] for audit in audits))}."
+    yield study.method
+    counts = sorted({row["n"] for audit in audits for row in audit.rows if study.gated(row) and row["n"]})
+    if counts:
+        between = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
+        yield f"A verdict rests on {between} {study.observed}s."
+    yield (
+        f"Within an audit p is adjusted by Holm's method, at a level of {part.level:g}. `fair` means that the 90% "
+        "interval of the difference lies inside a margin that was set beforehand; what is neither significant nor "
+        f"shown to be that small is `inconclusive` [{'; '.join(f'@{key}' for key in study.cites or [OURS])}]."
+    )
+    if trained := sorted({len(seeds) for audit in audits if (seeds := part.seeds_of(audit.key))}):
+        yield f"Models were trained with {trained[0] if len(trained) == 1 else f'{trained[0]} to {trained[-1]}'} seeds."
+
+
+def _software(project: Project) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in library_versions(*_LIBRARIES).items())
+    return (
+        f"Fairness pipeline {__version__} [@{OURS}] with {versions}; profile `{project.name}`, seed "
+        f"{project.profile.seed}. `fairness-pipeline evidence --profile {project.name}` gives the settings of every "
+        "model, and the SHA-256 of every table."
+    )
+
+
+def references(keys: Sequence[str]) -> str:
+    """The BibTeX entries of some keys; `data/references.bib` has them, and this project's is put before."""
+    entries = dict(re.findall(r"(?ms)^(?=@\w+\{([^,]+),)(.*?^\}\n)", data_file("references.bib").read_text("utf-8")))
+    return "\n".join(entries[key].replace("VERSION", __version__) for key in keys)
+
+
+def _written(path: Path, text: str) -> Path:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path

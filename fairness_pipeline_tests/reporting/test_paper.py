@@ -1,0 +1,61 @@
+"""What a paper's author pastes."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import studies
+from fairness_pipeline.reporting.paper import references, verdict_rows, write_paper
+from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.workspace.lake import Lake
+from fairness_pipeline_tests.commands import command
+
+
+def test_tables_figures_methods_and_references(made: Project, tmp_path: Path) -> None:
+    done = command("report", "--paper", str(tmp_path / "paper"))
+    assert done.returncode == 0, done.stderr
+    names = {path.name for path in (tmp_path / "paper").iterdir()}
+    endings = ("tex", "md", "svg", "pdf")
+    assert names == {*(f"dialogue_fairness.{end}" for end in endings), "methods.md", "references.bib"}
+    again = write_paper(made, Lake(made.workspace), tmp_path / "again")
+    assert {path.name: path.read_bytes() for path in again} == {
+        path.name: path.read_bytes() for path in (tmp_path / "paper").iterdir()
+    }
+    methods = (tmp_path / "paper" / "methods.md").read_text(encoding="utf-8")
+    bib = (tmp_path / "paper" / "references.bib").read_text(encoding="utf-8")
+    cited = set(re.findall(r"@(\w+)", methods))
+    assert (
+        cited == set(re.findall(r"(?m)^@\w+\{(\w+),", bib)) == {"liu2020gender", "liu2022detecting", "fairnesspipeline"}
+    )
+    assert f"seed {made.profile.seed}" in methods
+    picture = ElementTree.parse(tmp_path / "paper" / "dialogue_fairness.svg")
+    texts = [text for element in picture.iter("{http://www.w3.org/2000/svg}text") for text in element.itertext()]
+    assert any("Offence rate" in text for text in texts)  # words stay words
+
+
+def test_a_row_says_what_its_verdict_says(made: Project) -> None:
+    study = made.studies[0]
+    audits = [audit for audit in audits_of(study, made.parts[study.name], Lake(made.workspace)) if audit.measured]
+    rows = verdict_rows(study, made.parts[study.name], audits)
+    gated = [row for audit in audits for row in audit.rows if study.gated(row)]
+    assert [row["n"] for row in rows] == [row["n"] for row in gated] and len(rows) > 5
+    for shown, row in zip(rows, gated, strict=True):
+        first, second = (float(shown[side].rpartition(": ")[2]) for side in ("first", "second"))
+        difference = float(shown["difference"].split()[0])
+        assert difference == pytest.approx(first - second, abs=0.006 * max(abs(first), abs(second), 0.01))
+        assert difference == pytest.approx(study.decisive(row)["difference"], rel=0.01)
+
+
+def test_every_study_can_be_cited() -> None:
+    for study in studies():
+        assert study.method.endswith(".")
+        assert references(study.cites).count("  title =") == len(study.cites)
+
+
+@pytest.mark.parametrize(("form", "begins"), [("latex", r"\begin{tabular}{ll"), ("markdown", "| dimension | model |")])
+def test_results_as_a_table_to_paste(made: Project, form: str, begins: str) -> None:
+    shown = command("results", "--format", form).stdout
+    assert shown.startswith(begins) and "95" in shown.splitlines()[2 if form == "latex" else 0]
