@@ -1,7 +1,7 @@
 # One image for all parts: the command, Dagster's servers, the runs and the nodes of a Ray cluster. All nodes of a
 # cluster must have the same versions, so that the same bytes come out; one image sees to that.
 #
-#     docker build --tag fairness-pipeline:0.1.0 .
+#     docker build --tag fairness-pipeline:0.2.0 .
 #
 # Each library must have the hash that requirements-run.txt knows. PyTorch comes in builds with and without CUDA, as one
 # version on several package indexes. Without an argument it comes from Python's usual index, with CUDA on x86, and the
@@ -10,7 +10,7 @@
 # GPU, and one for each version of CUDA (what follows --index-url there). The hash of the build without CUDA, for x86, is
 # known (requirements-cpu.txt); for another build give TORCH_HASH, such as sha256:... of its file.
 #
-#     docker build --build-arg TORCH_INDEX=ADDRESS --tag fairness-pipeline:0.1.0 .
+#     docker build --build-arg TORCH_INDEX=ADDRESS --tag fairness-pipeline:0.2.0 .
 #
 # The base image is named by its tag, as no registry could be asked for its digest when this was written. To pin it:
 # --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... (docker buildx imagetools inspect tells it).

@@ -7,7 +7,9 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 _ROOT = Path(__file__).parents[1]
-_OUTSIDE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+)((?:data|README|CONTRIBUTING|constraints|action|templates)[^)]*)\)")
+_OUTSIDE = re.compile(
+    r"\[([^\]]+)\]\(((?:\.\./)+)((?:data|README|CITATION|CONTRIBUTING|constraints|action|templates)[^)]*)\)"
+)
 """A link that leaves the folder of the documentation."""
 _API = {
     "In a notebook": ("fairness_pipeline.api",),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fairness_pipeline.api import audit, compare, pairs, score, swap
     from fairness_pipeline.definitions import FairnessProfileComponent, LakeIOManager, build_definitions
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "FairnessError", "FairnessProfileComponent", "LakeIOManager", "__version__", "audit", "build_definitions",
     "compare", "pairs", "score", "swap",

@@ -28,7 +28,7 @@ def _evidence(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.reporting.evidence.facts import facts
     from fairness_pipeline.reporting.evidence.manifest import strange_files
-    from fairness_pipeline.reporting.evidence.pack import write_pack
+    from fairness_pipeline.reporting.evidence.pack import write_archive, write_pack
     from fairness_pipeline.reporting.summary import differences, parsed_summary
     from fairness_pipeline.workspace.imports import wrong_imports
     from fairness_pipeline.workspace.lake import Lake
@@ -69,6 +69,9 @@ def _evidence(arguments: argparse.Namespace) -> int:
     for name in strange_files(folder, files):
         print(f"{name}: in {folder}, and not of the pack: a check of its manifest will name it; remove it")
     if key:
-        print(f"Signed: {files[-1]} and {sign(files[-1], key).name}; whoever has the public key checks all files with:")
-        print(f"fairness-pipeline check --signed {files[-1]} --key PUBLICKEY")
+        files.append(sign(files[-1], key))
+    print(f"All of it in one file: {write_archive(folder, files)}")
+    if key:
+        print(f"Signed: {files[-2]} and {files[-1].name}; whoever has the public key checks all files with:")
+        print(f"fairness-pipeline check --signed {files[-2]} --key PUBLICKEY")
     return 0

@@ -32,6 +32,17 @@ class RecordsSettings(Specification):
     """How many entries of `history/` are kept, the newest ones; of each study at least the last two."""
 
 
+class EvidenceSettings(Specification):
+    """What an evidence pack says that the pipeline cannot know."""
+
+    purpose: str = ""
+    """What the audited system is for."""
+    responsible: str = ""
+    """The person who is responsible for the audit."""
+    data_period: str = ""
+    """The time that the audited data are from."""
+
+
 class Profile(Specification):
     """A file of `data/profiles`. It holds what its studies share, and a section for each study that the profile takes
     part in."""
@@ -55,6 +66,8 @@ class Profile(Specification):
     """Who owns the assets in Dagster: e-mail addresses, or `team:` and a name."""
     notify: NotifySettings | None = None
     """Who is told of a verdict that turns and of a run that fails."""
+    evidence: EvidenceSettings = EvidenceSettings()
+    """What an evidence pack says that the pipeline cannot know."""
 
     @pydantic.field_validator("owners")
     @classmethod

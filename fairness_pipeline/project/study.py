@@ -228,6 +228,7 @@ class Study(Generic[P]):
         more: How rows without a conclusion get one: how much more is needed, and how to get it.
         cure: What could remove what rows show, or what to use instead, and its command; empty if nothing is known.
         older: Columns that tables of earlier versions lack, with their value there; they come last.
+        quality: How well a subject does its task in a partition, in figures; empty if the study does not measure it.
         method: How its verdicts are reached, in sentences for a paper.
         cites: What a paper cites that uses it, by key of `data/references.bib`.
         gated: Whether a row's verdict counts for the audit: `run` shows it in its table, and `--fail-on` checks it.
@@ -269,6 +270,7 @@ class Study(Generic[P]):
     warnings: Callable[[P, Lake], list[str]] = lambda part, lake: []
     power_forecast: Callable[[P, Lake, str | None], list[str]] = lambda part, lake, dimension: []
     rates: Callable[[P, Lake], list[Row]] = lambda part, lake: []
+    quality: Callable[[P, Key, Lake], str] = lambda part, key, lake: ""
     requests: Callable[[P, str, Key, Lake, Pending], int | None] = lambda part, asset, key, lake, pending: 0
 
     @property

@@ -59,19 +59,10 @@ def make(folder: Path, patch: pytest.MonkeyPatch) -> Project:
             for pair in pairs
             for side in "ab"
         ]
-        _give(
-            "import",
-            folder / f"{dimension}.csv",
-            rows,
-            "--model",
-            "bot",
-            "--dimension",
-            dimension,
-            "--keep-empty",
-        )
+        _give(folder / f"{dimension}.csv", rows, "--name", "bot", "--dimension", dimension, "--keep-empty")
     texts = Lake(workspace).read("authored_texts", {"corpus": "authored_sample"}).to_pylist()
     rows = [{"text_id": row["text_id"], "probability": _draw(row["text_id"]) / 2**32} for row in texts]
-    _give("import", folder / "classifier.csv", rows, "--name", "told", "--corpus", "authored_sample")
+    _give(folder / "classifier.csv", rows, "--name", "told", "--corpus", "authored_sample")
     run()
     return Project("tiny")
 
@@ -80,12 +71,12 @@ def _draw(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=4).digest())
 
 
-def _give(name: str, file: Path, rows: list[dict[str, Any]], *options: str) -> None:
+def _give(file: Path, rows: list[dict[str, Any]], *options: str) -> None:
     with file.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, [*rows[0]])
         writer.writeheader()
         writer.writerows(rows)
-    done = command(name, str(file), *options)
+    done = command("import", str(file), *options)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

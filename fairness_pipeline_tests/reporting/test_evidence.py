@@ -5,13 +5,14 @@ from collections import Counter
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from huggingface_hub import ModelCard
 
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
-from fairness_pipeline_tests.commands import command, run
+from fairness_pipeline_tests.commands import change, command, planned, run
 
 
 class Cells(HTMLParser):
@@ -54,6 +55,11 @@ def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None
     assert "from which no rate of all cases can be read" in page
     for said in ("Annex IV", "No threshold of any law decides a verdict", told["corpora"][0]["licence"]):
         assert said in page
+    for said in ("What must not be claimed", "Article 10(2)(f)", "Article 15(4)", "left open: the section evidence"):
+        assert said in page
+    with ZipFile(folder.with_suffix(".zip")) as archive:
+        packed = {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
+    assert packed == {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     # On a phone each cell carries the heading of its column.
     cells = Cells()
     cells.feed(page)
@@ -162,3 +168,14 @@ def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> 
 def test_nothing_measured_says_what_to_do(tiny: Project) -> None:
     done = command("evidence")
     assert done.returncode == 1 and "fairness-pipeline run --profile" in done.stderr
+
+
+def test_what_only_people_know_is_told_and_makes_nothing_anew(made: Project, data: Path, tmp_path: Path) -> None:
+    stated = {"purpose": "answers customers", "responsible": "A. Auditor", "data_period": "2026, May to June"}
+    change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(evidence=stated))
+    assert not planned()
+    assert command("evidence", "--output", str(tmp_path / "pack")).returncode == 0
+    page = (tmp_path / "pack" / "evidence.html").read_text(encoding="utf-8")
+    assert all(value in page for value in stated.values()) and "left open: the section" not in page
+    (card,) = (tmp_path / "pack" / "model-cards").iterdir()
+    assert "## Uses\n\nanswers customers" in card.read_text(encoding="utf-8")

@@ -157,7 +157,7 @@ def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, 
     write(texts)
     missing = command("import", "nofile.csv", "--name", "elsewhere")
     assert missing.returncode == 1 and "nofile.csv" in missing.stderr
-    assert "has a model 'small' already" in command("import", str(path), "--name", "small").stderr
+    assert "has 'small' already" in command("import", str(path), "--name", "small").stderr
     assert f"{len(texts):,} texts scored by 'elsewhere'" in command("import", str(path), "--name", "elsewhere").stdout
     run("--model", "elsewhere", "--dimension", "religion1")
     theirs, ours = (
@@ -205,7 +205,7 @@ def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:
     done = command("import", str(bad), "--dimension", "religion1", "--name", "x")
     assert done.returncode == 1 and "bias_phrase: expected 1 or 0" in done.stderr
     done = command("export", "phrases", "--dimension", "dialect", "--output", str(tmp_path / "d.csv"))
-    assert "'dialect' is none of profile 'small' with stereotypes: religion1" in done.stderr
+    assert "unknown dimension 'dialect' in profile 'small'; known: religion1" in done.stderr
 
 
 @pytest.mark.kills

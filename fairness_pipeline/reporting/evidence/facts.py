@@ -68,13 +68,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is known of a subject: the settings that it is declared with, in words, its verdicts, and the hashes of what
-    they are about."""
+    """What is known of a subject: the settings that it is declared with, in words, how well it does its task, its
+    verdicts, and the hashes of what they are about."""
 
     name: str
     study: str
     kind: str
     declared: dict[str, str]
+    quality: list[str]
     verdicts: list[Verdict]
     not_measured: list[str]
     audited: list[Audited]
@@ -105,6 +106,9 @@ class Facts:
 
     profile: str
     description: str
+    purpose: str
+    responsible: str
+    data_period: str
     made: datetime
     version: str
     libraries: dict[str, str]
@@ -115,6 +119,11 @@ class Facts:
     corpora: list[Corpus]
     imports: list[Import]
     hashes: list[Hash]
+
+    @property
+    def measures(self) -> set[str]:
+        """The names of the measures that are judged."""
+        return {verdict.measure for subject in self.subjects for verdict in subject.verdicts}
 
     @property
     def doubts(self) -> list[str]:
@@ -143,6 +152,7 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
     return Facts(
         profile=project.name,
         description=project.profile.description,
+        **project.profile.evidence.model_dump(),
         made=datetime.now(UTC).replace(microsecond=0),
         version=__version__,
         libraries=library_versions(*_LIBRARIES),
@@ -186,6 +196,11 @@ def _of_study(study: AnyStudy, part: AnyPart, found: list[Audit], state: State) 
             study.title,
             study.subject,
             _declared(part.subjects[name].identity()),
+            [
+                ": ".join(filter(None, [beside_subject(study, audit), told]))
+                for audit in own
+                if audit.measured and (told := study.quality(part, audit.key, state.lake))
+            ],
             [verdict for audit in own if audit.measured for verdict in _verdicts(study, part, audit, state)],
             [audit.name for audit in own if not audit.measured],
             [audited_by(state.lineage, state.lake, study, audit.key) for audit in own if audit.measured],

@@ -3,8 +3,9 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import matplotlib
 from fpdf import FPDF, TextStyle
@@ -68,6 +69,20 @@ def write_pack(
         shutil.copytree(signed, folder / "signed", dirs_exist_ok=True)
         files += sorted((folder / "signed").iterdir())
     return [*files, write_manifest(folder, files, facts.profile)]
+
+
+def write_archive(folder: Path, files: Iterable[Path]) -> Path:
+    """One ZIP file beside a pack's folder with all its files; returns its path.
+
+    Args:
+        folder: The pack's folder.
+        files: Its files, with the signature of its manifest where it is signed.
+    """
+    path = folder.absolute().with_name(f"{folder.absolute().name}.zip")
+    with replacing(path) as temporary, ZipFile(temporary, "w", ZIP_DEFLATED) as archive:
+        for file in sorted(files):
+            archive.write(file, f"{folder.absolute().name}/{file.relative_to(folder).as_posix()}")
+    return path
 
 
 def _signature(gate: Gate | None, changed: int) -> str:

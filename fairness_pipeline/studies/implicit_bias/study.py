@@ -72,6 +72,14 @@ def _degenerate(part: ImplicitBiasPart, key: Key, lake: Lake) -> str | None:
     return f"its accuracy ({figures['accuracy']:.3g}) is that of guessing"
 
 
+def _quality(part: ImplicitBiasPart, key: Key, lake: Lake) -> str:
+    """Accuracy and F1 on the test texts."""
+    if not lake.card("classifier_metrics", key):
+        return ""
+    values = {row["metric"]: row["value"] for row in lake.read("classifier_metrics", key).to_pylist()}
+    return f"accuracy {values['accuracy']:.1f}%, F1 {values['f1']:.1f}%"
+
+
 def _rates_of(key: Key, lake: Lake) -> list[Row]:
     return lake.read("classifier_fairness", key).to_pylist() if lake.card("classifier_fairness", key) else []
 
@@ -135,6 +143,7 @@ STUDY = Study(
     control=_control,
     files={"classifiers": ClassifierSpecification, "corpora (texts by authors of groups)": AuthoredCorpus},
     legend="FPR: false positives, FNR: false negatives, DPR: texts labelled positive",
+    quality=_quality,
     more=_more,
     cure=_cure,
     degenerate=_degenerate,
