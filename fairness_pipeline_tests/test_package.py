@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +33,34 @@ def test_the_wheel_holds_every_data_folder_and_every_template(tmp_path: Path) ->
         assert (f"fairness_pipeline/{name}" if name.startswith("data/") else name) in held, name
     assert "fairness_pipeline/py.typed" in held
     assert not [name for name in held if "lake" in Path(name).parts]
+
+
+def test_the_wheel_works_in_an_environment_of_its_own(tmp_path: Path) -> None:
+    """Its libraries are those of this environment; the package and its data come from the wheel alone."""
+    from hatchling.builders.wheel import WheelBuilder
+
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    own, home = tmp_path / "own", tmp_path / "home"
+    venv.create(own, with_pip=False)
+    python = own / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    (packages,) = own.glob("lib/python3*/site-packages")
+    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    environment = {"PATH": str(own / "bin"), "HOME": str(home), "FAIRNESS_HOME": str(home)}
+
+    def called(*words: str) -> str:
+        done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert called("fairness-pipeline", "--version") == f"fairness-pipeline {fp.__version__}\n"
+    assert called("python", "-c", "import fairness_pipeline as fp; print(fp.__file__)").startswith(str(packages))
+    called("fairness-pipeline", "export", "sentences", "--output", "sentences.csv")
+    rows = (tmp_path / "sentences.csv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 17_281
+    said = called("python", "-c", "import fairness_pipeline as fp; print(fp.swap('My dad is a policeman.'))")
+    assert said == "My mom is a policewoman.\n"
 
 
 def test_the_version_is_said_once() -> None:

@@ -112,7 +112,7 @@ def test_classifiers_learn_from_some_corpora_only(data: Path) -> None:
 
 WRONG = [
     ("--corpus circle --output x.txt", "--output: expected a file that ends in .csv or .jsonl or .parquet, found x.txt"),
-    ("--corpus square --output x.csv", "--corpus: expected one of circle, found 'square'"),
+    ("--corpus square --output x.csv", "unknown corpus 'square' in profile 'small'; known: circle"),
     ("--corpus circle --method glad --output x.csv", "--method: expected one of mv, dawid_skene, group_anno, group_beta on 'circle', found 'glad'"),
 ]  # fmt: skip
 

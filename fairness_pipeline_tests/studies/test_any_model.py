@@ -106,11 +106,11 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
 
     # Wrong names and wrong files.
     for arguments, expected in (
-        (("--model", "Bad Name", "--dimension", "gender"), "--model: expected lower-case letters"),
-        (("--model", "bot", "--dimension", "gender"), "has a model 'bot' already"),
-        (("--model", "x", "--dimension", "age"), "unknown dimension 'age' in profile 'tiny'; known: gender"),
-        (("--model", "x", "--dimension", "gender", "--corpus", "y"), "unknown corpus 'y'"),
-        (("--model", "x", "--dimension", "gender"), "export them again"),
+        (("--name", "Bad Name", "--dimension", "gender"), "--name: expected lower-case letters"),
+        (("--name", "bot", "--dimension", "gender"), "has 'bot' already"),
+        (("--name", "x", "--dimension", "age"), "unknown dimension 'age' in profile 'tiny'; known: gender"),
+        (("--name", "x", "--dimension", "gender", "--corpus", "y"), "unknown corpus 'y'"),
+        (("--name", "x", "--dimension", "gender"), "export them again"),
     ):
         run("--select", "context_pairs")
         done = command("import", str(answers), *arguments)

@@ -178,10 +178,10 @@ def test_scores_are_imported_by_command(audited: Project, tmp_path: Path) -> Non
     assert ">nan<" not in report.lower()
 
     missing = command("import", str(tmp_path / "none.csv"), "--name", "other")
-    assert "none.csv: cannot be read: No such file or directory; check the path" in missing.stderr
+    assert "none.csv: there is no such file; check the path" in missing.stderr
     scores.write_text("sentence_id,score\n1,2\n")
     for name, reason in (
-        ("mine", "line 2: score"), ("vader", "has a system 'vader' already"), ("A b", "lower-case"),
+        ("mine", "line 2: score"), ("vader", "has 'vader' already"), ("A b", "lower-case"),
     ):  # fmt: skip
         done = command("import", str(scores), "--name", name)
         assert done.returncode == 1
