@@ -42,7 +42,7 @@ def add(command: Command) -> None:
         example="--study dialogue_fairness --dry-run",
     )
     add_selection(run)
-    run.add_argument("--all", action="store_true", help="make also what the profile makes only when it is asked for")
+    run.add_argument("--all", action="store_true", help="also make what the profile marks as on_request")
     run.add_argument("--select", metavar="ASSET", help="only this asset and what it is made from")
     run.add_argument(
         "--force", action="store_true", help="also remake what is up to date; with --select that asset alone"

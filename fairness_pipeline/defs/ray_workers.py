@@ -62,7 +62,7 @@ class RayWorkers:
         project: The profile.
         count: How many; by default one for each processor of the cluster.
         most: More are never of use.
-        listener: Hears of waiting and progress of all of them.
+        listener: Is told how far each partition is, and which one waits.
 
     Attributes:
         cluster: The cluster, in words.

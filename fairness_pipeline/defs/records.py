@@ -68,8 +68,8 @@ class EventsInOneFile(LastStaysNoted, ConsolidatedSqliteEventLogStorage):
     """The events of all runs in one SQLite file; its place is Dagster's home."""
 
     def _init_db(self) -> None:
-        """Called by Dagster for a new file. It is made beside its place, so that who is killed leaves no half of it, in
-        pages of twice the size, so that fewer events fill half of a second one."""
+        """Called by Dagster for a new file. It is made elsewhere and then moved, so that a kill leaves no half of
+        it; its pages have twice the usual size, so that fewer events need a second one."""
         place, own = Path(self.get_db_path()), self._conn_string  # type: ignore[no-untyped-call]
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=MAKING, dir=place.parent) as folder:

@@ -18,7 +18,7 @@ class Maker:
     Args:
         project: The profile.
         instance: Where Dagster records the runs.
-        listener: Hears of waiting and progress.
+        listener: Is told how far the partition is, and when it waits.
     """
 
     def __init__(self, project: Project, instance: dg.DagsterInstance, listener: Listener) -> None:

@@ -148,7 +148,7 @@ class _Teller:
             for partition in partitions
             if (key := self._keys[partition]) is not None
             and (card := self._versions.cards.get(where := place(self._asset.name, key)))
-            # What stands although a run failed is told again; what that run was to make anew stays failed.
+            # Report again the partitions that a failed run left valid; those that it was to remake stay failed.
             and (
                 (partition in failed and where not in self._versions.stale)
                 or not self._is_known(partition, card, known.get(partition))

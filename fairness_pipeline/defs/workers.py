@@ -82,7 +82,7 @@ class Pool:
     Args:
         profile: What they load.
         count: How many.
-        listener: Hears of waiting and progress of all of them.
+        listener: Is told how far each partition is, and which one waits.
     """
 
     def __init__(self, profile: str, count: int, listener: Listener) -> None:

@@ -56,7 +56,7 @@ def in_processes(
         work: Gets a part. It is pickled once a process, so that what it remembers serves the next part; the parts and
             what it returns are pickled too.
         parts: What is worked on.
-        least: Fewer parts are done here, sooner than other processes are started (two seconds).
+        least: With fewer parts the work is done in this process, as starting others takes two seconds.
         sent: What is sent to another process for a part: a slice would be sent with all that it is cut from.
 
     Raises:

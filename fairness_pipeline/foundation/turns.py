@@ -72,7 +72,7 @@ def _taken(name: str, what: str) -> IO[str]:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         with _said_meanwhile(f"waiting for {what}, which another worker uses"):
-            fcntl.flock(stream, fcntl.LOCK_EX)  # who asks again and again is passed over by those who wait
+            fcntl.flock(stream, fcntl.LOCK_EX)  # a process that only polls is overtaken by those that wait
     return stream
 
 

@@ -35,7 +35,7 @@ DISAGREEMENTS = schema(
     kind=(pa.string(), "of disagreement"),
     better=(pa.string(), "ours, or either: both are defensible"),
 )
-"""`better` is never the released one: no fault of ours is known that it has not, or it would be mended."""
+"""`better` never names the released one: where it was the better one, ours was mended."""
 
 _WORD = re.compile(r"[^\W_]+")
 

@@ -76,7 +76,8 @@ def make(
         beginning(stamp)
         folder = work = lake.folder(name, key, stamp)
         if (card and card.fingerprint == stamp) or lake.was_finished(name, key, stamp):
-            # Asked for again, or damaged: made beside what is there, which others may be reading until this is whole.
+            # Asked for again, or damaged. Others may read the old version until the new one is whole, so this is
+            # written to another place.
             work = folder.with_name(f"{folder.name}-again")
         progress, started = listener.progress(name, key), time.monotonic()
         profile = lineage.project.profile

@@ -1,5 +1,6 @@
 """A user's own models through the whole lineage: by folder, by address, and from a file."""
 
+import argparse
 import csv
 import json
 import signal
@@ -11,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from fairness_pipeline.cli.given import look_at
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.studies.dialogue_fairness import audit
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, process, run
 from fairness_pipeline_tests.conftest import write_yaml
@@ -355,3 +358,15 @@ def test_labelled_texts_hold_the_classifier_against_them_and_another_judges_agai
     assert done.returncode == 1
     assert "no row has the label 'bad' in column 'label'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_prompt_that_is_told_is_the_chat_template_filled_in(tiny: Project, tmp_path: Path) -> None:
+    template = "{% for m in messages %}<{{ m.role }}> {{ m.content }} {% endfor %}{% if add_generation_prompt %}<bot>{% endif %}"
+    given = look_at(causal_lm(tmp_path / "chat", template=template))
+    part = tiny.parts["dialogue_fairness"]
+    asked = argparse.Namespace(prompt=None, system="Be kind.")
+    told = audit.give(part, given, "chat", asked)
+    assert "chat template '<system> Be kind. <user> {context} <bot>'" in told
+    plain = look_at(causal_lm(tmp_path / "plain"))
+    told = audit.give(part, plain, "plain", argparse.Namespace(prompt="Q: {context} A:", system=None))
+    assert "prompt 'Q: {context} A:'" in told

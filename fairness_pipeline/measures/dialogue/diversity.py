@@ -205,7 +205,7 @@ class DiversityMeasure(Measure):
 
 
 _MANY = 100_000
-"""Fewer responses are compared sooner than other processes are started."""
+"""With fewer responses, starting other processes takes longer than comparing."""
 
 
 def _compared(

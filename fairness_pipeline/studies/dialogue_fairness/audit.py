@@ -84,8 +84,20 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
     document = specification(part, given, arguments)
     path = part.given_model(name)
     put(path, document, ModelSpecification, name, part.project.name)
+    return f"'{name}' ({document['architecture']}), {_prompt(document)}: {path}"
+
+
+def _prompt(document: dict[str, Any]) -> str:
+    """What the model reads: the prompt, or its chat template filled in."""
+    from fairness_pipeline.models.pretrained import load_tokenizer
+    from fairness_pipeline.models.specification import Prompted
+
     source = document.get("huggingface") or document["endpoint"]
-    return f"'{name}' ({document['architecture']}), prompt {source.get('prompt', CONTEXT)!r}: {path}"
+    if not source.get("chat"):
+        return f"prompt {source.get('prompt', CONTEXT)!r}"
+    _, tokenizer = load_tokenizer(source["name"], source.get("revision"), "MODEL")
+    turns = Prompted(system=source.get("system")).messages(CONTEXT)
+    return f"chat template {tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)!r}"
 
 
 def specification(part: DialoguePart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:

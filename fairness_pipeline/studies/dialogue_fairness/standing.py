@@ -81,7 +81,7 @@ def warnings(part: DialoguePart, lake: Lake) -> list[str]:
         unlearned = [key["model"] for key in keys if _shows_bias(part, key, lake) is False]
         if unlearned:
             found.append(
-                f"Not learned by {', '.join(unlearned)}: verdicts on such a model tell little, since it "
+                f"Not learned by {', '.join(unlearned)}: do not rely on verdicts about such a model, since it "
                 "could hardly learn people's biases either."
             )
     return found
@@ -201,7 +201,7 @@ def _pairs_forecast(part: DialoguePart, lake: Lake, dimensions: list[str]) -> li
                 more = max(more, card.figures.get("left_out_beyond_maximum", 0))
     wanted = " and ".join(f"{count:,} pairs for {kind}" for kind, count in known.items())
     lines = [
-        f"fair: shown four times in five by about {wanted}, where nothing differs and answers are independent",
+        f"to show `fair` in four audits of five, where nothing differs: about {wanted}, if answers are independent",
         f"pairs: {'; '.join(there)}",
     ]
     if counts and min(counts) < _FEW_PAIRS:
