@@ -187,7 +187,8 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     marks = _MARKS if shown.encoding.lower().startswith("utf") else _PLAIN_MARKS
     part = project.parts[study.name]
     ordered = worst_first(study, audits)
-    with_numbers, without = (_verdicts(study, ordered, marks, numbers=numbers) for numbers in (True, False))
+    headings, never = _headings(study, audits)
+    with_numbers, without = (_verdicts(study, ordered, headings, marks, numbers=numbers) for numbers in (True, False))
     needed = Console(width=10_000).measure(with_numbers).maximum  # a console measures at most its own width
     # A line of its own: as the table's title it would be folded to the table's width.
     shown.print(f"\n[italic]{study.title}, profile {escape(project.name)}[/italic]", soft_wrap=True)
@@ -202,7 +203,8 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
         f"Difference: {numbers}: {sides}" if needed <= shown.width else f"{needed} columns would show the differences"
     )
     if told:
-        shown.print(f"[dim]{'. '.join(filter(None, [told, study.legend, note]))}[/dim]")
+        left_out = f"Never seen, and left out: {', '.join(never)}" if never else ""
+        shown.print(f"[dim]{'. '.join(filter(None, [told, study.legend, note, left_out]))}[/dim]")
     for warning in warnings_of(study, part, Lake(project.workspace)):
         shown.print(f"[yellow]{escape(warning)}[/yellow]")
     for audit in audits:
@@ -261,12 +263,21 @@ def print_standing(study: AnyStudy, audits: list[Audit], console: Console) -> No
         console.print(visible(line), markup=False, style="bold")
 
 
-def _verdicts(study: AnyStudy, audits: list[Audit], marks: dict[str, str], *, numbers: bool) -> Table:
+def _headings(study: AnyStudy, audits: list[Audit]) -> tuple[list[str], list[str]]:
+    """The headings of the table of verdicts; and those under which no audit has seen anything, which it leaves out."""
+    rows = [row for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
+    known = {study.heading(row) for row in rows}
+    seen = {study.heading(row) for row in rows if said(row) != NEVER_SEEN}
+    shown = [heading for heading in study.headings if heading in seen] or list(study.headings)
+    return shown, [heading for heading in study.headings if heading in known - seen and heading not in shown]
+
+
+def _verdicts(
+    study: AnyStudy, audits: list[Audit], headings: list[str], marks: dict[str, str], *, numbers: bool
+) -> Table:
     table = Table(box=None, pad_edge=False)
     for axis in study.axes:
         table.add_column(axis.capitalize(), no_wrap=True, overflow="ellipsis")
-    found = {study.heading(row) for audit in audits for row in audit.rows if study.gated(row)}
-    headings = [heading for heading in study.headings if heading in found] or study.headings
     for heading in headings:
         table.add_column(heading, no_wrap=numbers, justify="left")
     for audit in audits:
