@@ -88,15 +88,16 @@ class Examined(NamedTuple):
     open: str
 
 
-def examine(plan: Plan, rule: Rule, baseline: Baseline | None = None) -> Examined:
+def examine(plan: Plan, rule: Rule, state: State, baseline: Baseline | None = None) -> Examined:
     """What a rule makes of every verdict in a plan's selection.
 
     Args:
         plan: The plan with the selection.
         rule: The conditions that close the gate.
+        state: The content of the lake.
         baseline: Gives what an earlier run found of a study; without one nothing is compared.
     """
-    project, state = plan.project, State(plan.lineage, plan.lake)
+    project = plan.project
     audits = [
         (study, audit)
         for study in project.studies

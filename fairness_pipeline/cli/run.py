@@ -171,6 +171,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.at_rest import is_told
     from fairness_pipeline.lineage.query_epochs import end_query_epochs
+    from fairness_pipeline.lineage.state import State
     from fairness_pipeline.reporting import history
     from fairness_pipeline.reporting.answers import answer_ages
     from fairness_pipeline.reporting.baselines import find_baseline, named_with_hash, write_baseline
@@ -188,7 +189,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     standing = Standing(plan)
     outcomes: list[Outcome] = []
     with _paid(plan, arguments.budget) as spent:
-        if plan.stale or not is_told(plan.lineage):
+        if plan.stale or not is_told(plan.lineage, plan.state):
             outcomes = _make_stale(plan, arguments.workers, display, standing)
         else:
             history.prune(project.workspace, project.studies, project.profile.records.history)
@@ -198,7 +199,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0, arguments.strict)
     if arguments.fail_on or arguments.sign:
         check_as_written(project.name, plan.lake, [(step.name, step.key) for step in plan.steps])
-    found = examine(plan, rule, baseline)
+    state = State(plan.lineage, plan.lake) if plan.stale else plan.state
+    found = examine(plan, rule, state, baseline)
     for line in told_before(found) if arguments.fail_on else ():
         print(visible(line))
     for study, audits in standing.of_all():
@@ -218,7 +220,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     for report in reports:
         if plan.lake.document_path(report).exists():
             print(f"Report: {plan.lake.document_path(report)}")
-    if (index := write_index(project, plan.lake)) and len(project.studies) > 1:
+    if (index := write_index(project, plan.lake, state)) and len(project.studies) > 1:
         print(f"All reports: {index}")
     _print_failures(bad)
     _tell_failures(project, bad)

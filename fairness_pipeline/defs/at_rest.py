@@ -10,6 +10,7 @@ from typing import Any
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import read_yaml
 from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.state import State
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.workspace.postgres import POSTGRES
 
@@ -20,10 +21,14 @@ COMPARED = "fairness_pipeline_sync"
 _STORAGES = {"event_log_storage": "EventsInOneFile", "run_storage": "RunsInOneFile"}
 
 
-def is_told(lineage: Lineage) -> bool:
+def is_told(lineage: Lineage, state: State | None = None) -> bool:
     """Whether Dagster's records show the lake as it is, no run as unfinished, and nothing that is to be deleted.
 
     False also where they are not in files, or not there: then the instance has to be asked.
+
+    Args:
+        lineage: The lineage of a profile.
+        state: The content of its lake, if it was read already.
     """
     project = lineage.project
     home = project.workspace / "dagster"
@@ -41,7 +46,7 @@ def is_told(lineage: Lineage) -> bool:
         return False
     if unfinished or count > kept.runs or (first and first < f"{oldest:%Y-%m-%d %H:%M:%S}"):
         return False
-    return compared == [(f"{last} {Versions(lineage).fingerprint}",)]
+    return compared == [(f"{last} {Versions(lineage, state).fingerprint}",)]
 
 
 def _in_these_files(home: Path) -> bool:

@@ -140,6 +140,7 @@ class Plan:
 
     Attributes:
         steps: All of them, made before or not.
+        state: The content of the lake before anything is made.
         unsealed: Those that were made by a version before seals.
 
     Raises:
@@ -152,16 +153,16 @@ class Plan:
         self.selection = selection.resolved(self.project)
         self.lake = Lake(self.project.workspace)
         self.durations = Durations(self.project.workspace)
-        state = State(lineage, self.lake)
+        self.state = State(lineage, self.lake)
         partitions = list(selected(lineage, self.selection))
         self._check(partitions)
-        why = reasons(state, partitions)
+        why = reasons(self.state, partitions)
         self._changed = set(why)
         named = self.selection.asset
         self._forced = {place(*own) for own in partitions if force and named in (None, own[0])}
         why = dict.fromkeys(self._forced, _FORCED) | why
         self.steps = [Step(name, key, why.get(place(name, key))) for name, key in partitions]
-        cards = ((step, state.card(step.name, step.key)) for step in self.steps)
+        cards = ((step, self.state.card(step.name, step.key)) for step in self.steps)
         self.unsealed = [step for step, card in cards if card and not card.seal]
 
     def _check(self, partitions: Collection[tuple[str, Key]]) -> None:

@@ -12,6 +12,7 @@ class Versions:
 
     Args:
         lineage: The lineage of a profile.
+        state: The content of its lake, if it was read already.
 
     Attributes:
         shown: The partitions that `run` makes by default, followed by those that were made on request.
@@ -20,8 +21,8 @@ class Versions:
         ready: The stale partitions that `run` makes by default and that wait for no other one.
     """
 
-    def __init__(self, lineage: Lineage) -> None:
-        state = State(lineage, Lake(lineage.project.workspace))
+    def __init__(self, lineage: Lineage, state: State | None = None) -> None:
+        state = state or State(lineage, Lake(lineage.project.workspace))
         default, on_request = partitions_shown(lineage)
         self.shown = [*default, *on_request]
         self.cards = {place(*own): card for own in self.shown if (card := state.card(*own))}

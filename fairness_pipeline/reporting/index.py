@@ -62,18 +62,19 @@ class Line:
     worst: tuple[bool, Severity]
 
 
-def write_index(project: Project, lake: Lake) -> Path | None:
+def write_index(project: Project, lake: Lake, state: State | None = None) -> Path | None:
     """Writes `reports/index.html` from what the lake holds now; None where no study has a report yet.
 
     Args:
         project: The profile.
         lake: Its lake.
+        state: Its content, if it was read already.
     """
     made = [study for study in project.studies if lake.document_path(study.report).exists()]
     if not made:
         return None
     lines, since, steps = [], dict[str, str](), dict[str, list[NextStep]]()
-    state = State(Lineage(project), lake)
+    state = state or State(Lineage(project), lake)
     for study in made:
         part = project.parts[study.name]
         stale = [key for key in part.expected() if lake.card(study.table, key) and state.stale(study.table, key)]
