@@ -91,7 +91,6 @@ def _parser(named: str = "") -> argparse.ArgumentParser:
     """The command line; only with the command that is `named`, if all studies share it: then no study need be
     loaded for it."""
     from fairness_pipeline.cli.arguments import Once, profile
-    from fairness_pipeline.cli.imports import Import, add_import
     from fairness_pipeline.project.project import profile_of_environment
     from fairness_pipeline.project.study import studies
 
@@ -142,6 +141,8 @@ def _parser(named: str = "") -> argparse.ArgumentParser:
         import_module(f"fairness_pipeline.cli.{name}").add(command)
     if named in _COMMANDS:
         return parser
+    from fairness_pipeline.cli.imports import Import, add_import
+
     importers: list[Import] = []
     for study in studies():
         if module := study.load("commands"):
