@@ -118,7 +118,7 @@ def _parser(named: str = "") -> argparse.ArgumentParser:
         texts[name] = text
         _, _, kind = name.partition(" ")
         if kind and kinds is None:
-            texts["export"] = "Write what a model, annotators or a next training elsewhere are to get."
+            texts["export"] = "Write files for a model, annotators or a training that run elsewhere."
             exports = commands.add_parser("export", description=texts["export"])
             kinds = exports.add_subparsers(required=True, metavar="KIND", title="kinds of files")
         shown = f"Example: fairness-pipeline {name} {example}".rstrip()

@@ -97,7 +97,7 @@ def add_group_options(parser: argparse.ArgumentParser, *, required: bool = False
         metavar="NAME[,NAME]",
         required=required,
         help=f"groups to ask about: {', '.join(yaml_files('groups'))}, or a YAML file like those of data/groups; two "
-        "are crossed by the names, or other spans, that both have (race,gender)",
+        "files are crossed by the names or other wordings that occur in both (race,gender)",
     )
     parser.add_argument(
         "--messages",
@@ -108,7 +108,7 @@ def add_group_options(parser: argparse.ArgumentParser, *, required: bool = False
         "--spans",
         metavar="N",
         type=count,
-        help="number of spans of each group that a message is asked with (default: 1)",
+        help="number of wordings (spans) of each group with which a message is asked (default: 1)",
     )
 
 

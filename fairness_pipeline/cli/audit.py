@@ -43,8 +43,8 @@ def add(command: Command) -> None:
     audit.add_argument(
         "--benchmark",
         metavar="NAME[=FILE]",
-        help="what a model is asked, or a file has answers to (bbq, crows_pairs, discrim_eval, stereoset, winobias, "
-        "winogender), by its authors' file (default: the file that data/tables names)",
+        help="the benchmark to ask a model, or that a file answers: bbq, crows_pairs, discrim_eval, stereoset, "
+        "winobias, winogender; FILE is the authors' file (default: the file that data/tables names)",
     )
     add_group_options(audit)
     audit.add_argument("--dimension", help="only this dimension")
@@ -65,14 +65,14 @@ def add(command: Command) -> None:
         action="append",
         default=[],
         help="for a classifier, or a file of labels: which label stands for which affect, or is the positive class "
-        "(positive=LABEL; of a scale the number from which on; or `classes`: numbers name classes)",
+        "(positive=LABEL; for a scale, its lowest positive number; or `classes`, if numbers name classes)",
     )
     audit.add_argument("--raters", metavar="FILE", help="of a file of labels: another file with the raters' traits")
     audit.add_argument(
         "--pairs",
         metavar="N",
         type=number_of_pairs,
-        help="pairs per dimension, or `all`; stays the profile's: earlier audits with another number are out of date",
+        help="pairs per dimension, or `all`; kept for later audits; earlier ones with another number are out of date",
     )
     audit.add_argument(
         "--keep-empty", action="store_true", help="of a file of answers: take empty ones as answers without words"

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 def add(command: Command) -> None:
     """Adds the command."""
-    check = command("check", _check, "Read everything again; name what was edited or has rotted.")
+    check = command("check", _check, "Read the whole workspace again; name files that were edited or damaged.")
     check.add_argument(
         "--sentences",
         metavar="FILE",
-        help="instead: whether the Equity Evaluation Corpus as its authors released it (CSV) has our sentences",
+        help="instead: check that the released Equity Evaluation Corpus (a CSV) has the sentences made here",
     )
     check.add_argument(
         "--signed",
@@ -92,7 +92,7 @@ def _check(arguments: argparse.Namespace) -> int:
         )
     if found:
         print(
-            "What is named cannot be trusted. Delete it (or restore it from a copy), then: fairness-pipeline run "
+            "The data named above cannot be trusted. Delete them (or restore a copy), then: fairness-pipeline run "
             f"--profile {project.name}"
         )
     return 1 if found else 0
@@ -121,7 +121,7 @@ def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
     print(visible(summary.gate.told))
     lacks = list(required.lacks(summary.gate)) if required else []
     for lack in lacks:
-        print(visible(f"--require: {lack}"))
+        print(visible(f"--require: the signed gate falls short: {lack}"))
     passed = not lacks and not summary.gate.status
     workspace = workspace_folder(summary.profile)
     if not workspace.is_dir():

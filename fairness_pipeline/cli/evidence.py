@@ -67,7 +67,7 @@ def _evidence(arguments: argparse.Namespace) -> int:
     if not summary:
         print("Not signed: fairness-pipeline run --sign KEYFILE signs a run, and the next pack holds the signature")
     for name in strange_files(folder, files):
-        print(f"{name}: in {folder}, and not of the pack: a check of its manifest will name it; remove it")
+        print(f"{name}: lies in {folder} but is not part of the pack, so 'check --signed' will report it; remove it")
     if key:
         files.append(sign(files[-1], key))
     print(f"All of it in one file: {write_archive(folder, files)}")

@@ -232,7 +232,7 @@ def gate(plan: Plan, rule: Rule, found: Examined) -> int:
         return REFUSED
     if found.open:
         raise FairnessError(f"--fail-on: {found.open}; the gate stays closed")
-    print(f"{told}\nThe gate lets it pass (exit status 0)")
+    print(f"{told}\nThe gate lets the run pass (exit status 0)")
     return 0
 
 

@@ -133,7 +133,7 @@ def check_free(file: Path, taken: Collection[str], profile: str, name: str | Non
     name = name or file.stem
     if name in taken:
         raise FairnessError(
-            f"{file}: '{name}' was given to 'audit', and the profile has another of this name; rename one, or "
+            f"{file}: '{name}' was given to 'audit', and the profile declares that name too; rename one, or "
             f"remove it: fairness-pipeline forget {name} --profile {profile}"
         )
 

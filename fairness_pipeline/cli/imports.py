@@ -44,7 +44,7 @@ def add_import(command: Command, kinds: Sequence[Import]) -> None:
         example="answers.csv --name my-bot",
     )
     added.add_argument("file", help=f"its columns say what it holds. {files}")
-    added.add_argument("--name", required=True, help="a name for who or what answered, scored, predicted or labelled")
+    added.add_argument("--name", required=True, help="a name for the model, system, classifier or annotators")
     added.add_argument("--dimension", help="which dimension, where neither the file nor the profile says it")
     added.add_argument("--corpus", help="which corpus, where the profile has several")
     added.add_argument("--keep-empty", action="store_true", help="take empty responses as responses without words")

@@ -24,7 +24,7 @@ def add(command: Command) -> None:
     )
     init.add_argument("name", help="the profile's name")
     init.add_argument(
-        "--model", dest="what", metavar="MODEL", help="as 'audit' takes it (default: a small model, trained)"
+        "--model", dest="what", metavar="MODEL", help="what to audit, as for 'audit' (default: a small model, trained)"
     )
     init.add_argument("--study", help="the study to use, if several can audit it")
     init.add_argument("--force", action="store_true", help="replace files that are there")

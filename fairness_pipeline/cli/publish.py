@@ -51,6 +51,6 @@ def _publish(arguments: argparse.Namespace) -> int:
         print(f"{number_of(stale, 'partition')} of {len(made)} out of date: 'fairness-pipeline run' makes them anew")
     print(
         f"{number_of(done.written, 'file')} written, {done.unchanged} unchanged, {done.deleted} deleted; "
-        f"{MANIFEST} in '{project.name}' there lists all of them"
+        f"the list of all files is '{project.name}/{MANIFEST}' at that address"
     )
     return 0

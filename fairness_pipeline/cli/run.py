@@ -157,7 +157,7 @@ def tell_requests(plan: "Plan") -> None:
         seconds = sum(map(plan.expected, asking))
         known = all(plan.durations.knows(step.name) for step in asking)
         told = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-        time = f"about {told} at the pace of earlier runs" if known else "how long is told when some are answered"
+        time = f"about {told} at the pace of earlier runs" if known else "the time is estimated once some are answered"
         print(f"{requests}; {time}; Ctrl-C stops, and what was answered is kept", flush=True)
 
 

@@ -37,7 +37,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
     parser.add_argument("--reuse", action="store_true", help="with --fail-on: keep the answers that are there")
     parser.add_argument(
-        "--strict", action="store_true", help="with --fail-on: fail if a verdict could not have been biased"
+        "--strict", action="store_true", help="with --fail-on: fail if a verdict lacks the data to detect bias"
     )
     parser.add_argument(
         "--baseline",
@@ -52,11 +52,11 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--measures", metavar="A,B", help="which verdicts --fail-on looks at (default: all)")
     parser.add_argument(
-        "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by no more do not close the gate"
+        "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by at most POINTS close no gate"
     )
     parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML; what closes the gate fails")
     parser.add_argument(
-        "--budget", metavar="AMOUNT", type=_amount, help="ask endpoints no more when so much money is spent"
+        "--budget", metavar="AMOUNT", type=_amount, help="stop asking endpoints once this much money is spent"
     )
     parser.add_argument("--mlflow", metavar="EXPERIMENT", help="log verdicts, settings and reports in MLflow")
     parser.add_argument("--summary", metavar="FILE", help="write the verdicts as Markdown, for a pull request")
@@ -178,7 +178,7 @@ def check_home(profile: str) -> None:
     for folder in (workspace_folder(profile), cache_folder()):
         if tracked := tracked_file(folder):
             raise FairnessError(
-                f"{folder}: {tracked} is under version control, so whoever proposes a change could bring answers and "
+                f"{folder}: {tracked} is under version control, so a proposed change could contain forged answers and "
                 "verdicts; set FAIRNESS_HOME to a folder outside of the checkout"
             )
 

@@ -91,7 +91,7 @@ def _sync(project: "Project") -> None:
         prune(project, instance)
         told = sync(Lineage(project), instance)
     if ended:
-        print(f"{number_of(ended, 'run')} whose process is gone marked as failed")
+        print(f"{number_of(ended, 'run')} marked as failed, because the process is gone")
     if told.made or told.versions:
         made, changed = number_of(told.made, "partition"), number_of(told.versions, "partition")
         print(f"Dagster now knows of {made} that were made without it, and of changed settings of {changed}")

@@ -1,4 +1,4 @@
-"""The head of a Ray cluster, asked without Ray, which reads how to show a token once, when it is imported."""
+"""Asks the head of a Ray cluster without Ray, as Ray reads the settings for its token only when it is imported."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""When the scorer of a model is loaded: where it is used, if that takes long, so that others can load it too."""
+"""Loads the scorer of a model at its first use, in the process that uses it, if torch runs it; otherwise at once."""
 
 from collections.abc import Callable, Collection
 from typing import Protocol

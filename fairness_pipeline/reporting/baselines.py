@@ -113,7 +113,7 @@ def find_baseline(
         if entry:
             entry_of[study.name] = entry
     if not entry_of:
-        which = "run that closed no gate" if gated and wanted == "previous" else "run"
+        which = "run that passed, or had no gate," if gated and wanted == "previous" else "run"
         raise FairnessError(f"--baseline {wanted}: no {which} is kept yet; run once without, or name a file")
     return partial(_of_run, workspace, entry_of)
 

@@ -95,7 +95,7 @@ def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) ->
         return (
             few[0]
             if few
-            else "show the bound in the note; more pairs or items tighten it, and other questions could show more"
+            else "report the bound given in the note; more pairs or items narrow it, and other questions may show more"
         )
     if verdict in (FAIR_ON_AVERAGE, HERE_ONLY):
         return f"show it with this reservation, and read where it does not hold ({view})"

@@ -223,7 +223,7 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
     blind = [said(row) for _, row in rows if said(row) in (NEVER_SEEN, CANNOT_TELL)]
     return [
         f"Shown absent: {f'differences beyond the margin in {shown}{more}' if fair else 'nothing; no verdict is fair'}",
-        f"Could remain where nothing was found (95%): {could or 'not known'}",
+        f"Largest gap that could remain where none was found (95%): {could or 'not known'}",
         f"Not looked at: {study.unseen}" + (f"; {len(blind)} of {len(rows)} verdicts cannot tell" if blind else ""),
     ]
 

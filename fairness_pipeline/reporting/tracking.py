@@ -55,7 +55,7 @@ def log(plan: Plan, experiment: str) -> list[str]:
                 ids.append(run.info.run_id)
     except (MlflowException, OSError) as error:
         raise FairnessError(
-            f"--mlflow: {str(error).splitlines()[0]}; what was made stands, run again to log it"
+            f"--mlflow: {str(error).splitlines()[0]}; the results are kept; run again to log them"
         ) from None
     return ids
 

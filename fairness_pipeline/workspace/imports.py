@@ -1,4 +1,4 @@
-"""Files that come from outside: copied into the workspace with a seal, so that a file that was exchanged is known.
+"""Files that come from outside: copied into the workspace with a seal, so that a replaced file is noticed.
 
 The seal lies beside the file. It holds the SHA-256 of the file as it was given, and of what is kept of it, and where it
 belongs. Like the other seals of a workspace it finds slips and edits, not a forger who computes it anew.

@@ -113,7 +113,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     with serve(bot(lambda context: f"<think>hm, idiot</think>{rude(context)}")) as address:
         done = command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1")
         assert done.returncode == 0, done.stderr
-        assert re.search(r"\d+ requests to endpoints .*; how long is told when some are answered", done.stdout)
+        assert re.search(r"\d+ requests to endpoints .*; the time is estimated once some are answered", done.stdout)
         assert re.search(r"gender +our-bot .*✗", done.stdout), done.stdout
         assert "Next: open the report" in done.stdout
         asked = datetime.now(UTC) - timedelta(days=3, hours=2)

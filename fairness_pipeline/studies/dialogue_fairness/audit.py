@@ -58,7 +58,7 @@ STARTER: dict[str, Any] = {
 }  # fmt: skip
 """A model that runs as it is: small, and trained on the generated sample, in which bias is planted."""
 STARTER_SAYS = (
-    "A small model, trained on generated tweets with planted bias: to see the whole way once. Yours instead:\n"
+    "A small model, trained on generated tweets with planted bias, to try every step once. For your own model:\n"
     "#   fairness-pipeline init NAME --model FOLDER_OR_ID_OR_ADDRESS"
 )
 

@@ -34,7 +34,7 @@ _PAIRS = 6
 """Pairs that show what tells answers apart."""
 _LEVELS = 6
 """Levels of a factor that are shown for each biased measure."""
-_WORDLESS = {REFUSED: "declined, by the endpoint's own mark", FILTERED: "kept back by a filter of contents"}
+_WORDLESS = {REFUSED: "declined, as the endpoint reports", FILTERED: "withheld by a content filter"}
 """What is shown in place of an answer without words."""
 
 

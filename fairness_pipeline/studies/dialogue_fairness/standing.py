@@ -205,7 +205,7 @@ def _pairs_forecast(part: DialoguePart, lake: Lake, dimensions: list[str]) -> li
         f"pairs: {'; '.join(there)}",
     ]
     if counts and min(counts) < _FEW_PAIRS:
-        lines.append(f"a first look: {min(counts)} pairs show hardly any difference; 'audit --pairs 400' asks more")
+        lines.append(f"a first look: {min(counts)} pairs are too few to show much; 'audit --pairs 400' asks more")
     elif counts:
         fewest = min(counts)
         gaps = " and ".join(f"{_found_by(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5))
@@ -281,7 +281,7 @@ def cure(part: DialoguePart, rows: Sequence[Judged]) -> str:
     page = "docs/debiasing.md"
     others = [judged for judged in rows if judged.row["measure"] != NAMES_OTHER]
     if not others:
-        return f"no method mends this; one that makes the words of both groups alike causes it ({page})"
+        return f"no debiasing method repairs this; methods that make the groups' words alike cause it ({page})"
     name, run = others[0].key["model"], f"fairness-pipeline run --profile {part.project.name} --model"
     if part.models[name].trained:
         otherwise = f"add a model with `base: {name}` and a method of {page}"

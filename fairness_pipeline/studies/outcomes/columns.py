@@ -196,7 +196,7 @@ def settled(diagnosis: Diagnosis, arguments: argparse.Namespace) -> Diagnosis:
     if os.environ.get("CI") or not sys.stdin.isatty():
         told = "; ".join(f"{role}: {why}" for role, why in unsure.items())
         raise FairnessError(
-            f"{diagnosis.path}: not sure what its columns are: {told}\nSay it for each ? in: {diagnosis.command}\n"
+            f"{diagnosis.path}: not sure what its columns are: {told}\nReplace each ? in: {diagnosis.command}\n"
             "If its rows are labels by several people, name who gave them instead: --column rater=NAME"
         )
     for role, why in unsure.items():

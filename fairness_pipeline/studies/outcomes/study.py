@@ -72,7 +72,7 @@ def _control(part: OutcomesPart, key: Key, row: Row) -> str:
     if control == key["condition"]:
         return f"'{control}' is the control, which says nothing of the group: the table itself makes the gap"
     amount = f"{row['control_gap']:.3g}{UNITS[row['unit']]}"
-    half = f"p of less than half {row['p_control']:.2g}"
+    half = f"that it is less than half: p {row['p_control']:.2g}"
     return f"the control '{control}', which says nothing of the group, shows {amount} of it ({half})"
 
 
