@@ -22,7 +22,7 @@ _GROUPS = {
 }
 _OF_STUDIES = ("doctor", "export", "import")
 _COMMANDS = tuple(name for names in _GROUPS.values() for name in names if name not in _OF_STUDIES)
-_RENAMED = {"--model": "--name", "--system": "--name", "--classifier": "--name", "--annotator": "--name"}
+_RENAMED = dict.fromkeys(("--model", "--system", "--classifier", "--annotator"), "--name")
 
 
 def main(words: list[str] | None = None) -> None:
