@@ -128,6 +128,7 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
 
     logging.disable_progress_bar()  # the caller shows its own
     model.save_pretrained(folder)
+    tokenizer.init_kwargs.pop("local_files_only", None)  # whether this machine was offline is no part of a model
     tokenizer.save_pretrained(folder)
 
 

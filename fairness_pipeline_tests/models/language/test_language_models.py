@@ -36,6 +36,18 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
     assert scored["tokens"].to_pylist() == [len(tokenizer(text)["input_ids"]) - 1 for text in texts]
 
 
+def test_a_checkpoint_is_the_same_on_a_machine_that_is_offline(tmp_path: Path) -> None:
+    trained(tmp_path / "m")
+    kept = []
+    for offline in (True, False):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+        tokenizer.init_kwargs["local_files_only"] = offline  # as transformers notes HF_HUB_OFFLINE
+        model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
+        registry.save(model, tokenizer, tmp_path / str(offline))
+        kept.append({path.name: path.read_bytes() for path in (tmp_path / str(offline)).iterdir()})
+    assert kept[0] == kept[1]
+
+
 def test_what_stands_before_a_text_is_given_and_not_scored(tmp_path: Path) -> None:
     """A chat template's opening: the log-likelihood of the text alone, each token given all before it."""
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
