@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 def add(command: Command) -> None:
     """Adds the command."""
-    results = command(
-        "results", _results, "Print the significance tables.", example="--study dialogue_fairness --format csv"
-    )
+    results = command("results", _results, "Print the significance tables.", example="--dimension gender --format csv")
     add_selection(results)
     results.add_argument(
         "--against",

@@ -39,7 +39,7 @@ def add(command: Command) -> None:
         "run",
         _run,
         "Make what is missing or stale, then print the verdicts.",
-        example="--study dialogue_fairness --dry-run",
+        example="--dimension gender --dry-run",
     )
     add_selection(run)
     run.add_argument("--all", action="store_true", help="also make what the profile marks as on_request")

@@ -46,7 +46,11 @@ def override(data: Path, name: str) -> Path:
 
 def reasons() -> dict[str, str]:
     """Why each partition would be made: those whose own inputs have changed, reports apart."""
-    told = (line.split(": ", 1) for line in run("--dry-run").stdout.split("\nfair: ")[0].splitlines() if ": " in line)
+    told = (
+        line.split(": ", 1)
+        for line in run("--dry-run").stdout.split(" partitions would run")[0].splitlines()
+        if ": " in line
+    )
     return {label: why for label, why in told if "is made again" not in why and not label.endswith("_report")}
 
 
