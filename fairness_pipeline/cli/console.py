@@ -34,6 +34,7 @@ from fairness_pipeline.reporting.results import (
     counted,
     ends,
     findings,
+    folded,
     said,
     severity,
     warnings_of,
@@ -187,7 +188,8 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     marks = _MARKS if shown.encoding.lower().startswith("utf") else _PLAIN_MARKS
     part = project.parts[study.name]
     ordered = worst_first(study, audits)
-    headings, never = _headings(study, audits)
+    gated = [row for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
+    headings, never = folded(study.headings, gated, study.heading)
     with_numbers, without = (_verdicts(study, ordered, headings, marks, numbers=numbers) for numbers in (True, False))
     needed = Console(width=10_000).measure(with_numbers).maximum  # a console measures at most its own width
     # A line of its own: as the table's title it would be folded to the table's width.
@@ -261,15 +263,6 @@ def print_standing(study: AnyStudy, audits: list[Audit], console: Console) -> No
         told = f"{NOTHING_TO_JUDGE}: {audit.degenerate}" if audit.degenerate else counts
         line = f"{study.title}: {audit.name}: {told}{f' ({found})' if found else ''}"
         console.print(visible(line), markup=False, style="bold")
-
-
-def _headings(study: AnyStudy, audits: list[Audit]) -> tuple[list[str], list[str]]:
-    """The headings of the table of verdicts; and those under which no audit has seen anything, which it leaves out."""
-    rows = [row for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
-    known = {study.heading(row) for row in rows}
-    seen = {study.heading(row) for row in rows if said(row) != NEVER_SEEN}
-    shown = [heading for heading in study.headings if heading in seen] or list(study.headings)
-    return shown, [heading for heading in study.headings if heading in known - seen and heading not in shown]
 
 
 def _verdicts(

@@ -69,9 +69,9 @@ def _evidence(arguments: argparse.Namespace) -> int:
     for name in strange_files(folder, files):
         print(f"{name}: lies in {folder} but is not part of the pack, so 'check --signed' will report it; remove it")
     if key:
-        files.append(sign(files[-1], key))
+        manifest = files[-1]
+        files.append(sign(manifest, key))
+        print(f"Signed: {manifest} and {files[-1].name}; whoever has the public key checks all files with:")
+        print(f"fairness-pipeline check --signed {manifest} --key PUBLICKEY")
     print(f"All of it in one file: {write_archive(folder, files)}")
-    if key:
-        print(f"Signed: {files[-2]} and {files[-1].name}; whoever has the public key checks all files with:")
-        print(f"fairness-pipeline check --signed {files[-2]} --key PUBLICKEY")
     return 0

@@ -120,6 +120,17 @@ def noted_source(folder: Path) -> tuple[str, str | None] | None:
     return noted["name"], noted["revision"]
 
 
+def chat_prompt(tokenizer: Any, turns: list[dict[str, str]]) -> str:
+    """A conversation in the form of a tokenizer's chat template, up to the place where it is the model's turn.
+
+    Args:
+        tokenizer: A tokenizer with a chat template.
+        turns: Each with `role` and `content`.
+    """
+    filled: str = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    return filled
+
+
 def positions_of(model: Any) -> int | None:
     """The largest number of tokens that a model reads; None if it does not say."""
     found = getattr(model.config, "max_position_embeddings", None)

@@ -228,6 +228,7 @@ class Study(Generic[P]):
         more: How rows without a conclusion get one: how much more is needed, and how to get it.
         cure: What could remove what rows show, or what to use instead, and its command; empty if nothing is known.
         older: Columns that tables of earlier versions lack, with their value there; they come last.
+        terms: What the names of its measures mean, for readers who know none of them.
         quality: How well a subject does its task in a partition, in figures; empty if the study does not measure it.
         method: How its verdicts are reached, in sentences for a paper.
         cites: What a paper cites that uses it, by key of `data/references.bib`.
@@ -261,6 +262,7 @@ class Study(Generic[P]):
     observed: str = "pair"
     unseen: str = "other messages, words, languages"
     legend: str = ""
+    terms: Mapping[str, str] = field(default_factory=dict)
     method: str = ""
     cites: tuple[str, ...] = ()
     contrast: Literal["first minus second", "second minus first"] = "first minus second"

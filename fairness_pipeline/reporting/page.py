@@ -27,8 +27,8 @@ from fairness_pipeline.reporting.results import (
     drawn_rows,
     ends,
     flat,
+    gravest_rows,
     said,
-    severity,
     together,
     warnings_of,
     worst_first,
@@ -38,7 +38,7 @@ from fairness_pipeline.workspace.lake import Lake, Row
 
 _TOLD = 8
 """How many findings are told in words; the tables show all."""
-_DRAWN = 24
+DRAWN = 24
 """How many differences the picture shows, the worst first."""
 
 Striking = Callable[[Audit, Row], dict[str, Any] | None]
@@ -71,11 +71,7 @@ def render(
     ordered = worst_first(study, audits)
     measured = [audit for audit in ordered if audit.measured]
     judged = [audit for audit in measured if not audit.degenerate]
-    graveness = severity(study)
-    rows = sorted(
-        ((audit, row) for audit in judged for row in audit.rows if study.gated(row)),
-        key=lambda found: graveness(found[1]),
-    )
+    rows = gravest_rows(study, judged)
     biased = [(audit, row) for audit, row in rows if said(row) in FINDINGS]
     # What single responses show goes first, and of it what harms or has no reservations.
     biased.sort(
@@ -112,8 +108,8 @@ def render(
             ),
             None,
         ),
-        overview=_overview(study, drawn[:_DRAWN]),
-        drawn=(min(_DRAWN, len(drawn)), len(drawn)),
+        overview=_overview(study, drawn[:DRAWN]),
+        drawn=(min(DRAWN, len(drawn)), len(drawn)),
         audits=ordered,
         missing=[audit for audit in audits if not audit.measured],
         degenerate=[audit for audit in measured if audit.degenerate],

@@ -5,14 +5,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fairness_pipeline import __version__
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.paths import data_file
-from fairness_pipeline.foundation.plain_text import latex_table, markdown_table
+from fairness_pipeline.foundation.plain_text import latex_table, markdown_table, number_of
+from fairness_pipeline.lineage.plan import Selection
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.reporting.page import DRAWN
 from fairness_pipeline.reporting.plots import overview_figure
-from fairness_pipeline.reporting.results import Audit, audits_of, drawn_rows, said, severity
+from fairness_pipeline.reporting.results import Audit, audits_of, drawn_rows, gravest_rows, said
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.workspace.lake import Lake, Row
 
@@ -47,11 +50,8 @@ def verdict_rows(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> lis
                     if read.get("either_way")
                     else with_unit(read),
                     "95% interval": " to ".join(interval),
-                    "p": None
-                    if row["p_holm"] is None
-                    else "< 0.001"
-                    if row["p_holm"] < 0.001
-                    else f"{row['p_holm']:.3f}",
+                    "margin": f"{row['margin']:.3g}" if row["margin"] else None,
+                    "p": _p(row["p_holm"]),
                     "n": row["n"],
                     "verdict": said(row),
                 }
@@ -59,7 +59,13 @@ def verdict_rows(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> lis
     return rows
 
 
-def write_paper(project: Project, lake: Lake, folder: Path) -> list[Path]:
+def _p(value: float | None) -> str | None:
+    if value is None:
+        return None
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def write_paper(project: Project, lake: Lake, folder: Path, chosen: Selection | None = None) -> list[Path]:
     """Writes tables (LaTeX, Markdown) and a figure (SVG, PDF) of each study that has verdicts, a page on methods, and
     the references; returns the files.
 
@@ -67,16 +73,26 @@ def write_paper(project: Project, lake: Lake, folder: Path) -> list[Path]:
         project: The profile.
         lake: What was made.
         folder: The folder that the files go into; it is made. Files of the same names are replaced.
+        chosen: What of the profile is written; all of it if it is None.
+
+    Raises:
+        FairnessError: nothing of that was measured yet.
     """
+    chosen = chosen or Selection()
+    measured: list[tuple[AnyStudy, list[Audit]]] = []
+    for study in project.studies:
+        part = project.parts[study.name]
+        every = (audit for audit in audits_of(study, part, lake) if audit.measured)
+        if audits := [audit for audit in every if chosen.matches(study, part, audit.key)]:
+            measured.append((study, audits))
+    if not measured:
+        raise FairnessError(f"nothing of that was measured yet; run: fairness-pipeline run --profile {project.name}")
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     methods = ["# Methods", ""]
     cited: dict[str, None] = {OURS: None}
-    for study in project.studies:
+    for study, audits in measured:
         part = project.parts[study.name]
-        audits = [audit for audit in audits_of(study, part, lake) if audit.measured]
-        if not audits:
-            continue
         rows = verdict_rows(study, part, audits)
         names, cells = list(rows[0]), [list(row.values()) for row in rows]
         files += [
@@ -92,15 +108,10 @@ def write_paper(project: Project, lake: Lake, folder: Path) -> list[Path]:
 
 
 def _figures(study: AnyStudy, part: AnyPart, audits: Sequence[Audit], folder: Path) -> Iterator[Path]:
-    """The differences with their intervals, in margins; none where no row has a margin."""
+    """The differences with their intervals, in margins, as many as the report shows; none where no row has a margin."""
     import matplotlib
 
-    graveness = severity(study)
-    judged = sorted(
-        ((audit, row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)),
-        key=lambda each: graveness(each[1]),
-    )
-    shown = drawn_rows(study, part, judged)
+    shown = drawn_rows(study, part, gravest_rows(study, audits))[:DRAWN]
     if not shown:
         return
     # Texts stay texts, and equal numbers give equal files.
@@ -118,17 +129,16 @@ def _methods(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> Iterato
     for axis in (study.subject, *(axis for axis in study.axes if axis != study.subject)):
         yield f"{axis.capitalize()}: {', '.join(dict.fromkeys(audit.key[axis] for audit in audits))}."
     yield study.method
-    counts = sorted({row["n"] for audit in audits for row in audit.rows if study.gated(row) and row["n"]})
-    if counts:
-        between = f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
-        yield f"A verdict rests on {between} {study.observed}s."
+    rows = [row for audit in audits for row in audit.rows if study.gated(row)]
+    seeds = {len(part.seeds_of(audit.key)) for audit in audits} | {row.get("seeds") or 0 for row in rows}
+    if most := max(seeds):
+        yield f"Models were trained with up to {number_of(most, 'seed')}."
+    cited = "; ".join(f"@{key}" for key in study.cites or [OURS])
     yield (
-        f"Within an audit p is adjusted by Holm's method, at a level of {part.level:g}. `fair` means that the 90% "
-        "interval of the difference lies inside a margin that was set beforehand; what is neither significant nor "
-        f"shown to be that small is `inconclusive` [{'; '.join(f'@{key}' for key in study.cites or [OURS])}]."
+        f"Within an audit p is adjusted by Holm's method, at a level of {part.level:g}. `fair` means that the "
+        f"{100 * (1 - 2 * part.level):g}% interval of the difference lies inside the margin; what is neither "
+        f"significant nor shown to be that small is `inconclusive` [{cited}]."
     )
-    if trained := sorted({len(seeds) for audit in audits if (seeds := part.seeds_of(audit.key))}):
-        yield f"Models were trained with {trained[0] if len(trained) == 1 else f'{trained[0]} to {trained[-1]}'} seeds."
 
 
 def _software(project: Project) -> str:

@@ -1,6 +1,6 @@
 """What the lake holds of a study's verdicts, put together for a reader; knows no study."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -238,6 +238,28 @@ def counted(study: AnyStudy, audits: Iterable[Audit]) -> dict[str, int]:
     """The number of gated rows with each verdict, the gravest first. Verdicts that do not occur are left out."""
     found = [said(row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
     return {name: found.count(name) for name in _ORDER if name in found}
+
+
+def gravest_rows(study: AnyStudy, audits: Iterable[Audit]) -> list[tuple[Audit, Row]]:
+    """Every row whose verdict counts, with its audit, the worst first; without audits that leave nothing to judge."""
+    judged = ((audit, row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row))
+    graveness = severity(study)
+    return sorted(judged, key=lambda each: graveness(each[1]))
+
+
+def folded(names: Sequence[str], rows: Iterable[Row], name: Callable[[Row], str | None]) -> tuple[list[str], list[str]]:
+    """The columns of a table of verdicts, and those that it leaves out because no row under them was ever seen. If
+    that were all of them, all are shown.
+
+    Args:
+        names: The columns, in their order.
+        rows: The rows of all audits.
+        name: The column of a row.
+    """
+    known = [(name(row), said(row) != NEVER_SEEN) for row in rows]
+    there, seen = {own for own, _ in known}, {own for own, is_seen in known if is_seen}
+    shown = [own for own in names if own in seen]
+    return (shown, [own for own in names if own in there - seen]) if shown else (list(names), [])
 
 
 def drawn_rows(study: AnyStudy, part: AnyPart, rows: Iterable[tuple[Audit, Row]]) -> list[tuple[str, Row, str]]:

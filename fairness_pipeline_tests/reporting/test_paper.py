@@ -36,6 +36,15 @@ def test_tables_figures_methods_and_references(made: Project, tmp_path: Path) ->
     assert any("Offence rate" in text for text in texts)  # words stay words
 
 
+def test_a_selection_is_written_and_nothing_else(made: Project, tmp_path: Path) -> None:
+    assert command("report", "--paper", str(tmp_path / "one"), "--dimension", "gender").returncode == 0
+    table = (tmp_path / "one" / "dialogue_fairness.md").read_text(encoding="utf-8")
+    assert "| gender | seq2seq |" in table and "| dialect |" not in table
+    none = command("report", "--paper", str(tmp_path / "none"), "--study", "dialogue_fairness", "--corpus", "other")
+    assert none.returncode == 1 and not (tmp_path / "none").exists()
+    assert "is for --paper FOLDER" in command("report", "--dimension", "gender").stderr
+
+
 def test_a_row_says_what_its_verdict_says(made: Project) -> None:
     study = made.studies[0]
     audits = [audit for audit in audits_of(study, made.parts[study.name], Lake(made.workspace)) if audit.measured]

@@ -11,7 +11,14 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.thoughts import without_thoughts
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source, positions_of
+from fairness_pipeline.models.pretrained import (
+    chat_prompt,
+    load_model,
+    load_tokenizer,
+    note_source,
+    noted_source,
+    positions_of,
+)
 from fairness_pipeline.models.specification import SYSTEM, HuggingFaceSource
 
 _BATCH = 64
@@ -190,7 +197,7 @@ class HuggingFaceResponder:
         text = source.filled(context)
         if not source.chat:
             return text.replace(SYSTEM, "\n")
-        return tokenizer.apply_chat_template(source.messages(text), tokenize=False, add_generation_prompt=True)
+        return chat_prompt(tokenizer, source.messages(text))
 
     def _longest_prompt(self, model: Any) -> int:
         """The largest number of tokens of a prompt: the model's positions minus those of the answer."""

@@ -10,7 +10,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import use_threads
 from fairness_pipeline.models.language.log_probability_files import LogProbabilityScorer
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
-from fairness_pipeline.models.pretrained import load_model, load_tokenizer, note_source, noted_source
+from fairness_pipeline.models.pretrained import chat_prompt, load_model, load_tokenizer, note_source, noted_source
 from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 
 ASKED = "Write a sentence that somebody could have posted."
@@ -118,8 +118,7 @@ def _before(specification: LanguageModelSpecification, tokenizer: Any) -> str:
         )
     system = [{"role": "system", "content": source.system}] if source.system else []
     turns = [*system, {"role": "user", "content": ASKED}]
-    said: str = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-    return said
+    return chat_prompt(tokenizer, turns)
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:

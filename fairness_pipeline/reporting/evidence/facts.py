@@ -114,16 +114,12 @@ class Facts:
     libraries: dict[str, str]
     seed: int
     warnings: list[str]
+    terms: dict[str, str]
     subjects: list[Subject]
     rates: list[Row]
     corpora: list[Corpus]
     imports: list[Import]
     hashes: list[Hash]
-
-    @property
-    def measures(self) -> set[str]:
-        """The names of the measures that are judged."""
-        return {verdict.measure for subject in self.subjects for verdict in subject.verdicts}
 
     @property
     def doubts(self) -> list[str]:
@@ -158,6 +154,12 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         libraries=library_versions(*_LIBRARIES),
         seed=project.profile.seed,
         warnings=[told for study in project.studies for told in warnings_of(study, project.parts[study.name], lake)],
+        terms={
+            name: told
+            for study, found in audits
+            if any(audit.measured for audit in found)
+            for name, told in study.terms.items()
+        },
         subjects=subjects(lineage, lake, audits),
         rates=[row for study in project.studies for row in study.rates(project.parts[study.name], lake)],
         corpora=list(corpora.values()),

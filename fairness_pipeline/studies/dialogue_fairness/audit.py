@@ -89,7 +89,7 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
 
 def _prompt(document: dict[str, Any]) -> str:
     """What the model reads: the prompt, or its chat template filled in."""
-    from fairness_pipeline.models.pretrained import load_tokenizer
+    from fairness_pipeline.models.pretrained import chat_prompt, load_tokenizer
     from fairness_pipeline.models.specification import Prompted
 
     source = document.get("huggingface") or document["endpoint"]
@@ -97,7 +97,7 @@ def _prompt(document: dict[str, Any]) -> str:
         return f"prompt {source.get('prompt', CONTEXT)!r}"
     _, tokenizer = load_tokenizer(source["name"], source.get("revision"), "MODEL")
     turns = Prompted(system=source.get("system")).messages(CONTEXT)
-    return f"chat template {tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)!r}"
+    return f"chat template {chat_prompt(tokenizer, turns)!r}"
 
 
 def specification(part: DialoguePart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from fairness_pipeline.models.replies import FILTERED, REFUSED
 from fairness_pipeline.reporting import page
 from fairness_pipeline.reporting.html import in_words
 from fairness_pipeline.reporting.plots import difference_plot
-from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, said, severity, worst_first
+from fairness_pipeline.reporting.results import Audit, folded, severity, worst_first
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.dialogue_fairness.debiasing_section import QUALITY, debiasing_sections
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
@@ -49,9 +49,9 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         audits: All of them; stale ones are marked so.
         outdated: Comparisons with a base that are out of date; they are left out.
     """
-    found = {row["measure"] for audit in audits for row in audit.rows}
-    seen = {row["measure"] for audit in audits for row in audit.rows if said(row) != NEVER_SEEN}
-    glanced = [row for row in glanced_at() if row in seen] or glanced_at()
+    glanced, never = folded(
+        glanced_at(), (row for audit in audits for row in audit.rows), lambda row: str(row["measure"])
+    )
     return page.render(
         STUDY,
         part.project,
@@ -70,7 +70,7 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         recipes=recipe_rows(part, lake),
         classifiers=_classifiers(part, lake),
         headings=[measure_label(row) for row in glanced],
-        never=[measure_label(row) for row in glanced_at() if row in found - seen and row not in glanced],
+        never=[measure_label(row) for row in never],
         grid=_grid(part, worst_first(STUDY, audits), glanced),
         settings=_settings(part),
         sources=_sources(part, lake),

@@ -114,8 +114,9 @@ STUDY = Study(
     name=NAME,
     title="Implicit bias in text classification",
     method=(
-        "The false-positive rate, the false-negative rate and the rate of positive predictions were compared between "
-        "the groups of authors of the test texts, by tests in which all texts of one author move together."
+        "The false-positive rate, the false-negative rate and the rate of positive predictions (its mean over both "
+        "labels) were compared between the groups of authors of the test texts, by tests in which all texts of one "
+        "author move together."
     ),
     cites=("liu2022detecting",),
     section=ImplicitBias,
@@ -143,6 +144,14 @@ STUDY = Study(
     control=_control,
     files={"classifiers": ClassifierSpecification, "corpora (texts by authors of groups)": AuthoredCorpus},
     legend="FPR: false positives, FNR: false negatives, DPR: texts labelled positive",
+    terms={
+        "FPR": "false positives: of a group's texts whose label is negative, the share that is called positive",
+        "FNR": "false negatives: of a group's texts whose label is positive, the share that is called negative",
+        "DPR": (
+            "positive predictions: the share of a group's texts that is called positive, as the mean over both labels, "
+            "so that a group does not differ only because more of its texts are positive"
+        ),
+    },
     quality=_quality,
     more=_more,
     cure=_cure,

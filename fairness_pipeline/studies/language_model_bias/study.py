@@ -118,9 +118,9 @@ STUDY = Study(
     name="language_model_bias",
     title="Language-model bias",
     method=(
-        "The perplexities of stereotyped phrases were compared with those of the same phrases in which the other "
-        "group's term stands, by a paired t-test without outliers, and by a test in which all phrases of one attribute "
-        "move together."
+        "Each stereotyped phrase was compared with the same phrase in which the opposite attribute stands, once with "
+        "either group's term; S is the log of the odds ratio: how much likelier the stereotype is of one group than of "
+        "the other. Its test takes the attribute words as a sample."
     ),
     cites=("barikeri2021redditbias",),
     section=LanguageModelBias,
