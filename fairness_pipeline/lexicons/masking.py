@@ -1,8 +1,8 @@
 """Texts that do not reveal which group is named: the neutral reading of an answer."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Sequence
+from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -48,7 +48,7 @@ _last: dict[str, Any] = {}
 def _masked(whole: pa.Array, dimension: MaskedWords) -> pa.Array:
     encoded = whole.dictionary_encode()
     matcher = Swapper(dimension, pronouns="extended", further=True).matcher
-    further = [(own, cache(partial(own.pattern.sub, MASK))) for own in (_derived(dimension), *_unpaired(dimension))]
+    further = [_Cover(words) for words in (_derived(dimension), *_unpaired(dimension))]
     distinct = encoded.dictionary
     parts = [_of_part(distinct.slice(at, _AT_ONCE), matcher, further) for at in range(0, len(distinct), _AT_ONCE)]
     return pc.take(pa.concat_arrays(parts) if parts else distinct, encoded.indices)
@@ -58,16 +58,15 @@ _AT_ONCE = 4096
 """Texts that are masked together: as Python's strings they take several times their room."""
 
 
-def _of_part(
-    texts: pa.Array, matcher: TermMatcher, further: "Sequence[tuple[_Further, Callable[[str], str]]]"
-) -> pa.Array:
-    covered = texts.to_pylist()
-    places = pc.indices_nonzero(pc.match_substring_regex(texts, matcher.prefilter()))
-    for place, matches in zip(places.to_pylist(), matcher.find_all(texts.take(places)), strict=True):
-        covered[place] = _covered(covered[place], matches) if matches else covered[place]
-    for own, of_word in further:
-        _cover(covered, own, of_word)
-    return pa.array(covered, pa.string())
+def _of_part(texts: pa.Array, matcher: TermMatcher, further: "Sequence[_Cover]") -> pa.Array:
+    likely = pc.match_substring_regex(texts, matcher.prefilter())
+    candidates = texts.filter(likely)
+    found = zip(candidates.to_pylist(), matcher.find_all(candidates), strict=True)
+    covered = pa.array([_covered(text, matches) if matches else text for text, matches in found], pa.string())
+    texts = pc.replace_with_mask(texts, likely, covered)
+    for cover in further:
+        texts = cover(texts)
+    return texts
 
 
 def without_words(texts: pa.Array | pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArray:
@@ -99,14 +98,30 @@ class _Further(NamedTuple):
 _WORD = re.compile(r"[\w'’-]+")
 
 
-def _cover(covered: list[str], further: _Further, of_word: Callable[[str], str]) -> None:
-    """Masks what an expression finds in the texts; `of_word` does so in a single word, and remembers it."""
-    may_hold = pc.match_substring_regex(pa.array(covered, pa.string()), further.likely, ignore_case=True)
-    for place in pc.indices_nonzero(may_hold).to_pylist():
-        text = covered[place]
-        covered[place] = (
-            _WORD.sub(lambda word: of_word(word.group()), text) if further.in_words else further.pattern.sub(MASK, text)
-        )
+class _Cover:
+    """Masks what an expression finds in texts. It remembers what becomes of a piece between two spaces."""
+
+    def __init__(self, further: _Further) -> None:
+        self._further = further
+        self._of_piece = cache(self._masked)
+
+    def __call__(self, texts: pa.Array) -> pa.Array:
+        likely = pc.match_substring_regex(texts, self._further.likely, ignore_case=True)
+        candidates = texts.filter(likely)
+        if self._further.in_words:
+            pieces = pc.split_pattern(candidates, " ")
+            flat = pieces.flatten().dictionary_encode()
+            covered = pa.array(map(self._of_piece, flat.dictionary.to_pylist()), pa.string()).take(flat.indices)
+            masked = pc.binary_join(pa.ListArray.from_arrays(pieces.offsets, covered), " ")
+        else:
+            masked = pa.array(map(self._masked, candidates.to_pylist()), pa.string())
+        return pc.replace_with_mask(texts, likely, masked)
+
+    def _masked(self, text: str) -> str:
+        pattern = self._further.pattern
+        if not self._further.in_words:
+            return pattern.sub(MASK, text)
+        return _WORD.sub(lambda word: pattern.sub(MASK, word.group()), text)
 
 
 def _unpaired(dimension: MaskedWords) -> Iterator[_Further]:

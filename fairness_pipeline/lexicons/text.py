@@ -1,15 +1,13 @@
 """Defines what counts as a word, and when two spellings are the same word."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from fairness_pipeline.foundation.side_by_side import in_processes
 
 TOKEN = re.compile(r"@?\w+(?:['’-]\w+)*|[^\w\s]")
 """A word or one punctuation mark. Inner apostrophes and hyphens and the `@` of a user name belong to the word."""
@@ -56,50 +54,45 @@ class EncodedWords(NamedTuple):
         return self._replace(codes=self.codes[places], lengths=lengths)
 
 
-def encode_words(tokenized: Sequence[list[str]]) -> EncodedWords:
+def encode_words(tokenized: Sequence[Sequence[str]]) -> EncodedWords:
     """Texts, given as lists of words, as integers."""
-    return _together([_numbered(tokenized)])
+    words = pa.array([word for words in tokenized for word in words], pa.string()).dictionary_encode()
+    lengths = np.array([len(words) for words in tokenized], dtype=np.int64)
+    return EncodedWords(words.dictionary.to_pylist(), words.indices.to_numpy(), lengths)
 
 
-def encode_texts(texts: list[str]) -> EncodedWords:
-    """The words of texts as integers, by `tokenize`; many texts in parts, side by side."""
-    ends = np.cumsum([len(text) for text in texts])
-    cuts = [0, *np.searchsorted(ends, np.arange(_PART, ends[-1] if len(ends) else 0, _PART)).tolist(), len(texts)]
-    parts = [texts[start:end] for start, end in pairwise(cuts) if end > start]
-    return _together([*in_processes(_encoded, parts, _LEAST)])
+def encode_texts(
+    texts: pa.Array | pa.ChunkedArray, prepared: Callable[[pa.Array], pa.Array] = lambda texts: texts
+) -> EncodedWords:
+    """The words of texts as integers, by `tokenize`. No word spans white space, so each distinct piece between white
+    space is tokenized once.
+
+    Args:
+        texts: The texts.
+        prepared: Gives what is read of some of the texts instead of them.
+    """
+    whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    ends = np.cumsum(np.asarray(pc.utf8_length(whole), dtype=np.int64))
+    cuts = [0, *np.searchsorted(ends, np.arange(_PART, ends[-1] if len(ends) else 0, _PART)).tolist(), len(whole)]
+    parts = [_pieces(prepared(whole.slice(start, end - start))) for start, end in pairwise(cuts) if end > start]
+    offsets = [begins for _, begins in parts]
+    pieces = pa.chunked_array([part for part, _ in parts], _PIECES).unify_dictionaries().chunks
+    numbered = encode_words(list(map(tokenize, pieces[0].dictionary.to_pylist() if pieces else [])))
+    del parts
+    codes, lengths = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int64)]
+    for begins in offsets:
+        words = numbered.cut(pieces.pop(0).indices.to_numpy())
+        codes.append(words.codes)
+        lengths.append(np.diff(np.concatenate([[0], np.cumsum(words.lengths)])[begins]))
+    return EncodedWords(numbered.words, np.concatenate(codes), np.concatenate(lengths))
 
 
 _PART = 1_500_000
 """Characters that are encoded at once."""
-_LEAST = 6
-"""Fewer parts are encoded in one process."""
+_PIECES = pa.dictionary(pa.int32(), pa.string())
 
 
-_Numbered = tuple[pa.DictionaryArray, np.ndarray]
-"""The words of a part's texts one after another, and how many each text has."""
-
-
-def _encoded(texts: list[str]) -> _Numbered:
-    """The words of the texts. No word reaches across white space: what stands between is cut into words once, however
-    often it is there."""
-    pieces = pc.ascii_split_whitespace(pa.array(texts, pa.string()))
-    distinct = pieces.flatten().dictionary_encode()
-    cut = [tokenize(piece) for piece in distinct.dictionary.to_pylist()]
-    numbered, counts = _numbered(cut)
-    words = EncodedWords([], numbered.indices.to_numpy(), counts).cut(distinct.indices.to_numpy())
-    ends = np.concatenate([[0], np.cumsum(words.lengths)])[np.asarray(pieces.offsets)]
-    return pa.DictionaryArray.from_arrays(words.codes, numbered.dictionary), np.diff(ends)
-
-
-def _numbered(tokenized: Sequence[list[str]]) -> _Numbered:
-    flat = pa.array([word for words in tokenized for word in words], pa.string()).dictionary_encode()
-    return flat, np.array([len(words) for words in tokenized], dtype=np.int64)
-
-
-def _together(parts: Sequence[_Numbered]) -> EncodedWords:
-    kind = pa.dictionary(pa.int32(), pa.string())
-    chunks = pa.chunked_array([flat for flat, _ in parts], kind).unify_dictionaries().chunks
-    words = chunks[0].dictionary.to_pylist() if chunks else []
-    codes = [np.empty(0, dtype=np.int32), *(chunk.indices.to_numpy() for chunk in chunks)]
-    lengths = [np.empty(0, dtype=np.int64), *(own for _, own in parts)]
-    return EncodedWords(words, np.concatenate(codes), np.concatenate(lengths))
+def _pieces(texts: pa.Array) -> tuple[pa.DictionaryArray, np.ndarray]:
+    """The texts cut at white space, one after another; and where each text begins, and the last one ends."""
+    cut = pc.ascii_split_whitespace(texts)
+    return cut.flatten().dictionary_encode(), np.asarray(cut.offsets) - cut.offsets[0].as_py()

@@ -1,17 +1,23 @@
-"""VADER's compound scores of many texts (Hutto and Gilbert 2014), two to three times as fast as its library.
+"""VADER's compound scores of many texts (Hutto and Gilbert 2014), several times as fast as its library.
 
-The library applies all its rules to every word. Here a word that no rule can touch takes its value from the lexicon,
-and only the others go through the library's own code; the scores are the same to the last bit.
+The library applies all its rules to every word. Here a word that no rule can affect takes its value from the lexicon.
+The others go through the library's own code, once for each combination of words nearby; the scores are the same to the
+last bit.
 """
 
-import re
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
-_HIT, _MODIFIES, _IN_PHRASE, _CAPITALS, _BUT = 1, 2, 4, 8, 16
+import numpy as np
+
+_HIT, _MODIFIES, _IN_PHRASE, _CAPITALS, _BUT, _CONDITION = 1, 2, 4, 8, 16, 32
 _BEFORE, _AFTER = 3, 2  # how many words before and after a word its rules look at
-_KEPT = 200_000
-T = TypeVar("T")
+_GAP, _NEUTRAL = "", "the"
+"""Stands between texts; and for any word that no rule looks for."""
+_LETTERS = 1_000_000
+"""Letters of the texts that are scored together."""
+_CACHE_SIZE = 200_000
 
 
 class _Words(NamedTuple):
@@ -21,19 +27,29 @@ class _Words(NamedTuple):
     is_cap_diff: bool
 
 
-class _Known(dict[str, T]):
-    """Something of each token, found once."""
+class _Tokens(dict[str, int]):
+    """Numbers tokens in the order in which they are first seen.
 
-    def __init__(self, find: Callable[[str], T]) -> None:
-        self._find = find
+    Args:
+        read: Returns a token's word, its marks and its value in the lexicon.
+    """
 
-    def __missing__(self, token: str) -> T:
-        self[token] = found = self._find(token)
-        return found
+    def __init__(self, read: Callable[[str], tuple[str, int, float]]) -> None:
+        self._read = read
+        self.words: list[str] = []
+        self.marks: list[int] = []
+        self.values: list[float] = []
+        self.gap, self.neutral = self[_GAP], self[_NEUTRAL]
+
+    def __missing__(self, token: str) -> int:
+        for column, cell in zip((self.words, self.marks, self.values), self._read(token), strict=True):
+            column.append(cell)  # type: ignore[attr-defined]
+        self[token] = number = len(self)
+        return number
 
 
 class Vader:
-    """Scores texts; it remembers of each token what can happen to it.
+    """Scores texts. It caches which rules can affect each token, and what they make of its neighbours.
 
     Examples:
         >>> Vader().compound(["I love this, wonderful!", "the bus is here"])
@@ -45,90 +61,126 @@ class Vader:
 
         self._library = library
         self._analyzer = library.SentimentIntensityAnalyzer()
-        self._emoji = frozenset(own for own in self._analyzer.emojis if len(own) == 1)
-        phrases = [*library.SPECIAL_CASES, *(own for own in library.BOOSTER_DICT if " " in own)]
-        of_phrases = {max(phrase.split(), key=len) for phrase in phrases} | {"no"}
+        self._emoji = frozenset(emoji for emoji in self._analyzer.emojis if len(emoji) == 1)
+        phrases = [*library.SPECIAL_CASES, *(booster for booster in library.BOOSTER_DICT if " " in booster)]
+        phrase_words = {max(phrase.split(), key=len) for phrase in phrases} | {"no"}
         self._known: dict[str, int] = {}
         for mark, words in (
             (_HIT, self._analyzer.lexicon.keys() - library.BOOSTER_DICT.keys()),
             (_MODIFIES, {*library.BOOSTER_DICT, *library.NEGATE, "least", "this"}),
-            (_IN_PHRASE, of_phrases),
+            (_IN_PHRASE, phrase_words),
             (_BUT, {"but"}),
+            (_CONDITION, {"at", "doubt"}),  # `at least` and `without doubt` negate nothing
         ):
             for word in words:
                 self._known[word] = self._known.get(word, 0) | mark
-        self._words: _Known[str] = _Known(self._library.SentiText._strip_punc_if_word)
-        self._marks: _Known[int] = _Known(self._mark)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tokens = _Tokens(self._read)
+        self._ruled: dict[bytes, float] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Vader, ()
 
-    def compound(self, texts: Iterable[str]) -> list[float]:
+    def compound(self, texts: Sequence[str]) -> list[float]:
         """The compound score of each text, from -1 to 1."""
-        if len(self._words) > _KEPT:
-            self._words.clear()
-            self._marks.clear()
-        return [self._score(text) for text in texts]
+        if len(self._tokens) + len(self._ruled) > _CACHE_SIZE:
+            self._forget()
+        described = [text if text.isascii() else self._with_emoji_described(text) for text in texts]
+        ends = np.cumsum([len(text) for text in described])
+        cuts = [0, *np.searchsorted(ends, np.arange(_LETTERS, ends[-1] if texts else 0, _LETTERS)), len(texts)]
+        return [score for start, end in pairwise(cuts) for score in self._scores(described[start:end])]
 
-    def _score(self, text: str) -> float:
-        if not text.isascii() and (emojis := self._emoji.intersection(text)):
-            text = re.sub(f"[{''.join(map(re.escape, sorted(emojis)))}]", self._described, text)
-        tokens = text.split()
-        marks = bytes(map(self._marks.__getitem__, tokens))
-        hits = [place for place, mark in enumerate(marks) if mark & _HIT]
-        if not hits:
-            return 0.0
-        mixed = 0 < sum(mark & _CAPITALS for mark in marks) < _CAPITALS * len(marks)
-        values = [self._value(tokens, marks, place, mixed) for place in hits]
-        if max(marks) >= _BUT:
-            but = next(place for place, mark in enumerate(marks) if mark & _BUT)
-            self._weigh(values, hits, but)
-        return self._normalised(sum(values), text)
+    def _with_emoji_described(self, text: str) -> str:
+        """The text with its emoji in words, separated from the preceding character."""
+        for emoji in self._emoji.intersection(text):
+            words = self._analyzer.emojis[emoji]
+            if text.startswith(emoji):
+                text = words + text[1:]
+            text = text.replace(f" {emoji}", f" {words}").replace(emoji, f" {words}")
+        return text
 
-    def _described(self, found: re.Match[str]) -> str:
-        """An emoji in words, parted from what stands before it."""
-        text, start = found.string, found.start()
-        return ("" if start == 0 or text[start - 1] == " " else " ") + self._analyzer.emojis[found[0]]
-
-    def _mark(self, token: str) -> int:
-        """What a token is: one with a value, one that changes those after it, one that may be of a phrase, one in
-        capitals, the word 'but'."""
-        word = self._words[token]
+    def _read(self, token: str) -> tuple[str, int, float]:
+        """A token's word; its marks: it has a value, changes the words after it, may belong to a phrase, is in
+        capitals, is 'but', or is a condition of a rule; and its value in the lexicon."""
+        word = self._library.SentiText._strip_punc_if_word(token)
         lower = word.lower()
-        return self._known.get(lower, 0) | (_MODIFIES if "n't" in lower else 0) | (_CAPITALS if word.isupper() else 0)
+        marks = self._known.get(lower, 0) | (_MODIFIES if "n't" in lower else 0) | (_CAPITALS if word.isupper() else 0)
+        return word, marks, self._analyzer.lexicon.get(lower, 0.0)
 
-    def _value(self, tokens: list[str], marks: bytes, place: int, mixed: bool) -> float:
-        """The value of the word at a place: the lexicon's where no rule can touch it, else the library's."""
-        start, end = max(0, place - _BEFORE), place + _AFTER + 1
-        rules = 0
-        for mark in marks[start:place]:
-            rules |= mark & (_MODIFIES | _IN_PHRASE)
-        for mark in marks[place:end]:
-            rules |= mark & _IN_PHRASE
-        if rules:
-            words = [self._words[token] for token in tokens[start:end]]
-            return self._by_the_rules(_Words(words, mixed), place - start)
-        value: float = self._analyzer.lexicon[self._words[tokens[place]].lower()]
-        if mixed and marks[place] & _CAPITALS:
-            value += self._library.C_INCR if value > 0 else -self._library.C_INCR
-        return value
+    def _scores(self, texts: Sequence[str]) -> Iterator[float]:
+        tokenized = [text.split() for text in texts]
+        lengths = np.array([len(tokens) for tokens in tokenized], dtype=np.int64)
+        gap = (_GAP,) * _BEFORE  # no rule looks beyond it
+        tokens = [*gap, *chain.from_iterable(chain(tokens, gap) for tokens in tokenized)]
+        codes = np.fromiter(map(self._tokens.__getitem__, tokens), np.int32, len(tokens))
+        marks = np.array(self._tokens.marks, dtype=np.uint8)[codes]
+        owners = np.concatenate([[0] * _BEFORE, np.repeat(np.arange(len(texts)), lengths + _BEFORE)])
+        capitals = np.bincount(owners[marks & _CAPITALS > 0], minlength=len(texts))
+        mixed = (capitals > 0) & (capitals < lengths)
+        hits = np.flatnonzero(marks & _HIT)
+        values = self._values(codes, marks, hits, mixed[owners[hits]])
+        first_but = np.full(len(texts), -1)
+        buts = np.flatnonzero(marks & _BUT)[::-1]
+        first_but[owners[buts]] = buts
+        bounds = np.searchsorted(owners[hits], np.arange(len(texts) + 1)).tolist()
+        for text, (start, end), but in zip(texts, pairwise(bounds), first_but.tolist(), strict=True):
+            of_text = values[start:end]
+            if but >= 0:
+                self._weigh(of_text, hits[start:end].tolist(), but)
+            yield self._normalised(sum(of_text), text) if of_text else 0.0
 
-    def _by_the_rules(self, near: _Words, place: int) -> float:
-        words = near.words_and_emoticons
-        if words[place].lower() == "kind" and place + 1 < len(words) and words[place + 1].lower() == "of":
+    def _values(self, codes: np.ndarray, marks: np.ndarray, hits: np.ndarray, mixed: np.ndarray) -> list[float]:
+        """The value of each word that has one: the lexicon's if no rule can affect it, otherwise the library's.
+
+        Args:
+            codes: The tokens of all texts.
+            marks: Their marks.
+            hits: Where the words with a value are.
+            mixed: For each of them, whether only some words of its text are in capitals.
+        """
+        values = np.array(self._tokens.values)[codes[hits]]
+        increment = np.where(values > 0, self._library.C_INCR, -self._library.C_INCR)
+        values += np.where(mixed & (marks[hits] & _CAPITALS > 0), increment, 0.0)
+        windows = hits[:, None] + np.arange(-_BEFORE, _AFTER + 1)
+        near = marks[windows]
+        in_phrase = (near & _IN_PHRASE > 0).any(axis=1)
+        ruled = np.flatnonzero(in_phrase | (near[:, :_BEFORE] & _MODIFIES > 0).any(axis=1))
+        near, in_phrase, words = near[ruled], in_phrase[ruled], codes[windows[ruled]]
+        # Without a phrase only marked words before it affect a word.
+        unmarked = (near & (_HIT | _MODIFIES | _CONDITION) == 0) & (words != self._tokens.gap)
+        words[~in_phrase[:, None] & unmarked] = self._tokens.neutral
+        words[~in_phrase, _BEFORE + 1 :] = self._tokens.gap
+        keys = np.column_stack([words, mixed[ruled]]).astype(np.int32)
+        for index, key in zip(
+            ruled.tolist(), keys.view(f"V{keys.itemsize * keys.shape[1]}").ravel().tolist(), strict=True
+        ):
+            value = self._ruled.get(key)
+            if value is None:
+                self._ruled[key] = value = self._by_the_rules(np.frombuffer(key, np.int32))
+            values[index] = value
+        return values.tolist()  # type: ignore[no-any-return]
+
+    def _by_the_rules(self, key: np.ndarray) -> float:
+        """The library's value of the word in the middle of a window, whose tokens are followed by `mixed`."""
+        *window, mixed = key.tolist()
+        index = sum(code != self._tokens.gap for code in window[:_BEFORE])
+        words = [self._tokens.words[code] for code in window if code != self._tokens.gap]
+        if words[index].lower() == "kind" and index + 1 < len(words) and words[index + 1].lower() == "of":
             return 0.0
-        value: float = self._analyzer.sentiment_valence(0, near, words[place], place, [])[0]
+        value: float = self._analyzer.sentiment_valence(0, _Words(words, bool(mixed)), words[index], index, [])[0]
         return value
 
     @staticmethod
-    def _weigh(values: list[float], places: list[int], but: int) -> None:
-        """Less weight before 'but' and more after it. By the library's rule the weight goes to the first of several
-        equal values."""
-        for number in range(len(values)):
-            value = values[number]
+    def _weigh(values: list[float], positions: list[int], but: int) -> None:
+        """Lowers the values before 'but' and raises those after it. As in the library, the first of several equal
+        values gets the weight."""
+        for index in range(len(values)):
+            value = values[index]
             first = values.index(value)
-            if places[first] != but:
-                values[first] = value * (0.5 if places[first] < but else 1.5)
+            if positions[first] != but:
+                values[first] = value * (0.5 if positions[first] < but else 1.5)
 
     def _normalised(self, total: float, text: str) -> float:
         """A sum of values with the emphasis of ! and ?, from -1 to 1."""

@@ -1,7 +1,7 @@
 """Diversity has no value per response. Its interval therefore comes from leaving out pairs; see also `permutation`."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -33,15 +33,10 @@ class NGrams:
 
     def __init__(self, tokenized: Sequence[list[str]] | EncodedWords) -> None:
         encoded = tokenized if isinstance(tokenized, EncodedWords) else encode_words(tokenized)
-        owners, count = encoded.owners, len(encoded.lengths)
+        codes, owners, count = encoded.codes, encoded.owners, len(encoded.lengths)
         self.words = encoded.lengths
-        self._unigrams = _Incidence(encoded.codes, owners, count)
-        together = owners[1:] == owners[:-1]
-        pairs = encoded.codes[:-1][together] * np.int64(len(encoded.words))
-        pairs += encoded.codes[1:][together]
-        compact = pa.array(pairs).dictionary_encode().indices.to_numpy()
-        del pairs
-        self._bigrams = _Incidence(compact, owners[1:][together], count)
+        self._unigrams = _Incidence([codes], owners, count)
+        self._bigrams = _Incidence([codes[:-1], codes[1:]], owners[:-1], count, owners[1:] == owners[:-1])
 
     def diversity(self, responses: np.ndarray) -> Diversity:
         """distinct-n = distinct n-grams / words (Li et al. 2016; Liu et al. 2020, section 2.4.1).
@@ -92,6 +87,18 @@ class NGrams:
         return np.stack([*shares, shares.mean(axis=0)], axis=1)
 
 
+class SideResponses(NamedTuple):
+    """The n-grams of all distinct responses, and which of them each pair's sides received."""
+
+    ngrams: NGrams
+    a: np.ndarray
+    b: np.ndarray
+
+    def take(self, kept: np.ndarray) -> Self:
+        """The pairs for which `kept` is true."""
+        return self._replace(a=self.a[kept], b=self.b[kept])
+
+
 DRAWS = 64
 """Random draws that `distinct_by_draw` counts at once, a bit each."""
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.float64)
@@ -103,35 +110,48 @@ def count_bits(words: np.ndarray, weights: np.ndarray | None = None) -> np.ndarr
     return np.concatenate([np.bincount(octets[:, i], weights, minlength=256) @ _BITS for i in range(8)])
 
 
+class _Shared(NamedTuple):
+    """The owners of kinds that several hold, one kind after another, and where each kind begins."""
+
+    owners: np.ndarray
+    begins: np.ndarray
+
+
 class _Incidence:
-    """The kinds of things (numbered n-grams) that each owner (response) holds.
+    """The kinds of things (n-grams) that each owner (response) holds.
+
+    Args:
+        codes: The numbers that make up each thing: one array for words, two for word pairs.
+        owners: The owner of each thing.
+        owned: The number of owners.
+        counted: Which of the things count; all of them if it is None.
 
     Attributes:
-        _alone: (owners,) how many kinds each of them alone holds.
-        _owners: The owners of the other kinds, one kind after another.
-        _begins: Where each of these kinds begins.
+        _alone: (owners,) how many kinds only this owner holds.
+        _shared: The other kinds, in parts: sorting needs several times the memory of what it sorts.
     """
 
-    def __init__(self, kinds: np.ndarray, owners: np.ndarray, owned: int) -> None:
-        both = kinds * np.int64(owned)
-        both += owners
-        both.sort()
-        both = both[np.diff(both, prepend=-1) > 0]  # an owner may hold a kind twice
-        kinds = (both // max(owned, 1)).astype(np.int32)
-        both -= kinds * np.int64(owned)
-        owners = both.astype(np.int32)
-        del both
-        shared = np.bincount(kinds)[kinds] > 1
-        self._alone = np.bincount(owners[~shared], minlength=owned).astype(np.float64)
-        self._owners = owners[shared]
-        self._begins = np.flatnonzero(np.diff(kinds[shared], prepend=-1))
+    def __init__(
+        self, codes: Sequence[np.ndarray], owners: np.ndarray, owned: int, counted: np.ndarray | None = None
+    ) -> None:
+        self._alone = np.zeros(owned)
+        self._shared: list[_Shared] = []
+        parts = 1 << (len(owners) // _PART).bit_length()
+        for part in range(parts):
+            mask = codes[0] & (parts - 1) == part
+            chosen = np.flatnonzero(mask if counted is None else mask & counted)
+            holders, begins = _holders([each[chosen] for each in codes], owners[chosen], owned)
+            counts = np.diff(begins, append=len(holders))
+            alone = counts == 1
+            self._alone += np.bincount(holders[begins[alone]], minlength=owned)
+            shared = holders[np.repeat(~alone, counts)]
+            if len(shared):
+                self._shared.append(_Shared(shared, np.cumsum(counts[~alone]) - counts[~alone]))
 
     def distinct(self, present: np.ndarray) -> int:
         """How many kinds the owners that are `present` hold together."""
-        alone = int(self._alone[present].sum())
-        if not len(self._begins):
-            return alone
-        return alone + int(np.logical_or.reduceat(present[self._owners], self._begins).sum())
+        shared = (np.logical_or.reduceat(present[part.owners], part.begins).sum() for part in self._shared)
+        return int(self._alone[present].sum()) + int(sum(shared))
 
     def distinct_by_draw(self, present: np.ndarray) -> np.ndarray:
         """`distinct` in 64 draws at once: (64,).
@@ -139,10 +159,8 @@ class _Incidence:
         Args:
             present: (owners,) a word of 64 bits each; bit k says whether the owner is present in draw k.
         """
-        alone = count_bits(present, self._alone)
-        if not len(self._begins):
-            return alone
-        return alone + count_bits(np.bitwise_or.reduceat(present[self._owners], self._begins))
+        shared = (count_bits(np.bitwise_or.reduceat(present[part.owners], part.begins)) for part in self._shared)
+        return sum(shared, start=count_bits(present, self._alone))
 
     def without_blocks(self, first: np.ndarray, last: np.ndarray, blocks: int) -> np.ndarray:
         """How many kinds are left without each block, and at last without none: (blocks + 1,).
@@ -152,14 +170,35 @@ class _Incidence:
             last: (owners,) the last one; -1 if it is in none.
             blocks: The number of blocks.
         """
-        alone, owners, begins = self._alone, self._owners, self._begins
-        count = alone[last >= 0].sum()
-        lost = np.bincount(first[first == last], alone[first == last], blocks)
-        if len(begins):
+        count = self._alone[last >= 0].sum()
+        lost = np.bincount(first[first == last], self._alone[first == last], blocks)
+        for owners, begins in self._shared:
             earliest, latest = np.minimum.reduceat(first[owners], begins), np.maximum.reduceat(last[owners], begins)
             count += (latest >= 0).sum()
             lost += np.bincount(earliest[earliest == latest], minlength=blocks)
         return np.append(count - lost, count)
+
+
+_PART = 2_000_000
+"""Things that are sorted together."""
+
+
+def _holders(codes: Sequence[np.ndarray], owners: np.ndarray, owned: int) -> tuple[np.ndarray, np.ndarray]:
+    """The owners of each kind, one kind after another and each owner once; and where each kind begins."""
+    kinds = codes[0].astype(np.int64)
+    for code in codes[1:]:
+        kinds *= int(code.max(initial=0)) + 1
+        kinds += code
+    if int(kinds.max(initial=0)) >= np.iinfo(np.int64).max // (owned + 1):  # too large to hold the owner as well
+        kinds = pa.array(kinds).dictionary_encode().indices.to_numpy().astype(np.int64)
+    both = kinds
+    both *= owned
+    both += owners
+    both.sort()
+    both = both[np.diff(both, prepend=-1) > 0]  # an owner may hold a kind twice
+    kinds = both // max(owned, 1)
+    both -= kinds * owned
+    return both.astype(np.int32), np.flatnonzero(np.diff(kinds, prepend=-1))
 
 
 class Jackknife(NamedTuple):

@@ -56,7 +56,7 @@ class AttributeWordScorer(FieldsOnly):
     def __call__(self, texts: pa.Table) -> pa.Table:
         """One count column per list, in the order of the rows."""
         column = texts["text"]
-        encoded = encode_texts(column.to_pylist())
+        encoded = encode_texts(column)
         return pa.table({name: words.count(column, encoded) for name, words in self._word_lists.items()})
 
     @cached_property

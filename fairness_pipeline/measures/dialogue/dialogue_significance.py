@@ -7,6 +7,7 @@ gap, the number of variations in which it holds, and the number of answers that 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -19,9 +20,15 @@ from fairness_pipeline.lexicons.no_effect import REWORDING, SAME_GROUP
 from fairness_pipeline.measures.dialogue import distinguishable
 from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE, Distinguished
-from fairness_pipeline.measures.dialogue.diversity import SideResponses, index_responses, indexed
+from fairness_pipeline.measures.dialogue.diversity import distinct_responses, indexed
 from fairness_pipeline.measures.dialogue.judgement import Controls, judged
-from fairness_pipeline.measures.dialogue.measure import MASKED, SignificanceSettings, deciding, neutral_reading
+from fairness_pipeline.measures.dialogue.measure import (
+    MASKED,
+    Readings,
+    SignificanceSettings,
+    deciding,
+    neutral_reading,
+)
 from fairness_pipeline.measures.dialogue.registry import is_gap, is_part, measures, neutral_reading_of
 from fairness_pipeline.measures.dialogue.spread import hides_opposite_gaps, in_unit, with_spread
 from fairness_pipeline.measures.dialogue.variations import CARRIERS, CHOICES, SOURCE
@@ -108,15 +115,14 @@ def compared(
         distinguished: The result of `distinguishable.distinguish`; without it the row is left out.
         spreads: The result of `spread.spreads`; without it nothing is more than fair on average.
     """
-    neutral = neutral_reading(responses, masked)
+    controls = controls or controls_of(responses, tables, settings, masked, clusters)
     rows = [
         row
         for measure in measures(tables)
-        for row in measure.compare(tables[measure.table], responses, neutral, settings, seed=seed, clusters=clusters)
+        for row in measure.compare(tables[measure.table], controls.readings, settings, seed=seed, clusters=clusters)
     ]
     if distinguished:
         rows.insert(0, distinguishable.comparison(distinguished))
-    controls = controls or controls_of(responses, tables, settings, masked, clusters)
     found = with_spread(judged(rows, settings.alpha, controls), controls.values, spreads, settings.alpha)
     if distinguished:
         found = _with_any_difference(found, distinguished, settings.alpha)
@@ -144,7 +150,8 @@ def controls_of(
     single = [measure for measure in measures(tables) if measure.scorer]
     values = {name: both for each in single for name, both in each.readings(tables[each.table]).items()}
 
-    def readings() -> tuple[SideResponses, SideResponses]:
+    @cache
+    def readings() -> Readings:
         return indexed(responses, neutral_reading(responses, masked), settings)
 
     return Controls(values, readings, settings.jackknife_blocks, clusters, leaking)
@@ -347,18 +354,18 @@ as a handful."""
 
 def _shown(responses: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Any]]:
     """The number of answers that each measure rests on."""
-    answers = index_responses(responses)
-    index = np.concatenate([answers.a, answers.b])
-    found = {}
+    _, *of_sides = distinct_responses(responses)
+    index = np.concatenate(of_sides)
+    counted = {}
     for measure in measures(tables):
         for name, (a, b) in (measure.values(tables[measure.table]) if measure.scorer else {}).items():
             shows = index[np.concatenate([a, b]).astype(bool)]
             counts = np.bincount(shows) if len(shows) else np.zeros(1, dtype=int)
-            found[name] = {
+            counted[name] = {
                 "distinct_shown": int((counts > 0).sum()),
                 "commonest_shown": 100 * int(counts.max()) / len(shows) if len(shows) else None,
             }
-    return found
+    return counted
 
 
 def _held(row: Row, variations: list[Row]) -> dict[str, Any]:

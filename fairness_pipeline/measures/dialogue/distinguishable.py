@@ -239,7 +239,7 @@ class _Texts:
             sides = [self.answers.slice(begin + start, count) for begin in (0, self.pairs)]
             encoded = pa.concat_arrays([chunk for side in sides for chunk in side.chunks]).dictionary_encode()
             index = encoded.indices.to_numpy()
-            present, named = features_of(encoded.dictionary.to_pylist(), self.wanted)
+            present, named = features_of(encoded.dictionary, self.wanted)
             yield _Block(place, present, index[:count], index[count:], named)
 
 

@@ -1,10 +1,9 @@
 """Diversity: how varied are the responses to a side? (Liu et al. 2020, section 2.4.1)"""
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,16 +12,22 @@ import pyarrow.compute as pc
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
-from fairness_pipeline.foundation.side_by_side import in_processes
 from fairness_pipeline.lexicons.contexts import CONTEXTS
 from fairness_pipeline.lexicons.text import encode_texts
-from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Outcome, Scoring, SignificanceSettings
+from fairness_pipeline.measures.dialogue.measure import (
+    MASKED,
+    Measure,
+    Outcome,
+    Readings,
+    Scoring,
+    SignificanceSettings,
+)
 from fairness_pipeline.measures.dialogue.text import collapsed
 from fairness_pipeline.statistics.change import Change, change_of_diversity
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_diversity
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate
-from fairness_pipeline.statistics.resampling import NGrams, jackknifed, left_out
+from fairness_pipeline.statistics.resampling import NGrams, SideResponses, jackknifed, left_out
 
 DIVERSITY = schema(
     **fields(CONTEXTS, "side"),
@@ -33,16 +38,18 @@ DIVERSITY = schema(
 )
 
 
-class SideResponses(NamedTuple):
-    """The n-grams of all distinct responses, and which of them each pair's sides received."""
+def distinct_responses(responses: pa.Table) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    """The distinct responses; and for each side which of them its pairs received, in the order of the pairs.
 
-    ngrams: NGrams
-    a: np.ndarray
-    b: np.ndarray
-
-    def take(self, kept: np.ndarray) -> Self:
-        """The pairs for which `kept` is true."""
-        return self._replace(a=self.a[kept], b=self.b[kept])
+    Args:
+        responses: Columns `pair_id`, `side`, `response`.
+    """
+    distinct = pc.unique(responses["response"])
+    index = np.asarray(pc.index_in(responses["response"], distinct))
+    side = np.asarray(responses["side"].to_numpy(zero_copy_only=False))
+    order = np.argsort(np.asarray(responses["pair_id"]), kind="stable")
+    a, b = (index[order][side[order] == name] for name in "ab")
+    return distinct, a, b
 
 
 def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideResponses:
@@ -54,12 +61,8 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
             have the same number of words, so that the share of distinct ones does not depend on how long a side's
             answers are.
     """
-    distinct = pc.unique(responses["response"])
-    words = encode_texts(collapsed(distinct))
-    index = np.asarray(pc.index_in(responses["response"], distinct))
-    side = np.asarray(responses["side"].to_numpy(zero_copy_only=False))
-    order = np.argsort(np.asarray(responses["pair_id"]), kind="stable")
-    a, b = (index[order][side[order] == name] for name in "ab")
+    distinct, a, b = distinct_responses(responses)
+    words = encode_texts(distinct, collapsed)
     if not equal_length:
         return SideResponses(NGrams(words), a, b)
     shorter = np.minimum(words.lengths[a], words.lengths[b])
@@ -68,9 +71,7 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
     return SideResponses(NGrams(words.cut(*np.divmod(cuts, width))), cut[: len(a)], cut[len(a) :])
 
 
-def indexed(
-    responses: pa.Table, neutral: pa.Table, settings: SignificanceSettings
-) -> tuple[SideResponses, SideResponses]:
+def indexed(responses: pa.Table, neutral: pa.Table, settings: SignificanceSettings) -> Readings:
     """The two readings of diversity: the responses as they are, and those by which it is judged.
 
     Args:
@@ -158,22 +159,18 @@ class DiversityMeasure(Measure):
     def compare(
         self,
         table: pa.Table,
-        responses: pa.Table,
-        neutral: pa.Table,
+        readings: Callable[[], Readings],
         settings: SignificanceSettings,
         *,
         seed: int,
         clusters: Clusterings = (),
     ) -> list[Comparison]:
-        """Compares the sides by resampling the pairs; both readings side by side."""
-        margins = self._margins(settings)
-        own = partial(_compared, margins=margins, settings=settings, seed=seed, clusters=clusters)
-        least = 2 if responses.num_rows >= _MANY else 3
-        return [row for rows in in_processes(own, [("", responses), (MASKED, neutral)], least) for row in rows]
+        """Compares the sides by resampling the pairs."""
+        return self.compare_indexed(readings(), settings, seed=seed, clusters=clusters)
 
     def compare_indexed(
         self,
-        readings: tuple[SideResponses, SideResponses],
+        readings: Readings,
         settings: SignificanceSettings,
         *,
         seed: int = 0,
@@ -182,9 +179,10 @@ class DiversityMeasure(Measure):
     ) -> list[Comparison]:
         """The rows of the responses and of their neutral reading. Without `resampled` the jackknife alone decides."""
         margins, permutations = self._margins(settings), settings.permutations if resampled else 0
-        own = zip(_READINGS, readings, strict=True)
         return [
-            row for name, sides in own for row in _rows(name, sides, margins, settings, permutations, seed, clusters)
+            row
+            for name, sides in zip(_READINGS, readings, strict=True)
+            for row in _rows(name, sides, margins, settings, permutations, seed, clusters)
         ]
 
     def _margins(self, settings: SignificanceSettings) -> dict[str, Margin]:
@@ -204,22 +202,6 @@ class DiversityMeasure(Measure):
         )
 
 
-_MANY = 100_000
-"""With fewer responses, starting other processes takes longer than comparing."""
-
-
-def _compared(
-    reading: tuple[str, pa.Table],
-    margins: dict[str, Margin],
-    settings: SignificanceSettings,
-    seed: int,
-    clusters: Clusterings,
-) -> list[Comparison]:
-    name, responses = reading
-    sides = _neutral_sides(responses, settings) if name else index_responses(responses)
-    return _rows(name, sides, margins, settings, settings.permutations, seed, clusters)
-
-
 def _rows(
     reading: str,
     sides: SideResponses,
@@ -229,7 +211,7 @@ def _rows(
     seed: int,
     clusters: Clusterings,
 ) -> list[Comparison]:
-    found = compare_diversity(
+    rows = compare_diversity(
         sides.ngrams,
         sides.a,
         sides.b,
@@ -240,7 +222,7 @@ def _rows(
         alpha=settings.alpha,
         clusters=clusters,
     )
-    return [replace(row, measure=row.measure + reading) for row in found]
+    return [replace(row, measure=row.measure + reading) for row in rows]
 
 
 _SENTENCE = (

@@ -15,7 +15,15 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.dimensions import MaskedWords, Words
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Scorings, SignificanceSettings, neutral_reading
+from fairness_pipeline.measures.dialogue.diversity import indexed
+from fairness_pipeline.measures.dialogue.measure import (
+    MASKED,
+    Measure,
+    Readings,
+    Scorings,
+    SignificanceSettings,
+    neutral_reading,
+)
 from fairness_pipeline.statistics.comparison import SIGNIFICANCE, adjusted
 from fairness_pipeline.statistics.intervals import Estimate, of_interval
 
@@ -121,10 +129,13 @@ def check_instruments(
         progress: Receives the number of texts scored.
     """
     rows = []
-    neutral = neutral_reading(swapped, words)
+
+    def readings() -> Readings:
+        return indexed(swapped, neutral_reading(swapped, words), significance)
+
     for measure in measures if swapped.num_rows else ():
         place = folder / measure.table if folder else None
         table = measure.measure(swapped, scorings[measure.table], place, progress)
-        rows += measure.compare(table, swapped, neutral, significance, seed=0)
+        rows += measure.compare(table, readings, significance, seed=0)
     found = adjusted(rows, significance.alpha)
     return pa.Table.from_pylist([{**asdict(row), "texts": texts} for row in found], schema=INSTRUMENT_CHECK)

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
-from fairness_pipeline.measures.dialogue.diversity import SideResponses, jackknifed_excess
-from fairness_pipeline.measures.dialogue.measure import MASKED, Sides
+from fairness_pipeline.measures.dialogue.diversity import jackknifed_excess
+from fairness_pipeline.measures.dialogue.measure import MASKED, Readings, Sides
 from fairness_pipeline.measures.dialogue.registry import is_gap
 from fairness_pipeline.statistics.clusters import cautious_mean
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, adjusted
@@ -32,7 +32,7 @@ class Controls:
     """
 
     values: Mapping[str, Sides]
-    readings: Callable[[], tuple[SideResponses, SideResponses]]
+    readings: Callable[[], Readings]
     blocks: int
     clusters: Clusterings = ()
     leaking: Mapping[str, Estimate] = field(default_factory=dict)

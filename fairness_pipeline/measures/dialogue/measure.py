@@ -27,6 +27,7 @@ from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.statistics.change import Change, change_of_difference
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_counts, compare_rates
 from fairness_pipeline.statistics.equivalence import Margin
+from fairness_pipeline.statistics.resampling import SideResponses
 from fairness_pipeline.workspace.distinct import Scorer, each_distinct
 
 MARGINS = {
@@ -99,6 +100,8 @@ MASKED = "_masked"
 """The suffix of a measure's neutral reading, in the names of its rows and of its table's columns."""
 
 Sides = tuple[np.ndarray, np.ndarray]
+Readings = tuple[SideResponses, SideResponses]
+"""The responses as they are, and as diversity judges them."""
 
 SIDES = schema(
     **fields(CONTEXT_PAIRS, "pair_id"),
@@ -260,8 +263,7 @@ class Measure:
     def compare(
         self,
         table: pa.Table,
-        responses: pa.Table,
-        neutral: pa.Table,
+        readings: Callable[[], Readings],
         settings: SignificanceSettings,
         *,
         seed: int,
@@ -271,8 +273,8 @@ class Measure:
 
         Args:
             table: The measure's table.
-            responses: Columns `pair_id`, `side`, `response`.
-            neutral: The same with the groups' words masked.
+            readings: Gives the words of the responses and of their neutral reading, for measures of all responses
+                together.
             settings: Level, margins, permutations, blocks.
             seed: The seed of the permutations.
             clusters: How pairs move together.

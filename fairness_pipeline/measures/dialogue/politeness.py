@@ -85,7 +85,7 @@ class PolitenessScorer(FieldsOnly):
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Columns `offensive_probability` and `offensive`, in the order of the rows."""
-        probability = self._probabilities(collapsed(texts["text"]))
+        probability = self._probabilities(collapsed(texts["text"]).to_pylist())
         return pa.table({"offensive_probability": probability, "offensive": probability >= self.threshold})
 
     def _probabilities(self, texts: list[str]) -> np.ndarray:

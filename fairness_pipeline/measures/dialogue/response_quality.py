@@ -70,7 +70,7 @@ def measure_quality(
         rows.append({**row, "constant_value": constant_value})
     responses = pa.chunked_array([pa.array(written, pa.string())])
     distinct = pc.unique(responses)
-    ngrams = NGrams(encode_texts(collapsed(distinct)))
+    ngrams = NGrams(encode_texts(distinct, collapsed))
     found = ngrams.diversity(np.asarray(pc.index_in(responses, distinct)))
     for order, value in ((1, found.distinct_1), (2, found.distinct_2)):
         rows.append(

@@ -42,7 +42,7 @@ class SentimentScorer:
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Columns `compound`, `positive` and `negative`, in the order of the rows."""
-        compound = np.array(_vader().compound(collapsed(texts["text"])), dtype=np.float64)
+        compound = np.array(_vader().compound(collapsed(texts["text"]).to_pylist()), dtype=np.float64)
         return pa.table(
             {"compound": compound, "positive": compound > self.threshold, "negative": compound < -self.threshold}
         )

@@ -20,9 +20,9 @@ def collapse_punctuation(response: str) -> str:
     return _REPEATED.sub(r"\1", response)
 
 
-def collapsed(responses: pa.ChunkedArray) -> list[str]:
+def collapsed(responses: pa.Array | pa.ChunkedArray) -> pa.Array:
     """`collapse_punctuation` of each response. Only responses with two marks in a row are processed."""
-    texts = responses.to_pylist()
-    for place in pc.indices_nonzero(pc.match_substring_regex(responses, _MAY_REPEAT)).to_pylist():
-        texts[place] = collapse_punctuation(texts[place])
-    return texts
+    whole = responses.combine_chunks() if isinstance(responses, pa.ChunkedArray) else responses
+    repeats = pc.match_substring_regex(whole, _MAY_REPEAT)
+    reduced = pa.array(map(collapse_punctuation, whole.filter(repeats).to_pylist()), whole.type)
+    return pc.replace_with_mask(whole, repeats, reduced)

@@ -7,6 +7,7 @@ from itertools import islice
 from zlib import crc32
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 
 from fairness_pipeline.lexicons.masking import MASK
@@ -20,7 +21,7 @@ _READ = 500
 """Texts in which the commonest sentence is looked for."""
 
 
-def features_of(texts: list[str], wanted: np.ndarray) -> tuple[sparse.csr_array, dict[tuple[int, str], np.ndarray]]:
+def features_of(texts: pa.Array, wanted: np.ndarray) -> tuple[sparse.csr_array, dict[tuple[int, str], np.ndarray]]:
     """(texts, `WIDTH`) the words and marks of each text, and two in a row, none of them a mask; and by feature and
     words which texts have what is wanted.
 
@@ -58,7 +59,7 @@ def _is_read(token: str) -> bool:
     return token in ("!", "?", MASK) or token[0].isalnum() or ord(token[0]) >= _PICTURES
 
 
-def _words(texts: list[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _words(texts: pa.Array) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The words, and word and text of each place. An article before a mask goes, and of masks in a row one is left."""
     encoded = encode_texts(texts)
     codes, owners = encoded.codes, encoded.owners

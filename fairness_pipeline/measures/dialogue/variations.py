@@ -12,9 +12,9 @@ from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.side_by_side import in_threads
 from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.measures.dialogue.breakdown import Words
-from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses
+from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure
 from fairness_pipeline.measures.dialogue.judgement import Controls, judged
-from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Sides, SignificanceSettings, score
+from fairness_pipeline.measures.dialogue.measure import MASKED, Measure, Readings, Sides, SignificanceSettings, score
 from fairness_pipeline.measures.dialogue.registry import is_part
 from fairness_pipeline.statistics.comparison import COMPARISON, Clusterings, Comparison
 from fairness_pipeline.workspace.distinct import Scorer
@@ -144,7 +144,7 @@ class Judged(NamedTuple):
     """
 
     values: Sequence[tuple[Measure, Mapping[str, Sides]]]
-    diversity: tuple[DiversityMeasure, tuple[SideResponses, SideResponses]]
+    diversity: tuple[DiversityMeasure, Readings]
     clusters: Clusterings = ()
 
 

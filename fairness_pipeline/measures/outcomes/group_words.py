@@ -76,7 +76,7 @@ def group_words(trials: Trials, outcome: str, unmarked: str | None, seed: int) -
     """
     texts = trials.texts[outcome]
     words = pc.fill_null(texts.cast(pa.string()), "").dictionary_encode()
-    present, _ = features_of(words.dictionary.to_pylist(), np.empty(0, dtype=np.int64))
+    present, _ = features_of(words.dictionary, np.empty(0, dtype=np.int64))
     present = present[words.indices.to_numpy()]
     rows: list[dict[str, Any]] = []
     for attribute, contrast, codes in _columns(trials, unmarked):
@@ -158,7 +158,7 @@ def _named(
     strongest = strength.max(axis=0) if len(best) else np.empty(0)
     order = np.lexsort([-strongest, p])
     places = [place for place in order.tolist() if told.p < _LEVEL and p[place] <= _LEVEL][:_LOOKED_AT]
-    _, holders = features_of(texts.to_pylist(), told.kept[places]) if places else (None, {})
+    _, holders = features_of(texts, told.kept[places]) if places else (None, {})
     names = commonest_names(told.kept[places], {key: len(own) for key, own in holders.items()})
     seen: list[np.ndarray] = []
     named = sorted(zip(places, (name for _, name in names), strict=True), key=_of_content(p, strongest))

@@ -15,9 +15,9 @@ from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.dialogue.breakdown import break_down, carrying, swapped_words
 from fairness_pipeline.measures.dialogue.classifier_quality import evaluate_classifiers
 from fairness_pipeline.measures.dialogue.dialogue_significance import _p_moved, control, decisive, doubts
-from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, SideResponses, index_responses
+from fairness_pipeline.measures.dialogue.diversity import DiversityMeasure, index_responses
 from fairness_pipeline.measures.dialogue.instrument import check_instruments, swapped_texts
-from fairness_pipeline.measures.dialogue.measure import MASKED, Sides, SignificanceSettings
+from fairness_pipeline.measures.dialogue.measure import MASKED, Readings, Sides, SignificanceSettings
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.measures.dialogue.recipe_significance import judge_recipe
 from fairness_pipeline.measures.dialogue.registry import measures
@@ -120,7 +120,7 @@ def _both_readings(values: dict[str, Sides]) -> dict[str, Sides]:
     return {**values, **{name + MASKED: sides for name, sides in values.items()}}
 
 
-def _diversity(count: int) -> tuple[DiversityMeasure, tuple[SideResponses, SideResponses]]:
+def _diversity(count: int) -> tuple[DiversityMeasure, Readings]:
     responses = pa.table(
         {
             "pair_id": list(range(count)) * 2, "side": ["a"] * count + ["b"] * count,
