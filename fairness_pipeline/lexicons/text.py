@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -77,7 +78,7 @@ def encode_texts(
     parts = [_pieces(prepared(whole.slice(start, end - start))) for start, end in pairwise(cuts) if end > start]
     offsets = [begins for _, begins in parts]
     pieces = pa.chunked_array([part for part, _ in parts], _PIECES).unify_dictionaries().chunks
-    numbered = encode_words(list(map(tokenize, pieces[0].dictionary.to_pylist() if pieces else [])))
+    numbered = encode_words(list(map(_tokenized, pieces[0].dictionary.to_pylist() if pieces else [])))
     del parts
     codes, lengths = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int64)]
     for begins in offsets:
@@ -87,6 +88,8 @@ def encode_texts(
     return EncodedWords(numbered.words, np.concatenate(codes), np.concatenate(lengths))
 
 
+_tokenized = lru_cache(1 << 18)(tokenize)
+"""Different texts share most of their pieces."""
 _PART = 1_500_000
 """Characters that are encoded at once."""
 _PIECES = pa.dictionary(pa.int32(), pa.string())
