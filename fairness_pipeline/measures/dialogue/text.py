@@ -10,7 +10,7 @@ _REPEATED = re.compile(r"""([,.!?*'"])(?:\s*\1)+""")
 
 
 def collapse_punctuation(response: str) -> str:
-    """`response` with repeated marks (`, . ! ? * ' "`) reduced to one, even if spaces stand between them.
+    """`response` with repeated marks (`, . ! ? * ' "`) reduced to one, even with spaces between them.
 
     Repeats upset the sentiment and offence classifiers (Liu et al. 2020, section 3.2).
 
@@ -23,6 +23,6 @@ def collapse_punctuation(response: str) -> str:
 def collapsed(responses: pa.ChunkedArray) -> list[str]:
     """`collapse_punctuation` of each response. Only responses with two marks in a row are processed."""
     texts = responses.to_pylist()
-    for place in pc.indices_nonzero(pc.match_substring_regex(responses, _MAY_REPEAT)).to_pylist():
-        texts[place] = collapse_punctuation(texts[place])
+    for index in pc.indices_nonzero(pc.match_substring_regex(responses, _MAY_REPEAT)).to_pylist():
+        texts[index] = collapse_punctuation(texts[index])
     return texts
