@@ -1,4 +1,4 @@
-"""Every score is the library's, to the last bit: on real text, on each of the library's rules, on text made to be hard."""
+"""Every score equals the library's to the last bit: on real text, on each of its rules, and on hard generated text."""
 
 import os
 import pickle
@@ -13,7 +13,7 @@ from fairness_pipeline.foundation.text_files import read_lines
 from fairness_pipeline.lexicons.vader import Vader
 
 VADER, ANALYZER = Vader(), library.SentimentIntensityAnalyzer()
-PHRASES = [*library.SPECIAL_CASES, *(own for own in library.BOOSTER_DICT if " " in own)]
+PHRASES = [*library.SPECIAL_CASES, *(phrase for phrase in library.BOOSTER_DICT if " " in phrase)]
 WORDS = [
     *library.NEGATE, *library.BOOSTER_DICT, *" ".join(PHRASES).split(), *PHRASES, "no", "or", "nor", "so", "this",
     "never", "without", "doubt", "least", "at", "very", "but", "can't", "ain'tn't", "table", "bus", "good", "love",
@@ -37,7 +37,7 @@ TEXT = st.lists(st.tuples(TOKEN, st.sampled_from([" ", " ", " ", "", "\n", "\u00
 
 @settings(max_examples=1500, deadline=None)
 @given(TEXT)
-def test_text_made_of_what_the_rules_look_at(text: str) -> None:
+def test_text_made_of_words_that_the_rules_use(text: str) -> None:
     assert VADER.compound([text]) == expected([text])
 
 
@@ -48,12 +48,12 @@ def test_any_text(text: str) -> None:
 
 
 def test_each_phrase_and_each_modifier_before_and_after_a_word() -> None:
-    around = [
+    texts = [
         f"{word} {value}" for word in WORDS for value in ("good", "so awful", "the LOVE", "a very big hate", "bad ass")
     ]
-    around += [f"good {word} awful {word}" for word in WORDS] + [f"I {word} love it BUT {word} hate" for word in WORDS]
-    assert VADER.compound(around) == expected(around)
-    assert len(set(VADER.compound(around))) > 200
+    texts += [f"good {word} awful {word}" for word in WORDS] + [f"I {word} love it BUT {word} hate" for word in WORDS]
+    assert VADER.compound(texts) == expected(texts)
+    assert len(set(VADER.compound(texts))) > 200
 
 
 def real_texts(maximum: int) -> list[str]:
@@ -75,6 +75,6 @@ def test_two_hundred_thousand_real_texts() -> None:
     assert VADER.compound(texts) == expected(texts)
 
 
-def test_it_travels_to_another_process() -> None:
+def test_it_can_be_pickled() -> None:
     VADER.compound(["good"])
     assert pickle.loads(pickle.dumps(VADER)).compound(["not good"]) == expected(["not good"])
