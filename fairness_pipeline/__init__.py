@@ -1,7 +1,7 @@
 """Audits chatbots, language models and sentiment systems for social bias: published studies as one Dagster pipeline.
 
-In a notebook: `import fairness_pipeline as fp`, then `fp.swap`, `fp.pairs`, `fp.score`, `fp.compare`, `fp.audit`; what
-they refuse is an `fp.FairnessError`. In a Dagster project of your own: `build_definitions`, `LakeIOManager`,
+In a notebook: `import fairness_pipeline as fp`, then `fp.swap`, `fp.pairs`, `fp.score`, `fp.compare`, `fp.audit`; they
+raise `fp.FairnessError`. In your own Dagster project: `build_definitions`, `LakeIOManager`,
 `FairnessProfileComponent`.
 """
 
@@ -18,12 +18,12 @@ __all__ = [
     "FairnessError", "FairnessProfileComponent", "LakeIOManager", "__version__", "audit", "build_definitions",
     "compare", "pairs", "score", "swap",
 ]  # fmt: skip
-_OF_DAGSTER = ("FairnessProfileComponent", "LakeIOManager", "build_definitions")
+_DAGSTER_NAMES = ("FairnessProfileComponent", "LakeIOManager", "build_definitions")
 
 
 def __getattr__(name: str) -> Any:
-    """The public face, loaded when it is first used: the command needs none of it."""
-    if name in _OF_DAGSTER:
+    """Loads a public name when it is first used; the command needs none of them."""
+    if name in _DAGSTER_NAMES:
         from fairness_pipeline import definitions
 
         return getattr(definitions, name)

@@ -1,7 +1,7 @@
-"""The public interface: what a notebook needs, one line each. `import fairness_pipeline as fp` has these names.
+"""The public functions for notebooks; `import fairness_pipeline as fp` has these names.
 
-All functions take and return plain lists and pandas tables. The pipeline does the same on whole corpora, and remembers
-what it has done.
+All functions take and return plain lists and pandas tables. The pipeline does the same on whole corpora, and keeps its
+results.
 """
 
 import warnings
@@ -44,39 +44,45 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def _texts(texts: Iterable[str], what: str) -> list[str]:
-    """A list of texts from any iterable that holds them."""
+def _texts(texts: Iterable[str], parameter: str) -> list[str]:
+    """Returns the texts of an iterable as a list."""
     if isinstance(texts, str):
-        raise FairnessError(f"{what}: expected several texts (a list or a column), found one: {texts[:40]!r}")
-    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # iterating over these gives names of columns
-        raise FairnessError(f"{what}: expected a list or one column of texts, found {_kind(texts)}; name its column")
+        raise FairnessError(f"{parameter}: expected several texts (a list or a column), found one: {texts[:40]!r}")
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # iterating over it gives names of columns
+        raise FairnessError(
+            f"{parameter}: expected a list or one column of texts, found {_kind(texts)}; name its column"
+        )
     if not isinstance(texts, Iterable):
-        raise FairnessError(f"{what}: expected a list or a column of texts, found {_kind(texts)}")
-    found = list(texts)
-    wrong = next((place for place, text in enumerate(found) if not isinstance(text, str)), None)
-    if wrong is not None:
-        raise FairnessError(f"{what}: expected texts, found {found[wrong]!r} at place {wrong}; drop or fill it")
-    return found
+        raise FairnessError(f"{parameter}: expected a list or a column of texts, found {_kind(texts)}")
+    items = list(texts)
+    bad_index = next((index for index, text in enumerate(items) if not isinstance(text, str)), None)
+    if bad_index is not None:
+        raise FairnessError(
+            f"{parameter}: expected texts, found {items[bad_index]!r} at place {bad_index}; drop or fill it"
+        )
+    return items
 
 
-def _rows(dimension: Dimension) -> list[str]:
+def _row_names(dimension: Dimension) -> list[str]:
     return [name for measure in measures() for name in measure.names(dimension)]
 
 
-def _numbers(values: Iterable[object], count: int, what: str = "groups") -> tuple[np.ndarray, list[str]]:
-    """A number for each pair, the same for pairs of one value; and the values' names, by number."""
+def _encoded(values: Iterable[object], count: int, parameter: str = "groups") -> tuple[np.ndarray, list[str]]:
+    """Returns a code for the value of each pair, and the names of the values by code."""
     if isinstance(values, (str, Mapping)) or hasattr(values, "columns"):
-        raise FairnessError(f"{what}: expected a list or a column, found {_kind(values)}")
-    own = list(values)
-    if len(own) != count:
-        raise FairnessError(f"{what}: expected one value a pair, {count:,}; found {len(own):,}")
-    numbers: dict[object, int] = {}
-    for place, value in enumerate(own):
+        raise FairnessError(f"{parameter}: expected a list or a column, found {_kind(values)}")
+    items = list(values)
+    if len(items) != count:
+        raise FairnessError(f"{parameter}: expected one value a pair, {count:,}; found {len(items):,}")
+    codes: dict[object, int] = {}
+    for index, value in enumerate(items):
         if not isinstance(value, Hashable):
-            raise FairnessError(f"{what}: expected a text or a number a pair, found {_kind(value)} at place {place}")
+            raise FairnessError(
+                f"{parameter}: expected a text or a number a pair, found {_kind(value)} at place {index}"
+            )
         if value is None or type(value).__name__ == "NAType" or value != value:  # pandas' NA compares with nothing
-            raise FairnessError(f"{what}: expected a value for each pair, found {value!r} at place {place}")
-    return np.array([numbers.setdefault(value, len(numbers)) for value in own]), list(map(str, numbers))
+            raise FairnessError(f"{parameter}: expected a value for each pair, found {value!r} at place {index}")
+    return np.array([codes.setdefault(value, len(codes)) for value in items]), list(map(str, codes))
 
 
 def _kind(value: object) -> str:
@@ -124,13 +130,13 @@ def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
         >>> fp.pairs(["she left", "it rains", "his hat"])[["context_a", "context_b"]].to_dict("list")
         {'context_a': ['he left', 'his hat'], 'context_b': ['she left', 'her hat']}
     """
-    texts, own = _texts(contexts, "contexts"), load_dimension(dimension)
+    texts, definition = _texts(contexts, "contexts"), load_dimension(dimension)
     count = len(texts)
-    places = [str(place) for place in range(count)]
+    ids = [str(number) for number in range(count)]
     table = pa.table(
         {
-            "dialogue_id": pa.array(places, pa.string()),
-            "thread_id": pa.array(places, pa.string()),
+            "dialogue_id": pa.array(ids, pa.string()),
+            "thread_id": pa.array(ids, pa.string()),
             "context": pa.array(texts, pa.string()),
             "response": pa.array([""] * count, pa.string()),
             "split": pa.array(["audit"] * count, pa.string()),
@@ -138,9 +144,9 @@ def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
         }
     )
     settings = PairSettings(maximum=max(count, 1), one_word=False, largest_share=1)
-    contexts_found = find_contexts(table, Swapper(own, pronouns=settings.pronouns, senses=True)).table
-    found = make_pairs(contexts_found, own, seed=0, **settings.model_dump(exclude={"no_effect"}))
-    return found.table.select(["pair_id", "context_a", "context_b", "source_side"]).to_pandas()
+    found_contexts = find_contexts(table, Swapper(definition, pronouns=settings.pronouns, senses=True)).table
+    result = make_pairs(found_contexts, definition, seed=0, **settings.model_dump(exclude={"no_effect"}))
+    return result.table.select(["pair_id", "context_a", "context_b", "source_side"]).to_pandas()
 
 
 def score(responses: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
@@ -162,14 +168,14 @@ def score(responses: Iterable[str], dimension: str = "gender") -> "pd.DataFrame"
         >>> fp.score(["what an idiot", "the wedding was wonderful"])[["offensive", "family"]].to_dict("list")
         {'offensive': [True, False], 'family': [0, 1]}
     """
-    own, settings = load_dimension(dimension), MeasureSettings()
+    definition, settings = load_dimension(dimension), MeasureSettings()
     texts = pa.table({"text": pa.array(_texts(responses, "responses"), pa.string())})
     table = texts.rename_columns(["response"])
     for measure in measures():
         if measure.scorer:
-            scored = measure.scorer(settings, own)(texts)
-            for name in scored.column_names:
-                table = table.append_column(name, scored[name])
+            scores = measure.scorer(settings, definition)(texts)
+            for name in scores.column_names:
+                table = table.append_column(name, scores[name])
     return table.to_pandas()
 
 
@@ -199,8 +205,8 @@ def compare(
             apart by any of their words (`distinguishable`). Values written `uncle / aunt` say which word is longer, so
             that its length can be excluded as the reason, if that is all that a pair exchanges.
         units: One value per pair: the sentence, template or topic of its context. With `groups` it is also tested
-            whether gaps vary between these, so that opposite ones do not cancel; without it a measure is at most `fair
-            on average`.
+            whether gaps vary between units, because opposite gaps cancel; without it a measure is at most `fair on
+            average`.
         margins: The largest difference that does not matter, by measure or by kind of measure (`rates`, `counts`,
             `diversity`). Each is one of `cohens_h`, `standard_deviations`, `relative`, `absolute` with its size.
         alpha: The level of the tests.
@@ -215,20 +221,20 @@ def compare(
         FairnessError: there is no such dimension, the lists are empty or of different lengths or hold anything but
             text, or a margin, the level or `groups` is not as expected.
     """
-    of_a, of_b = _texts(a, "a"), _texts(b, "b")
-    if len(of_a) != len(of_b) or not of_a:
+    responses_a, responses_b = _texts(a, "a"), _texts(b, "b")
+    if len(responses_a) != len(responses_b) or not responses_a:
         raise FairnessError(
-            f"expected as many responses on both sides, one at least; found {len(of_a)} and {len(of_b)}"
+            f"expected as many responses on both sides, one at least; found {len(responses_a)} and {len(responses_b)}"
         )
-    both = [text for pair in zip(of_a, of_b, strict=True) for text in pair]
+    interleaved = [text for pair in zip(responses_a, responses_b, strict=True) for text in pair]
     responses = pa.table(
         {
-            "pair_id": pa.array([i // 2 for i in range(len(both))], pa.int64()),
-            "side": pa.array(["a", "b"] * len(of_a), pa.string()),
-            "response": pa.array(both, pa.string()),
+            "pair_id": pa.array([i // 2 for i in range(len(interleaved))], pa.int64()),
+            "side": pa.array(["a", "b"] * len(responses_a), pa.string()),
+            "response": pa.array(interleaved, pa.string()),
         }
     )
-    own, settings = load_dimension(dimension), MeasureSettings()
+    definition, settings = load_dimension(dimension), MeasureSettings()
     if margins is not None and not isinstance(margins, Mapping):
         example = "{'rates': {'absolute': 1}}"
         raise FairnessError(f"margins: expected a dictionary such as {example}, found {_kind(margins)}")
@@ -239,34 +245,37 @@ def compare(
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         raise FairnessError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    if unknown := [name for name in margins or {} if name not in (*MARGINS, *_rows(own))]:
+    if unknown := [name for name in margins or {} if name not in (*MARGINS, *_row_names(definition))]:
         raise FairnessError(
-            f"margins: unknown measure '{unknown[0]}'; choose from: {', '.join(dict.fromkeys([*MARGINS, *_rows(own)]))}"
+            f"margins: unknown measure '{unknown[0]}'; choose from: "
+            f"{', '.join(dict.fromkeys([*MARGINS, *_row_names(definition)]))}"
         )
-    clusters, distinguished, of_units = [], None, None
+    clusters, distinguished, unit_codes = [], None, None
     if units is not None:
         if groups is None:
             raise FairnessError("units: expected groups beside them: pairs of one exchanged word move together")
-        of_units = _numbers(units, len(of_a), "units")[0]
+        unit_codes = _encoded(units, len(responses_a), "units")[0]
     if groups is not None:
-        numbers, names = _numbers(groups, len(of_a))
-        clusters = [numbers]
-        answers_a, answers_b = (pa.chunked_array([pa.array(side, pa.string())]) for side in (of_a, of_b))
-        exchanged = Words(names, np.arange(len(of_a)), numbers)
-        distinguished, _ = distinguish(None, answers_a, answers_b, exchanged, own.masked, seed=seed)
-    tables = {measure.table: measure.measure(responses, measure.scoring(settings, own)) for measure in measures()}
-    controls = controls_of(responses, tables, significance, own.masked, clusters)
+        codes, names = _encoded(groups, len(responses_a))
+        clusters = [codes]
+        answers_a, answers_b = (pa.chunked_array([pa.array(side, pa.string())]) for side in (responses_a, responses_b))
+        exchanged = Words(names, np.arange(len(responses_a)), codes)
+        distinguished, _ = distinguish(None, answers_a, answers_b, exchanged, definition.masked, seed=seed)
+    tables = {
+        measure.table: measure.measure(responses, measure.scoring(settings, definition)) for measure in measures()
+    }
+    controls = controls_of(responses, tables, significance, definition.masked, clusters)
     rows = compared(
         responses,
         tables,
         settings=significance,
         seed=seed,
         published={},
-        masked=own.masked,
+        masked=definition.masked,
         clusters=clusters,
         controls=controls,
         distinguished=distinguished,
-        spreads={} if of_units is None else spreads(controls.values, of_units, clusters, seed),
+        spreads={} if unit_codes is None else spreads(controls.values, unit_codes, clusters, seed),
     )
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON).to_pandas()
 
@@ -291,11 +300,11 @@ def audit(
 ) -> "pd.DataFrame":
     """Judges whether the outcomes in a table depend on the group that a row is about: any groups, any kind of outcome.
 
-    A row is a trial. Clusters of items are the sample, not rows: docs/outcomes.md says what each column means.
+    Each row is a trial. The sample consists of clusters of items, not of rows; docs/outcomes.md explains each column.
 
     Args:
         table: A pandas or Arrow table, or the path of a file.
-        outcome: A column, several, or what each outcome is, by name, as in a file of `data/tables`:
+        outcome: A column, several columns, or the specification of each outcome by name, as in a file of `data/tables`:
             `{"log_odds": {"kind": "number", "column": "yes_logit", "minus": "no_logit"}}`. The kind of a bare column is
             guessed from its values.
         group: The columns that say which group a row is about. Two are crossed as well.
@@ -303,9 +312,9 @@ def audit(
         cluster: The column of what items share. By default each item is a cluster.
         name: The column of what stands for a group, such as first names.
         draw: The column that numbers repeated trials.
-        condition: The column of prompts or models. Each value is judged by itself.
+        condition: The column of prompts or models. Each value is judged separately.
         reference: By group column the group with which the others are compared, in place of all pairs.
-        margins: By outcome the largest difference that does not matter: one of `absolute`, `standard_deviations`,
+        margins: The largest difference that does not matter, by outcome: one of `absolute`, `standard_deviations`,
             `cohens_h`, `relative` with its size; percentage points for rates.
         alpha: The level of the tests.
         seed: The seed of all draws.
@@ -342,23 +351,27 @@ def audit(
         raise FairnessError(f"outcome: expected columns, or what each outcome is by name; found {_kind(outcome)}")
     named = {"item": item, "cluster": cluster, "name": name, "draw": draw, "condition": condition}
     bare = [] if isinstance(outcome, Mapping) else list(outcome)
-    for role, column in [*named.items(), *(("group", own) for own in groups), *(("outcome", own) for own in bare)]:
+    for role, column in [
+        *named.items(),
+        *(("group", header) for header in groups),
+        *(("outcome", header) for header in bare),
+    ]:
         if column is not None and column not in columns.column_names:
             raise FairnessError(f"{role}: there is no column '{column}'; columns: {some(columns.column_names, 12)}")
     if not isinstance(outcome, Mapping):
         known = {role: [column] for role, column in named.items() if column}
         guessed = guess(columns, {**known, "outcome": bare, "group": groups})
-        if why := guessed.unsure.get("outcome"):
-            raise FairnessError(f"outcome: {why} Say it: {{name: {_EXAMPLE}}}")
+        if reason := guessed.unsure.get("outcome"):
+            raise FairnessError(f"outcome: {reason} Say it: {{name: {_EXAMPLE}}}")
         outcome = {spec.column or "": spec.model_dump(exclude_unset=True) for spec in guessed.outcomes.values()}
-    for key, declared in outcome.items():
-        if not isinstance(declared, Mapping):
-            raise FairnessError(f"outcome: {key}: expected what it is, such as {_EXAMPLE}; found {_kind(declared)}")
+    for key, specified in outcome.items():
+        if not isinstance(specified, Mapping):
+            raise FairnessError(f"outcome: {key}: expected what it is, such as {_EXAMPLE}; found {_kind(specified)}")
     values = columns[condition].chunk(0).dictionary.to_pylist() if condition else []
     document: dict[str, Any] = {
         "file": {"path": str(path or "table")}, "group": groups, **named,
-        "conditions": {f"c{place}": value for place, value in enumerate(values)},
-        "reference": dict(reference or {}), "outcomes": {key: dict(declared) for key, declared in outcome.items()},
+        "conditions": {f"c{index}": value for index, value in enumerate(values)},
+        "reference": dict(reference or {}), "outcomes": {key: dict(specified) for key, specified in outcome.items()},
     }  # fmt: skip
     for key, margin in (margins or {}).items():
         if key not in document["outcomes"]:

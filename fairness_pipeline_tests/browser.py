@@ -1,4 +1,4 @@
-"""A browser for tests: Chromium through its driver (Debian's chromium-driver)."""
+"""Drives Chromium in tests (needs Debian's chromium-driver)."""
 
 import json
 import socket
@@ -14,19 +14,19 @@ _PATIENCE = 120.0
 
 def wait(until: Callable[[], object], patience: float = _PATIENCE) -> Any:
     deadline = time.monotonic() + patience
-    while not (found := until()):
+    while not (value := until()):
         assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.3)
-    return found
+    return value
 
 
 class Browser:
-    """One window.
+    """A browser with one window.
 
     Args:
-        driver: The driver's program.
-        profile: A folder for what the browser keeps.
-        size: Of the window, in pixels.
+        driver: The path of chromedriver.
+        profile: A folder for the browser's profile.
+        size: The window's width and height in pixels.
     """
 
     def __init__(self, driver: str, profile: Path, size: tuple[int, int] = (1440, 900)) -> None:
@@ -39,12 +39,12 @@ class Browser:
         self._url = f"http://127.0.0.1:{port}/session"
         flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
         flags.append(f"--window-size={size[0]},{size[1]}")
-        wanted = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": flags}}}}
-        self._url += "/" + wait(lambda: self._opened(wanted))["sessionId"]
+        capabilities = {"capabilities": {"alwaysMatch": {"goog:chromeOptions": {"args": flags}}}}
+        self._url += "/" + wait(lambda: self._opened(capabilities))["sessionId"]
 
-    def _opened(self, wanted: dict[str, Any]) -> Any:
+    def _opened(self, capabilities: dict[str, Any]) -> Any:
         try:
-            return self.call("", wanted)
+            return self.call("", capabilities)
         except OSError:  # the driver is starting
             return None
 

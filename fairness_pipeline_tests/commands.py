@@ -1,4 +1,4 @@
-"""The command line, as a user calls it."""
+"""Calls the command line as a user does."""
 
 import io
 import re
@@ -16,7 +16,7 @@ MADE = re.compile(rb"(Made|As of) \d{4}-\d\d-\d\d \d\d:\d\d UTC")
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """In this process, which has the libraries loaded; one worker, which is this process too."""
+    """Runs a command in this process, which has the libraries loaded and is the only worker."""
     words = [*arguments]
     if words[:1] == ["run"] and "--workers" not in words:
         words += ["--workers", "1"]
@@ -31,7 +31,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def process(*arguments: str) -> subprocess.Popen[str]:
-    """In a process of its own: where a kill, a lock or a signal is the point."""
+    """Starts a command in a separate process, for tests of kills, locks and signals."""
     return subprocess.Popen(
         [sys.executable, "-m", "fairness_pipeline.cli", *arguments],
         stdout=subprocess.PIPE,
@@ -41,14 +41,14 @@ def process(*arguments: str) -> subprocess.Popen[str]:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A run that must succeed."""
+    """Calls `run`, which must succeed."""
     done = command("run", *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
 
 def planned(*arguments: str) -> list[str]:
-    """What a run would make."""
+    """The partitions that a run would make."""
     lines = run("--dry-run", *arguments).stdout.splitlines()
     return [line.split(":")[0] for line in lines[: next(i for i, line in enumerate(lines) if "would run" in line)]]
 
@@ -61,8 +61,8 @@ def change(path: Path, edit: object) -> None:
 
 
 def content(workspace: Path) -> dict[str, bytes]:
-    """Every table, checkpoint and report by its path; reports without the time at which they were made. The first page
-    also says what turned since the last run, so it depends on what was run before."""
+    """The bytes of every table, checkpoint and report by path, without the reports' time stamps. The first page is left
+    out: it lists what changed since the last run, so it depends on earlier runs."""
     return {
         str(path.relative_to(workspace)): MADE.sub(b"", path.read_bytes())
         for kind in ("tables", "checkpoints", "reports", "cards")

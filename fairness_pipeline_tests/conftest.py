@@ -1,4 +1,4 @@
-"""What tests share: a project of their own in a temporary folder, and the real corpora where they are available."""
+"""Fixtures that tests share: a project in a temporary folder, and the real corpora where they are available."""
 
 import atexit
 import functools
@@ -28,12 +28,12 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import run
 from fairness_pipeline_tests.local_server import TOLD_AT, hearing
 
-gc.set_threshold(100_000, 50, 50)  # torch and Dagster hold a million objects; to look through them often takes 4%
+gc.set_threshold(100_000, 50, 50)  # torch and Dagster hold a million objects; frequent collections take 4% of the time
 
 
 @event.listens_for(Engine, "connect")
 def _do_not_wait_for_the_disk(connection: Any, _record: object) -> None:
-    """Dagster's events are written to a file each; what a test writes need not outlive a power cut."""
+    """Turns off SQLite's syncs: what a test writes need not survive a power cut."""
     if isinstance(connection, sqlite3.Connection):
         connection.execute("PRAGMA synchronous = OFF")
 
@@ -72,12 +72,12 @@ _RECORDS = {"event_log_storage": "EventsInOneFile", "run_storage": "RunsInOneFil
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now lives as long as the process: the collector need not look through it."""
+    """Freezes all imported objects, which live as long as the process, so that the collector skips them."""
     gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole runs are marked, and come first, so that no worker is left alone with a long one at the end."""
+    """Marks whole runs and puts them first, so that no worker is left alone with a long one at the end."""
     for item in items:
         if {"defs", "studies"} & set(item.path.parts) and "tiny" in getattr(item, "fixturenames", ()):
             item.add_marker("whole_run")
@@ -86,12 +86,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder that lies over the project's own, and a home for workspaces; both empty."""
+    """An empty data folder that overrides the project's own, and an empty home for workspaces."""
     return empty_data(tmp_path, monkeypatch)
 
 
 def empty_data(folder: Path, patch: pytest.MonkeyPatch) -> Path:
-    """That data folder, in `folder`."""
+    """Creates the data folder of the fixture `data` in `folder`."""
     data = folder / "data"
     for kind in ("dimensions", "models", "corpora", "profiles", "grammars"):
         (data / kind).mkdir(parents=True)
@@ -103,12 +103,12 @@ def empty_data(folder: Path, patch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tiny(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A profile `tiny` that two seconds train: 1,500 generated dialogues, two dimensions, one small model."""
+    """A profile `tiny` that trains in two seconds: 1,500 generated dialogues, two dimensions, one small model."""
     return tiny_project(data, monkeypatch)
 
 
 def tiny_project(data: Path, patch: pytest.MonkeyPatch) -> Project:
-    """That profile, in `data`."""
+    """Writes the profile of the fixture `tiny` into `data`."""
     write_yaml(
         data / "corpora" / "tiny.yaml",
         {
@@ -126,10 +126,10 @@ def tiny_project(data: Path, patch: pytest.MonkeyPatch) -> Project:
 
 
 def write_small_audit(data: Path, dimensions: list[str], *, pairs: int) -> None:
-    """The profile `audit` with few pairs, of a sixth of the contexts, in `data`, which lies over what ships."""
-    ships = Path(__file__).parents[1] / "data"
+    """Writes profile `audit` with few pairs and a sixth of the contexts into `data`, which overrides shipped files."""
+    shipped = Path(__file__).parents[1] / "data"
     contexts, audit = (
-        yaml.safe_load((ships / name).read_text(encoding="utf-8"))
+        yaml.safe_load((shipped / name).read_text(encoding="utf-8"))
         for name in ("contexts/everyday.yaml", "profiles/audit.yaml")
     )
     (data / "contexts").mkdir(exist_ok=True)
@@ -142,16 +142,16 @@ def write_small_audit(data: Path, dimensions: list[str], *, pairs: int) -> None:
 
 
 def write_instance(folder: Path) -> Path:
-    kept = {
-        what: {"module": records.__name__, "class": name, "config": {"base_dir": str(folder)}}
-        for what, name in _RECORDS.items()
+    storage = {
+        setting: {"module": records.__name__, "class": name, "config": {"base_dir": str(folder)}}
+        for setting, name in _RECORDS.items()
     }
-    return write_yaml(folder / "dagster.yaml", _INSTANCE | kept)
+    return write_yaml(folder / "dagster.yaml", _INSTANCE | storage)
 
 
 @functools.cache
 def _no_runs_yet() -> Path:
-    """An instance with its tables, all of them empty: Dagster makes them in the time that a small test takes."""
+    """A Dagster instance with empty tables, cached since making them takes as long as a small test."""
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder)
     write_instance(folder)
@@ -161,7 +161,7 @@ def _no_runs_yet() -> Path:
 
 
 class Once(NamedTuple):
-    """A workspace after its first run, and what the run said."""
+    """A workspace after its first run, and the output of the run."""
 
     workspace: Path
     said: str
@@ -178,7 +178,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Once:
 
 @pytest.fixture
 def made(tiny: Project, made_once: Once) -> Project:
-    """`tiny` after its first run: a copy of one, which takes longer than most tests that begin with it."""
+    """`tiny` after its first run, as a copy, since a run takes longer than most tests that start from it."""
     shutil.copytree(
         made_once.workspace, tiny.workspace, ignore=shutil.ignore_patterns("dagster.yaml"), dirs_exist_ok=True
     )
@@ -187,10 +187,10 @@ def made(tiny: Project, made_once: Once) -> Project:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
-    """The messages that a local server was sent, at the address in the variable `TOLD_AT`."""
-    with hearing() as (address, found):
+    """The messages posted to a local server, whose address is in the variable `TOLD_AT`."""
+    with hearing() as (address, messages):
         monkeypatch.setenv(TOLD_AT, address)
-        yield found
+        yield messages
 
 
 @pytest.fixture(scope="session")
@@ -209,4 +209,4 @@ def write_yaml(path: Path, content: object) -> Path:
 
 
 class Killed(BaseException):
-    """Stands for a kill: nothing that a loop does at its end happens."""
+    """Stands for a kill: nothing that a loop does at its end is done."""

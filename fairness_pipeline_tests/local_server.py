@@ -1,4 +1,4 @@
-"""A web server on this machine, for tests that speak real HTTP."""
+"""Serves tests that speak real HTTP from this machine."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ TOLD_AT = "TOLD_AT"
 
 @contextmanager
 def serve(handler: Handler) -> Iterator[str]:
-    """Serves GET and POST with `handler` while the block runs; gives the server's address."""
+    """Serves GET and POST with `handler` while the block runs; yields the server's address."""
 
     class Requests(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -27,7 +27,7 @@ def serve(handler: Handler) -> Iterator[str]:
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
-        request_queue_size = 128  # as many as ask at once, and more: who finds no place tries again a second later
+        request_queue_size = 128  # more than connect at once: a refused client tries again only a second later
 
         def handle_error(self, request: object, client_address: object) -> None:
             pass  # a client that was killed
@@ -55,12 +55,12 @@ def answer(request: BaseHTTPRequestHandler, status: int, body: bytes, **headers:
 
 @contextmanager
 def hearing() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Serves an address that messages are posted to; gives it, and the messages."""
-    found: list[dict[str, Any]] = []
+    """Serves an address for posted messages; yields it and the list of messages."""
+    messages: list[dict[str, Any]] = []
 
     def handler(request: BaseHTTPRequestHandler) -> None:
-        found.append(json.loads(request.rfile.read(int(request.headers["Content-Length"]))))
+        messages.append(json.loads(request.rfile.read(int(request.headers["Content-Length"]))))
         answer(request, 200, b"ok")
 
     with serve(handler) as address:
-        yield f"{address}/services/SECRET", found
+        yield f"{address}/services/SECRET", messages

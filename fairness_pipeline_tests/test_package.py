@@ -1,4 +1,4 @@
-"""What is installed: the wheel with its data, the public face."""
+"""The installed package: the wheel with its data, and the public functions."""
 
 import subprocess
 import sys
@@ -40,30 +40,30 @@ def test_the_wheel_works_in_an_environment_of_its_own(tmp_path: Path) -> None:
     from hatchling.builders.wheel import WheelBuilder
 
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
-    own, home = tmp_path / "own", tmp_path / "home"
-    venv.create(own, with_pip=False)
-    python = own / "bin" / "python"
+    folder, home = tmp_path / "own", tmp_path / "home"
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)]
     subprocess.run(install, check=True, capture_output=True)
-    (packages,) = own.glob("lib/python3*/site-packages")
+    (packages,) = folder.glob("lib/python3*/site-packages")
     (packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
-    environment = {"PATH": str(own / "bin"), "HOME": str(home), "FAIRNESS_HOME": str(home)}
+    environment = {"PATH": str(folder / "bin"), "HOME": str(home), "FAIRNESS_HOME": str(home)}
 
-    def called(*words: str) -> str:
+    def output_of(*words: str) -> str:
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert called("fairness-pipeline", "--version") == f"fairness-pipeline {fp.__version__}\n"
-    assert called("python", "-c", "import fairness_pipeline as fp; print(fp.__file__)").startswith(str(packages))
-    called("fairness-pipeline", "export", "sentences", "--output", "sentences.csv")
+    assert output_of("fairness-pipeline", "--version") == f"fairness-pipeline {fp.__version__}\n"
+    assert output_of("python", "-c", "import fairness_pipeline as fp; print(fp.__file__)").startswith(str(packages))
+    output_of("fairness-pipeline", "export", "sentences", "--output", "sentences.csv")
     rows = (tmp_path / "sentences.csv").read_text(encoding="utf-8").splitlines()
     assert len(rows) == 17_281
-    said = called("python", "-c", "import fairness_pipeline as fp; print(fp.swap('My dad is a policeman.'))")
-    assert said == "My mom is a policewoman.\n"
+    swapped = output_of("python", "-c", "import fairness_pipeline as fp; print(fp.swap('My dad is a policeman.'))")
+    assert swapped == "My mom is a policewoman.\n"
 
 
-def test_the_version_is_said_once() -> None:
+def test_the_version_is_the_same_everywhere() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "fairness_pipeline.cli", "--version"], capture_output=True, text=True, cwd=ROOT
     )
@@ -72,7 +72,7 @@ def test_the_version_is_said_once() -> None:
         assert fp.__version__ in (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_public_face_says_what_is_wrong() -> None:
+def test_the_public_functions_name_wrong_arguments() -> None:
     with pytest.raises(FairnessError, match="unknown dimension 'age'"):
         fp.swap("he", "age")
     with pytest.raises(FairnessError, match="expected as many responses on both sides, one at least; found 1 and 2"):
@@ -136,28 +136,28 @@ def test_comparing_tells_opposite_gaps_that_cancel() -> None:
     word = [f"w{i % 12}" for i in range(600)]
     sentence = [f"s{i // 12}" for i in range(600)]
     chosen = [Random(f"{i // 24} {i % 12}").random() < 0.4 for i in range(600)]  # alike in two sentences
-    side = [[(i // 12 + own) % 2 == 0 and chosen[i] for i in range(600)] for own in (0, 1)]
-    him, her = (["shut up, idiot" if insulted else "nice" for insulted in own] for own in side)
+    side = [[(i // 12 + parity) % 2 == 0 and chosen[i] for i in range(600)] for parity in (0, 1)]
+    him, her = (["shut up, idiot" if insulted else "nice" for insulted in flags] for flags in side)
     alone = fp.compare(him, her, groups=word).set_index("measure").loc["offense_rate"]
     assert alone["verdict"] != "biased" and alone["difference"] == 0
     with_units = fp.compare(him, her, groups=word, units=sentence).set_index("measure").loc["offense_rate"]
     assert with_units["verdict"] == "biased"
     assert with_units["note"].startswith("opposite gaps, 25 to side a and 25 to side b of 50")
-    nice, one = ["nice"] * 600, {"counts": {"absolute": 1}}
-    nothing = fp.compare(nice, nice, groups=word, units=sentence, margins=one).set_index("measure")
+    nice, margins = ["nice"] * 600, {"counts": {"absolute": 1}}
+    nothing = fp.compare(nice, nice, groups=word, units=sentence, margins=margins).set_index("measure")
     assert nothing.loc["length", "verdict"] == "fair"
     with pytest.raises(FairnessError, match="units: expected groups beside them"):
         fp.compare(him, her, units=sentence)
 
 
-def test_both_extras_stand_in_one_environment_with_the_pins() -> None:
-    """That of the tests is made with `dev`, which has both."""
+def test_both_extras_fit_one_environment_with_the_pins() -> None:
+    """The tests' environment is made with `dev`, which has both."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    for wanted in map(Requirement, [*extras["ray"], *extras["postgres"]]):
-        assert wanted.specifier.contains(version(wanted.name)), wanted
+    for requirement in map(Requirement, [*extras["ray"], *extras["postgres"]]):
+        assert requirement.specifier.contains(version(requirement.name)), requirement
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
     for name in ("ray", "dagster-postgres", "sqlalchemy", "psycopg2-binary"):
-        assert {own.lower(): pin for own, pin in pins.items()}[name] == version(name)
+        assert {package.lower(): pin for package, pin in pins.items()}[name] == version(name)
 
 
 @pytest.mark.kills

@@ -1,4 +1,4 @@
-"""The documentation as a site, and its notebooks."""
+"""Builds the documentation's site, and runs its notebooks."""
 
 import json
 import os
@@ -15,7 +15,7 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_what_it_finds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cells, one after another, in this process; the last holds what the text claims."""
+    """Runs the cells one after another in this process; the last asserts what the text claims."""
     cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
     if any("FAIRNESS_CORPORA" in "".join(cell["source"]) for cell in cells) and not os.environ.get("FAIRNESS_CORPORA"):
         pytest.skip("FAIRNESS_CORPORA is not set: this notebook reads a real corpus")
@@ -23,7 +23,7 @@ def test_a_notebook_runs_and_shows_what_it_finds(path: Path, monkeypatch: pytest
     for cell in cells:
         exec(compile("".join(cell["source"]), path.name, "exec"), names)
     assert "assert" in "".join(cells[-1]["source"])
-    assert all(cell["execution_count"] for cell in cells)  # what stands in it was made by `make notebooks`
+    assert all(cell["execution_count"] for cell in cells)  # its outputs were made by `make notebooks`
     assert any(cell["outputs"] for cell in cells)
     assert not any(output["output_type"] == "error" for cell in cells for output in cell["outputs"])
 

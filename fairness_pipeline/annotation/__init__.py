@@ -1,1 +1,1 @@
-"""What people say about texts: reading their labels, and measuring how far they agree."""
+"""Annotators' labels of texts: inferring the true labels, and estimating the annotators' biases."""

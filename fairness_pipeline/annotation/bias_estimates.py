@@ -1,4 +1,4 @@
-"""What annotators and their groups do: rates, differences, and which class is said of which (Liu 2022, table 5.4)."""
+"""Estimates the rates, differences and confusions of annotators and their groups (Liu 2022, table 5.4)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -57,15 +57,15 @@ BIAS_ESTIMATES = schema(
     published=optional(pa.float64(), "what the thesis' GroupAnno gave"),
 )
 """The estimates for each annotator and each group. A model of groups adds contrasts of its groups with intervals, and
-which classes they say, modelled beside raw. Values are probabilities but for `sum`, and `contrast` by GroupAnno."""
-_SURE = 0.98
-"""A group's sum in GroupAnno beyond this is no probability that its labels could show."""
+their confusions, modelled and raw. Values are probabilities, except for `sum`, and `contrast` by GroupAnno."""
+_LARGEST_SUM = 0.98
+"""Labels cannot show a larger sum of a group in GroupAnno, so it is no probability."""
 
 
 def exceeds(rows: list[dict[str, Any]]) -> bool:
-    """Whether a group's sum in GroupAnno is beyond what labels can show, so that its contrast is no difference of
+    """Whether a group's sum in GroupAnno is larger than labels can show; its contrast is then no difference of
     probabilities."""
-    return any(row["kind"] == SUM and row["value"] > _SURE for row in rows)
+    return any(row["kind"] == SUM and row["value"] > _LARGEST_SUM for row in rows)
 
 
 def pooled(
@@ -81,35 +81,37 @@ def pooled(
         corpus: The corpus, which names its classes.
     """
     rows: list[dict[str, Any]] = []
-    for draw, (inferred, labels, who) in draws(truths, annotations, annotators):
-        own = Labels.of(task_table(labels), len(corpus.labels.class_names))
-        table = inferred.to_pandas().set_index("item_id").reindex(own.items)
-        sure = np.stack(table["probabilities"]) if METHODS[name].probabilistic else np.eye(own.classes)[table["label"]]
+    for draw, (truth_rows, annotation_rows, annotator_rows) in draws(truths, annotations, annotators):
+        labels = Labels.of(task_table(annotation_rows), len(corpus.labels.class_names))
+        table = truth_rows.to_pandas().set_index("item_id").reindex(labels.items)
+        probas = (
+            np.stack(table["probabilities"]) if METHODS[name].probabilistic else np.eye(labels.classes)[table["label"]]
+        )
         values = {}
-        for response, number in _responses(corpus):
-            p = sure[own.item, number]
-            values[response] = p, p * (own.label == number)
-        sums = {response: tuple(own.of_annotators(each) for each in two) for response, two in values.items()}
-        given = np.bincount(own.annotator, minlength=len(own.annotators)).astype(float)
-        true, groups = _simulated(who), people(who).reindex(own.annotators)
-        for response, (of, right) in sums.items():
-            rates = np.where(of > 0, right / np.maximum(of, 1e-12), np.nan)
-            rows += _of_annotators(draw, response, own.annotators, rates, given, true)
+        for response, label in _responses(corpus):
+            p = probas[labels.item, label]
+            values[response] = p, p * (labels.label == label)
+        sums = {response: tuple(labels.of_annotators(amounts) for amounts in pair) for response, pair in values.items()}
+        label_counts = np.bincount(labels.annotator, minlength=len(labels.annotators)).astype(float)
+        true_rates, groups = _simulated(annotator_rows), people(annotator_rows).reindex(labels.annotators)
+        for response, (total, right) in sums.items():
+            rates = np.where(total > 0, right / np.maximum(total, 1e-12), np.nan)
+            rows += _of_annotators(draw, response, labels.annotators, rates, label_counts, true_rates)
             for category in groups.columns:
                 levels = levels_of(groups[category])
-                for place, group in enumerate(levels.names):
-                    inside = levels.code == place
-                    if of[inside].sum() > 0:
-                        value = float(right[inside].sum() / of[inside].sum())
-                        count = float(given[inside].sum())
+                for level, group in enumerate(levels.names):
+                    inside = levels.code == level
+                    if total[inside].sum() > 0:
+                        value = float(right[inside].sum() / total[inside].sum())
+                        count = float(label_counts[inside].sum())
                         rows.append(_row(draw, GROUP, str(category), group, response, value, count))
     return pa.Table.from_pylist(rows, schema=BIAS_ESTIMATES)
 
 
 def _responses(corpus: AnnotatedCorpus) -> list[tuple[str, int]]:
-    """What is estimated, and of which class: how many of its items are said to be of it."""
+    """The name of each recognition rate, and its class."""
     if corpus.several:
-        return [(name, number) for number, name in enumerate(corpus.labels.class_names)]
+        return [(name, label) for label, name in enumerate(corpus.labels.class_names)]
     return [(RESPONSES[0], 1), (RESPONSES[1], 0)]
 
 
@@ -134,35 +136,35 @@ def of_model(
         progress: Receives the number of draws done.
     """
     rows: list[dict[str, Any]] = []
-    for draw, (labels, who) in draws(annotations, annotators):
+    for draw, (annotation_rows, annotator_rows) in draws(annotations, annotators):
         report(progress, draw - 1, None, f"draw {draw}")
-        known, data = people(who), task_table(labels)
-        model = method(name, settings, known).fit(data, len(corpus.labels.class_names))
+        groups, data = people(annotator_rows), task_table(annotation_rows)
+        model = method(name, settings, groups).fit(data, len(corpus.labels.class_names))
         assert isinstance(model, GroupAnno | GroupBeta)
         fitted = _Fitted(model, draw, data, corpus)
-        rows += fitted.rates(_simulated(who))
-        rows += _with_p(fitted.contrasts(known, published), fitted.omnibus())
+        rows += fitted.rates(_simulated(annotator_rows))
+        rows += _with_p(fitted.contrasts(groups, published), fitted.omnibus())
         rows += fitted.classes_said()
     return pa.Table.from_pylist(rows, schema=BIAS_ESTIMATES)
 
 
 def _with_p(contrasts: list[dict[str, Any]], omnibus: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with adjusted p: Holm over the contrasts of two groups and the omnibus tests of more; pairs of these by
-    Holm among themselves, where their omnibus test rejects."""
-    of_more = {(row["category"], row["response"]): row for row in omnibus}
-    family = [row for row in contrasts if (row["category"], row["response"]) not in of_more] + omnibus
+    """Returns the rows with p adjusted by Holm, over the contrasts of two groups and the omnibus tests of more. Pairs
+    of three groups or more are adjusted among themselves; their p is at least that of their omnibus test."""
+    omnibus_rows = {(row["category"], row["response"]): row for row in omnibus}
+    family = [row for row in contrasts if (row["category"], row["response"]) not in omnibus_rows] + omnibus
     for row, p in zip(family, holm([row["p"] for row in family]), strict=True):
         row["p_holm"] = p
-    for place, whole in of_more.items():
-        pairs = [row for row in contrasts if (row["category"], row["response"]) == place]
+    for key, omnibus_row in omnibus_rows.items():
+        pairs = [row for row in contrasts if (row["category"], row["response"]) == key]
         for row, p in zip(pairs, holm([row["p"] for row in pairs]), strict=True):
-            row["p_holm"] = max(p, whole["p_holm"])
+            row["p_holm"] = max(p, omnibus_row["p_holm"])
     return omnibus + contrasts
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A model of groups, fitted to one draw, and what its rows need."""
+    """A model of groups that is fitted to one draw, with the inputs of its rows."""
 
     model: GroupAnno | GroupBeta
     draw: int
@@ -170,110 +172,121 @@ class _Fitted:
     corpus: AnnotatedCorpus
 
     def _name(self, column: str) -> str:
-        """The response, or the class, that a column of the model is about."""
+        """The response, or the class, of a column of the model."""
         return self.corpus.labels.class_names[int(column)] if self.corpus.several else column
 
-    def _given(self) -> "pd.Series":
+    def _label_counts(self) -> "pd.Series":
         return self.data["worker"].value_counts()
 
-    def rates(self, true: "pd.DataFrame") -> list[dict[str, Any]]:
-        """Of annotators and groups; of GroupAnno the groups' sums, too."""
-        model, given, rows = self.model, self._given(), list[dict[str, Any]]()
+    def rates(self, true_rates: "pd.DataFrame") -> list[dict[str, Any]]:
+        """The rows of annotators and groups; for GroupAnno also the groups' sums."""
+        model, label_counts, rows = self.model, self._label_counts(), list[dict[str, Any]]()
         for column in model.recognised_.columns:
             rates = model.recognised_[column]
-            counts = given.reindex(rates.index).to_numpy().astype(float)
-            rows += _of_annotators(self.draw, self._name(column), rates.index, rates.to_numpy(), counts, true)
-        counts = given.reindex(model.recognised_.index).to_numpy().astype(float)
-        for own in model.level_means():
-            levels = model.design_.levels[own.category]
-            count = float(counts[levels.code == levels.names.index(own.group)].sum())
-            row = _row(self.draw, GROUP, own.category, own.group, self._name(own.response), own.value, count)
-            rows.append(row | {"ci_low": own.low, "ci_high": own.high})
+            counts = label_counts.reindex(rates.index).to_numpy().astype(float)
+            rows += _of_annotators(self.draw, self._name(column), rates.index, rates.to_numpy(), counts, true_rates)
+        counts = label_counts.reindex(model.recognised_.index).to_numpy().astype(float)
+        for mean in model.level_means():
+            levels = model.design_.levels[mean.category]
+            count = float(counts[levels.code == levels.names.index(mean.group)].sum())
+            row = _row(self.draw, GROUP, mean.category, mean.group, self._name(mean.response), mean.value, count)
+            rows.append(row | {"ci_low": mean.low, "ci_high": mean.high})
             if isinstance(model, GroupAnno):
-                effects = model.effects_[own.response]
-                value = model.level_[own.response] + float(effects[own.category, own.group])
+                effects = model.effects_[mean.response]
+                value = model.level_[mean.response] + float(effects[mean.category, mean.group])
                 rows.append(row | {"kind": SUM, "value": value})
         return rows
 
-    def contrasts(self, known: "pd.DataFrame", published: Mapping[tuple[str, str], float]) -> list[dict[str, Any]]:
-        """Each group minus each later one."""
+    def contrasts(self, groups: "pd.DataFrame", published: Mapping[tuple[str, str], float]) -> list[dict[str, Any]]:
+        """The rows of contrasts: each group minus each later one."""
         rows = []
-        for own in self.model.contrasts():
-            response, estimate = self._name(own.response), own.estimate
+        for contrast in self.model.contrasts():
+            response, estimate = self._name(contrast.response), contrast.estimate
             low, high = estimate.interval(0.95)
             row = _row(
-                self.draw, CONTRAST, own.category, f"{own.first} - {own.second}", response, estimate.centre, None
+                self.draw,
+                CONTRAST,
+                contrast.category,
+                f"{contrast.first} - {contrast.second}",
+                response,
+                estimate.centre,
+                None,
             )
             of_sums = isinstance(self.model, GroupAnno)
             low, high = (low, high) if of_sums else (max(-1.0, low), min(1.0, high))
-            row |= {"ci_low": low, "ci_high": high, "p": estimate.p_zero(), "truth": self._truth(own, known)}
-            rows.append(row | {"published": published.get((own.category, response)) if of_sums else None})
+            row |= {"ci_low": low, "ci_high": high, "p": estimate.p_zero(), "truth": self._truth(contrast, groups)}
+            rows.append(row | {"published": published.get((contrast.category, response)) if of_sums else None})
         return rows
 
-    def _truth(self, own: GroupContrast, known: "pd.DataFrame") -> float | None:
+    def _truth(self, contrast: GroupContrast, groups: "pd.DataFrame") -> float | None:
         """The simulated difference of sums, or of probabilities."""
         if not self.corpus.simulated:
             return None
         if isinstance(self.model, GroupAnno):
-            first, second = getattr(self.corpus.simulated.categories[own.category], own.response)
+            first, second = getattr(self.corpus.simulated.categories[contrast.category], contrast.response)
             return float(first - second)
-        places = np.stack([known[name].cat.codes.to_numpy() for name in self.corpus.simulated.categories], axis=1)
-        return true_contrast(self.corpus.simulated, places, own.category, own.response)
+        codes = np.stack([groups[name].cat.codes.to_numpy() for name in self.corpus.simulated.categories], axis=1)
+        return true_contrast(self.corpus.simulated, codes, contrast.category, contrast.response)
 
     def omnibus(self) -> list[dict[str, Any]]:
-        """Of categories of three groups or more; the difference is the largest."""
+        """The rows of omnibus tests, for categories of three groups or more; the value is the largest difference."""
         model = self.model
-        if not isinstance(model, GroupBeta) or all(len(own.names) < 3 for own in model.design_.levels.values()):
+        if not isinstance(model, GroupBeta) or all(len(levels.names) < 3 for levels in model.design_.levels.values()):
             return []
         means = model.level_means()
         rows = []
         for (category, response), p in model.omnibus().items():
             if len(model.design_.levels[category].names) > 2:
-                values = [own.value for own in means if (own.category, own.response) == (category, response)]
+                values = [mean.value for mean in means if (mean.category, mean.response) == (category, response)]
                 row = _row(self.draw, OMNIBUS, category, "", response, max(values) - min(values), None)
                 rows.append(row | {"p": p})
         return rows
 
     def classes_said(self) -> list[dict[str, Any]]:
-        """Of each group, of the items of each class and of all items, how often it says each class: by the model, and
-        among its labels."""
-        model, names = self.model, self.corpus.labels.class_names
-        labels, p = Labels.of(self.data, len(names)), model.probas_.to_numpy()
-        sure = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
-        counts, prevalence = labels.confusion(sure), sure.mean(axis=0)
-        means = {(own.category, own.group, own.response): own.value for own in model.level_means()}
+        """The rows of confusions: how often each group gives each label to the items of each class, and to all items,
+        by the model and among its labels."""
+        model, class_names = self.model, self.corpus.labels.class_names
+        labels, p = Labels.of(self.data, len(class_names)), model.probas_.to_numpy()
+        probas = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+        counts, prevalence = labels.confusion(probas), probas.mean(axis=0)
+        means = {(mean.category, mean.group, mean.response): mean.value for mean in model.level_means()}
         rows = []
         for category, levels in model.design_.levels.items():
-            for place, group in enumerate(levels.names):
-                given = counts[levels.code == place].sum(axis=0)
-                raw = np.vstack([given, given.sum(axis=0)])
-                of_class = self._confusion([means.get((category, group, c), 0.0) for c in self._columns()])
-                modelled = np.vstack([of_class, prevalence @ of_class])
+            for level, group in enumerate(levels.names):
+                confusion = counts[levels.code == level].sum(axis=0)
+                raw = np.vstack([confusion, confusion.sum(axis=0)])
+                recognised = self._confusion([means.get((category, group, c), 0.0) for c in self._columns()])
+                modelled = np.vstack([recognised, prevalence @ recognised])
                 shares = raw / np.maximum(raw.sum(axis=1, keepdims=True), 1e-12)
-                for of, name in enumerate((*names, "")):
-                    if raw[of].sum() < 1:  # nothing tells what they say of a class that hardly occurs
+                for true_class, name in enumerate((*class_names, "")):
+                    if raw[true_class].sum() < 1:  # a class that hardly occurs has too few labels
                         continue
-                    for said, other in enumerate(names):
-                        kind, value = CONFUSION if name else SAID, float(modelled[of, said])
-                        row = _row(self.draw, kind, category, group, name, value, float(raw[of].sum()))
-                        rows.append(row | {"said": other, "raw": float(shares[of, said])})
+                    for label, label_name in enumerate(class_names):
+                        kind, value = CONFUSION if name else SAID, float(modelled[true_class, label])
+                        row = _row(self.draw, kind, category, group, name, value, float(raw[true_class].sum()))
+                        rows.append(row | {"said": label_name, "raw": float(shares[true_class, label])})
         return rows
 
     def _columns(self) -> tuple[str, ...]:
-        """The columns of the model that say how often each class is recognised, from 0."""
+        """The model's columns with the recognition rate of each class, from 0."""
         return tuple(map(str, range(len(self.corpus.labels.class_names)))) if self.corpus.several else RESPONSES[::-1]
 
     def _confusion(self, recognised: list[float]) -> np.ndarray:
-        """(classes, classes) P(z = second | y = first), by how often each class is recognised."""
+        """(classes, classes) P(z = second | y = first), given the recognition rate of each class."""
         wrong = self.model.wrong_ if isinstance(self.model, GroupAnno) else 1.0 - np.eye(2)
         return np.asarray(np.diag(recognised) + (1 - np.array(recognised))[:, None] * wrong)
 
 
 def _of_annotators(
-    draw: int, response: str, names: "pd.Index", values: np.ndarray, given: np.ndarray, true: "pd.DataFrame"
+    draw: int,
+    response: str,
+    names: "pd.Index",
+    values: np.ndarray,
+    label_counts: np.ndarray,
+    true_rates: "pd.DataFrame",
 ) -> Iterator[dict[str, Any]]:
-    truths = true[response].reindex(names).to_numpy() if response in true else np.full(len(names), np.nan)
-    for name, value, count, truth in zip(names, values, given, truths, strict=True):
+    truths = true_rates[response].reindex(names).to_numpy() if response in true_rates else np.full(len(names), np.nan)
+    for name, value, count, truth in zip(names, values, label_counts, truths, strict=True):
         if np.isfinite(value):
             row = _row(draw, ANNOTATOR, "", str(name), response, float(value), float(count))
             yield row | {"truth": None if np.isnan(truth) else float(truth)}

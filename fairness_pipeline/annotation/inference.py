@@ -1,4 +1,4 @@
-"""What truth inference methods infer about a corpus, and what classifiers learn from it."""
+"""Infers the labels of a corpus, and predicts with classifiers that learn from inferred labels."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -62,14 +62,14 @@ def people(annotators: pa.Table) -> "pd.DataFrame":
     index = pd.Index(rows["annotator_id"].unique(), name="worker")
     columns = {}
     for name in filter(None, rows["category"].unique()):
-        own = rows[rows["category"] == name].set_index("annotator_id")
-        order = own.dropna(subset="place").drop_duplicates("place").sort_values("place")["group"]
-        columns[str(name)] = pd.Categorical(own["group"].reindex(index), categories=order)
+        category_rows = rows[rows["category"] == name].set_index("annotator_id")
+        order = category_rows.dropna(subset="place").drop_duplicates("place").sort_values("place")["group"]
+        columns[str(name)] = pd.Categorical(category_rows["group"].reindex(index), categories=order)
     return pd.DataFrame(columns, index=index)
 
 
 def draws(*tables: pa.Table) -> Iterator[tuple[int, tuple[pa.Table, ...]]]:
-    """The number of each draw, and its rows of the tables."""
+    """Yields the number of each draw, with its rows of each table."""
     for draw in sorted(pc.unique(tables[0]["draw"]).to_pylist()):
         yield draw, tuple(table.filter(pc.equal(table["draw"], draw)) for table in tables)
 
@@ -92,17 +92,17 @@ def inferred(
         progress: Receives the number of draws done.
         classes: The number of classes.
     """
-    found = []
-    for draw, (labels, who) in draws(annotations, annotators):
+    results = []
+    for draw, (annotation_rows, annotator_rows) in draws(annotations, annotators):
         report(progress, draw - 1, None, f"draw {draw}" if draw > 1 else METHODS[name].title)
-        fitted = method(name, settings, people(who)).fit(task_table(labels), classes)
-        said, p = fitted.labels_, fitted.probas_.to_numpy()
-        each = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
-        own = p if p.ndim == 1 else p[np.arange(len(p)), said]
-        columns = [np.full(len(said), draw), said.index, own, said]
-        lists = pa.FixedSizeListArray.from_arrays(pa.array(each.ravel()), classes).cast(pa.list_(pa.float64()))
-        found.append(pa.table([*(pa.array(column) for column in columns), lists], schema=INFERRED))
-    return pa.concat_tables(found)
+        fitted = method(name, settings, people(annotator_rows)).fit(task_table(annotation_rows), classes)
+        inferred_labels, p = fitted.labels_, fitted.probas_.to_numpy()
+        probas = np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
+        probability = p if p.ndim == 1 else p[np.arange(len(p)), inferred_labels]
+        columns = [np.full(len(inferred_labels), draw), inferred_labels.index, probability, inferred_labels]
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(probas.ravel()), classes).cast(pa.list_(pa.float64()))
+        results.append(pa.table([*(pa.array(column) for column in columns), lists], schema=INFERRED))
+    return pa.concat_tables(results)
 
 
 def predicted(
@@ -138,26 +138,32 @@ def predicted(
     Raises:
         FairnessError: there is nothing to learn from, or to test on.
     """
-    whole = list(draws(annotations, annotators, items))
-    several = len(whole) > 1
-    runs = [(draw, draw, own) for draw, own in whole] if several else [(n, *whole[0]) for n in range(1, seeds + 1)]
-    found = []
-    for done, (number, draw, (labels, who, own)) in enumerate(runs):
+    all_draws = list(draws(annotations, annotators, items))
+    several = len(all_draws) > 1
+    runs = (
+        [(draw, draw, rows) for draw, rows in all_draws]
+        if several
+        else [(n, *all_draws[0]) for n in range(1, seeds + 1)]
+    )
+    results = []
+    for done, (number, draw, (annotation_rows, annotator_rows, item_rows)) in enumerate(runs):
         report(progress, done, len(runs), f"seed {number}")
-        tests = own.filter(pc.equal(own["split"], "test"))
-        place = folder / f"seed-{number}.npy"
-        if not place.exists():
-            said = _learned(name, settings, labels, people(who), own, tests, learning, seed + number)
-            with replacing(place) as temporary, temporary.open("wb") as stream:
-                np.save(stream, said)
-        columns = [np.full(len(tests), number), np.full(len(tests), draw), tests["item_id"], np.load(place)]
-        found.append(pa.table([pa.array(c) if isinstance(c, np.ndarray) else c for c in columns], schema=PREDICTED))
-    return pa.concat_tables(found)
+        tests = item_rows.filter(pc.equal(item_rows["split"], "test"))
+        path = folder / f"seed-{number}.npy"
+        if not path.exists():
+            predictions = _learned(
+                name, settings, annotation_rows, people(annotator_rows), item_rows, tests, learning, seed + number
+            )
+            with replacing(path) as temporary, temporary.open("wb") as stream:
+                np.save(stream, predictions)
+        columns = [np.full(len(tests), number), np.full(len(tests), draw), tests["item_id"], np.load(path)]
+        results.append(pa.table([pa.array(c) if isinstance(c, np.ndarray) else c for c in columns], schema=PREDICTED))
+    return pa.concat_tables(results)
 
 
 def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> "pd.Series":
-    """The true label of each item, by draw and item: its gold label, or, if the corpus has none, the majority's if it
-    is clear.
+    """The true label of each item, by draw and item: its gold label or, in a corpus without gold labels, the majority's
+    if that is clear.
 
     Args:
         items: As `ITEMS`.
@@ -166,9 +172,9 @@ def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> "pd.Ser
     """
     import pandas as pd
 
-    known = items.select(["draw", "item_id", "gold"]).to_pandas().set_index(["draw", "item_id"])["gold"].dropna()
-    if len(known):
-        return known.astype(np.int64)
+    gold = items.select(["draw", "item_id", "gold"]).to_pandas().set_index(["draw", "item_id"])["gold"].dropna()
+    if len(gold):
+        return gold.astype(np.int64)
     shares = vote_shares(annotations)
     clear = shares[shares.max(axis=1) > agreement]
     return pd.Series(last_of_the_highest(clear.to_numpy()), index=clear.index)
@@ -178,7 +184,7 @@ def vote_shares(annotations: pa.Table) -> "pd.DataFrame":
     """The share of each class among an item's labels: a row per draw and item, a column per class that occurs."""
     counts = annotations.to_pandas().groupby(["draw", "item_id", "label"]).size().unstack(fill_value=0)
     return counts.reindex(columns=range(max(2, int(counts.columns.max()) + 1)), fill_value=0).pipe(
-        lambda own: own.div(own.sum(axis=1), axis=0)
+        lambda table: table.div(table.sum(axis=1), axis=0)
     )
 
 
@@ -191,28 +197,28 @@ def beside_gold(table: pa.Table, gold: "pd.Series", by: str) -> tuple[list[np.nd
         by: `draw` or `seed`.
     """
     rows = table.to_pandas().join(gold.rename("gold"), on=["draw", "item_id"], how="inner")
-    parts = [own for _, own in rows.groupby(by)]
+    parts = [part for _, part in rows.groupby(by)]
     return (
-        [(own["probability"].to_numpy() >= 0.5).astype(np.int64) for own in parts]
+        [(part["probability"].to_numpy() >= 0.5).astype(np.int64) for part in parts]
         if by == "seed"
-        else [own["label"].to_numpy() for own in parts],
-        [own["gold"].to_numpy().astype(np.int64) for own in parts],
+        else [part["label"].to_numpy() for part in parts],
+        [part["gold"].to_numpy().astype(np.int64) for part in parts],
     )
 
 
 def _learned(
     name: str,
     settings: Mapping[str, Any],
-    labels: pa.Table,
-    who: "pd.DataFrame",
+    annotations: pa.Table,
+    groups: "pd.DataFrame",
     items: pa.Table,
     tests: pa.Table,
     learning: ItemClassifierSettings,
     seed: int,
 ) -> np.ndarray:
-    """P(y = 1) of the test items."""
+    """P(y = 1) of the test items, by a classifier that learns from the labels of the training items."""
     rows = {row["item_id"]: row for row in items.to_pylist()}
-    data = task_table(labels)
+    data = task_table(annotations)
     data = data[[rows[item]["split"] == "train" for item in data["task"]]]
     if data.empty or not len(tests):
         raise FairnessError(
@@ -222,15 +228,15 @@ def _learned(
     train, held_out = [rows[item] for item in data["task"].unique()], tests.to_pylist()
     classifier: ItemClassifier
     if train[0]["features"]:
-        points, others = (np.array([row["features"] for row in own]) for own in (train, held_out))
-        classifier = PointClassifier(points, others, learning, seed)
+        points, test_points = (np.array([row["features"] for row in split]) for split in (train, held_out))
+        classifier = PointClassifier(points, test_points, learning, seed)
     else:
-        texts, unseen = ([row["text"] for row in own] for own in (train, held_out))
-        classifier = TextClassifier(texts, unseen, learning, seed)
+        texts, test_texts = ([row["text"] for row in split] for split in (train, held_out))
+        classifier = TextClassifier(texts, test_texts, learning, seed)
     if METHODS[name].learns:
         rounds = {"n_iter": learning.epochs, "tol": -np.inf}
-        method(name, {**settings, **rounds}, who, classifier).fit(data)
+        method(name, {**settings, **rounds}, groups, classifier).fit(data)
     else:
-        truth = method(name, settings, who).fit(data)
-        classifier.learn(truth.labels_.to_numpy().astype(float))
+        fitted = method(name, settings, groups).fit(data)
+        classifier.learn(fitted.labels_.to_numpy().astype(float))
     return classifier.predict()

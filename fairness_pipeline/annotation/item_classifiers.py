@@ -47,7 +47,7 @@ class ItemClassifierSettings(Specification):
 class ItemClassifier(Protocol):
     """Learns one more round from mu at every call, and returns P(y = 1) of the items that it learns from."""
 
-    def __call__(self, sure: np.ndarray) -> np.ndarray:
+    def __call__(self, probas: np.ndarray) -> np.ndarray:
         """P(y = 1) after one more round."""
 
     def learn(self, labels: np.ndarray) -> None:
@@ -77,22 +77,22 @@ class PointClassifier:
         kernel = Nystroem(gamma=settings.gamma, n_components=min(_COMPONENTS, len(points)), random_state=seed)
         self._model = make_pipeline(kernel, LogisticRegression(max_iter=1000))
 
-    def __call__(self, sure: np.ndarray) -> np.ndarray:
+    def __call__(self, probas: np.ndarray) -> np.ndarray:
         """P(y = 1) of the points."""
-        labels = np.repeat([1, 0], len(sure))
-        weights = np.maximum(np.concatenate([sure, 1 - sure]), 1e-12)
+        labels = np.repeat([1, 0], len(probas))
+        weights = np.maximum(np.concatenate([probas, 1 - probas]), 1e-12)
         self._model.fit(np.concatenate([self._points] * 2), labels, logisticregression__sample_weight=weights)
-        found: np.ndarray = self._model.predict_proba(self._points)[:, 1]
-        return found
+        predictions: np.ndarray = self._model.predict_proba(self._points)[:, 1]
+        return predictions
 
     def learn(self, labels: np.ndarray) -> None:
         """Learns from labels."""
         self(labels)
 
     def predict(self) -> np.ndarray:
-        """P(y = 1) of the tests."""
-        found: np.ndarray = self._model.predict_proba(self._tests)[:, 1]
-        return found
+        """P(y = 1) of the test points."""
+        predictions: np.ndarray = self._model.predict_proba(self._tests)[:, 1]
+        return predictions
 
 
 class TextClassifier:
@@ -114,18 +114,18 @@ class TextClassifier:
 
         use_threads(settings.threads)
         vocabulary = Vocabulary.build(texts, settings.vocabulary)
-        self._words, self._tests = (vocabulary.turns(own, settings.longest) for own in (texts, tests))
+        self._words, self._tests = (vocabulary.turns(split, settings.longest) for split in (texts, tests))
         torch.manual_seed(seed)
         widths = NetworkSettings(embedding=settings.embedding, hidden=settings.hidden)
         self._network = WordNetwork("rnn", widths, len(vocabulary))
         self._optimiser = torch.optim.Adam(self._network.parameters(), lr=settings.learning_rate)
         self._batch, self._epochs, self._seed, self._epoch = settings.batch, settings.epochs, seed, 0
 
-    def __call__(self, sure: np.ndarray) -> np.ndarray:
+    def __call__(self, probas: np.ndarray) -> np.ndarray:
         """P(y = 1) of the texts after one more epoch."""
         from fairness_pipeline.models.classifiers.network import probabilities
 
-        self._learn_once(sure)
+        self._learn_once(probas)
         return probabilities(self._network, self._words)
 
     def learn(self, labels: np.ndarray) -> None:
@@ -134,23 +134,23 @@ class TextClassifier:
             self._learn_once(labels)
 
     def predict(self) -> np.ndarray:
-        """P(y = 1) of the tests."""
+        """P(y = 1) of the test texts."""
         from fairness_pipeline.models.classifiers.network import probabilities
 
         return probabilities(self._network, self._tests)
 
-    def _learn_once(self, sure: np.ndarray) -> None:
+    def _learn_once(self, probas: np.ndarray) -> None:
         import torch
         from torch.nn.functional import cross_entropy
 
         from fairness_pipeline.models.classifiers.texts import LabelledTexts
 
-        own = LabelledTexts(self._words, np.zeros(len(self._words)))
-        goals = torch.from_numpy(np.stack([1 - sure, sure], axis=1)).float()
+        dataset = LabelledTexts(self._words, np.zeros(len(self._words)))
+        goals = torch.from_numpy(np.stack([1 - probas, probas], axis=1)).float()
         self._epoch += 1
         self._network.train()
-        for indices in own.batches(self._batch, 1000 * self._seed + self._epoch):
-            batch = own.batch(indices, torch.device("cpu"))
+        for indices in dataset.batches(self._batch, 1000 * self._seed + self._epoch):
+            batch = dataset.batch(indices, torch.device("cpu"))
             logits = self._network.logits(self._network.embed(batch.texts), batch.lengths)
             loss = cross_entropy(logits, goals[indices])
             self._optimiser.zero_grad()

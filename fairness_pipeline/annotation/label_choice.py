@@ -1,8 +1,7 @@
-"""Which method's labels to use: by known gold if there is any, else by planted truths of the same design.
+"""Chooses the method whose labels to use: by its accuracy on gold labels or, if there are too few, on planted truths.
 
-Planted: the truths and labels of the corpus are drawn again from what a model of its annotators found, for the same
-items and annotators; each method then infers truths that are known. A method more complicated than the vote must be
-better by a hundredth of the items.
+Planted truths and labels are drawn from a model that is fitted to the corpus, for the same items and annotators. Each
+method then infers truths that are known. A method other than the vote must be better by a hundredth of the items.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,9 +31,9 @@ LABEL_CHOICE = schema(
 GOLD, PLANTED = "gold", "planted"
 VOTE = "mv"
 FEWEST_GOLD = 50
-"""With fewer gold labels truths are planted instead."""
+"""With fewer gold labels, truths are planted."""
 LEAST_GAIN = 0.01
-"""A method that is better than the vote by less is not worth it."""
+"""The smallest gain over the vote that justifies another method."""
 _DRAWS, _FEW_DRAWS, _MANY_LABELS = 5, 2, 100_000
 
 
@@ -68,16 +67,16 @@ def choose_labels(
             report(progress, done, len(draws), name)
             inferred = make().fit_predict(labels, classes).reindex(truth.index)
             right[name].append(float((inferred == truth).mean()))
-    accuracy = {name: float(np.mean(own)) for name, own in right.items()}
+    accuracy = {name: float(np.mean(shares)) for name, shares in right.items()}
     best = max(accuracy, key=lambda name: accuracy[name])
     if VOTE in accuracy and accuracy[best] - accuracy[VOTE] < LEAST_GAIN:
         best = VOTE
     rows = [
         {
-            "method": name, "accuracy": own, "basis": basis, "items": len(draws[0][1]), "draws": len(draws),
+            "method": name, "accuracy": share, "basis": basis, "items": len(draws[0][1]), "draws": len(draws),
             "chosen": name == best,
         }
-        for name, own in accuracy.items()
+        for name, share in accuracy.items()
     ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=LABEL_CHOICE)
 
@@ -85,16 +84,16 @@ def choose_labels(
 def planted(
     data: "pd.DataFrame", groups: "pd.DataFrame", classes: int, count: int, seed: int = 0
 ) -> list[tuple["pd.DataFrame", "pd.Series"]]:
-    """The corpus with new truths and labels: the same items and annotators, by what a model says of these.
+    """Draws of the corpus with new truths and labels, for the same items and annotators, from a model fitted to it.
 
-    Of two classes `GroupBeta` does, of several `DawidSkene`.
+    The model is `GroupBeta` for two classes, `DawidSkene` for more.
 
     Args:
         data: `task`, `worker` and `label` of each label.
         groups: The annotators' groups, one row per worker.
         classes: The number of classes.
-        count: How many draws.
-        seed: Their seed.
+        count: The number of draws.
+        seed: The seed of the draws.
     """
     import pandas as pd
 
@@ -103,18 +102,18 @@ def planted(
         model = GroupBeta(groups).fit(data)
         prevalence = np.array([1 - model.prevalence_, model.prevalence_])
         alpha, beta = model.sensitivity_.to_numpy(), model.specificity_.to_numpy()
-        said = np.stack([np.stack([beta, 1 - beta], axis=1), np.stack([1 - alpha, alpha], axis=1)], axis=1)
+        confusion = np.stack([np.stack([beta, 1 - beta], axis=1), np.stack([1 - alpha, alpha], axis=1)], axis=1)
     else:
         p = DawidSkene().fit(data, classes).probas_.to_numpy()
-        # A label of each kind is added: nobody is certain by few labels.
-        whole = labels.confusion(p)
-        said = whole + whole.sum(axis=0) / whole.sum(axis=(0, 2))[:, None] * classes
-        said, prevalence = said / said.sum(axis=2, keepdims=True), p.mean(axis=0)
+        # As many average labels as there are classes are added, so that few labels give no certainty.
+        counts = labels.confusion(p)
+        confusion = counts + counts.sum(axis=0) / counts.sum(axis=(0, 2))[:, None] * classes
+        confusion, prevalence = confusion / confusion.sum(axis=2, keepdims=True), p.mean(axis=0)
     draws = []
     for _ in range(count):
         truth = random.choice(len(prevalence), len(labels.items), p=prevalence / prevalence.sum())
-        chance = said[labels.annotator, truth[labels.item]].cumsum(axis=1)
-        label = np.minimum((random.random(len(chance))[:, None] > chance).sum(axis=1), classes - 1)
+        cumulative = confusion[labels.annotator, truth[labels.item]].cumsum(axis=1)
+        label = np.minimum((random.random(len(cumulative))[:, None] > cumulative).sum(axis=1), classes - 1)
         table = pd.DataFrame(
             {"task": labels.items[labels.item], "worker": labels.annotators[labels.annotator], "label": label}
         )
@@ -132,11 +131,11 @@ def advice(rows: list[dict[str, Any]], titles: Mapping[str, str]) -> str:
     chosen = next(row for row in rows if row["chosen"])
     vote = next((row for row in rows if row["method"] == VOTE), None)
     if chosen["basis"] == GOLD:
-        where = f"of {chosen['items']:,} items with a gold label"
+        scope = f"of {chosen['items']:,} items with a gold label"
     else:
-        where = f"of {chosen['draws']} times {chosen['items']:,} truths that were planted in labels of the same design"
-        where += ", as if every item were truly of one class"
-    reason = f"{titles[chosen['method']]}: {100 * chosen['accuracy']:.1f}% right {where}"
+        scope = f"of {chosen['draws']} times {chosen['items']:,} truths that were planted in labels of the same design"
+        scope += ", as if every item were truly of one class"
+    reason = f"{titles[chosen['method']]}: {100 * chosen['accuracy']:.1f}% right {scope}"
     if chosen["method"] == VOTE:
         best = max(rows, key=lambda row: row["accuracy"])
         return (

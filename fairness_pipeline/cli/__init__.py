@@ -20,8 +20,8 @@ _GROUPS = {
     "Read": ("results", "report", "view", "sql"),
     "Hand over": ("export", "import", "evidence", "publish"),
 }
-_OF_STUDIES = ("doctor", "export", "import")
-_COMMANDS = tuple(name for names in _GROUPS.values() for name in names if name not in _OF_STUDIES)
+_STUDY_COMMANDS = ("doctor", "export", "import")
+_COMMANDS = tuple(name for names in _GROUPS.values() for name in names if name not in _STUDY_COMMANDS)
 _RENAMED = dict.fromkeys(("--model", "--system", "--classifier", "--annotator"), "--name")
 
 
@@ -30,9 +30,10 @@ def main(words: list[str] | None = None) -> None:
 
     It exits with 0 on success, 1 if something failed, 2 if the call was wrong, and 3 if `--fail-on` closes the gate.
     """
-    gc.set_threshold(20_000, 50, 50)  # what is loaded at the start holds no cycles, and each search visits all of it
-    warnings.formatwarning = _told
-    _end_in_order()
+    # The modules loaded at the start hold no cycles, yet each collection visits all of them.
+    gc.set_threshold(20_000, 50, 50)
+    warnings.formatwarning = _format_warning
+    _handle_signals()
     try:
         words = with_present_names(sys.argv[1:] if words is None else words)
         arguments = _parser(words[0] if words else "").parse_args(words)
@@ -49,12 +50,12 @@ def main(words: list[str] | None = None) -> None:
     sys.exit(status)
 
 
-def _end_in_order() -> None:
-    """Lets the signals of a service manager, and of a terminal that closes, end a command as Ctrl-C does."""
+def _handle_signals() -> None:
+    """Makes SIGTERM (of a service manager) and SIGHUP (of a closing terminal) end a command as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:  # `nohup` ignores the second
+        if signal.getsignal(number) == signal.SIG_DFL:  # `nohup` ignores SIGHUP
             signal.signal(number, _interrupt)
 
 
@@ -62,34 +63,36 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _told(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
-    """A warning as a user reads it: without the line of code for warnings that are meant for users."""
-    where = "" if issubclass(category, FutureWarning) else f"{filename}:{lineno}: {category.__name__}: "
-    return f"fairness-pipeline: {where}{message}\n"
+def _format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Returns a warning for the terminal; warnings for users come without the line of code."""
+    location = "" if issubclass(category, FutureWarning) else f"{filename}:{lineno}: {category.__name__}: "
+    return f"fairness-pipeline: {location}{message}\n"
 
 
 def with_present_names(words: list[str]) -> list[str]:
-    """A call with the names that its command and options have had since version 0.2; those of 0.1 still work in it.
+    """Returns a call with the current names of its command and options; names of version 0.1 still work.
 
     Examples:
         >>> with_present_names(["run", "--model", "bot"])
         ['run', '--model', 'bot']
     """
-    before, _, kind = words[0].partition("-") if words else ("", "", "")
-    if not kind or before not in ("export", "import", "check"):
+    command, _, kind = words[0].partition("-") if words else ("", "", "")
+    if not kind or command not in ("export", "import", "check"):
         return words
-    rest = words[1:]
-    if before == "import":
-        split = [word.partition("=") for word in rest]
-        rest = [_RENAMED.get(name, name) + mark + value for name, mark, value in split]
-    now = {"export": ["export", kind], "import": ["import"], "check": ["check", "--sentences"]}[before] + rest
-    warnings.warn(f"'{words[0]}' is now 'fairness-pipeline {' '.join(now)}'", FutureWarning, stacklevel=1)
-    return now
+    options = words[1:]
+    if command == "import":
+        split = [word.partition("=") for word in options]
+        options = [_RENAMED.get(name, name) + equals + value for name, equals, value in split]
+    current = {"export": ["export", kind], "import": ["import"], "check": ["check", "--sentences"]}[command] + options
+    warnings.warn(f"'{words[0]}' is now 'fairness-pipeline {' '.join(current)}'", FutureWarning, stacklevel=1)
+    return current
 
 
-def _parser(named: str = "") -> argparse.ArgumentParser:
-    """The command line; only with the command that is `named`, if all studies share it: then no study need be
-    loaded for it."""
+def _parser(selected: str = "") -> argparse.ArgumentParser:
+    """Returns the parser of the command line. If all studies share the `selected` command, the parser has only that
+    command, and no study is loaded."""
     from fairness_pipeline.cli.arguments import Once, profile
     from fairness_pipeline.project.project import profile_of_environment
     from fairness_pipeline.project.study import studies
@@ -121,25 +124,25 @@ def _parser(named: str = "") -> argparse.ArgumentParser:
             texts["export"] = "Write files for a model, annotators or a training that run elsewhere."
             exports = commands.add_parser("export", description=texts["export"])
             kinds = exports.add_subparsers(required=True, metavar="KIND", title="kinds of files")
-        shown = f"Example: fairness-pipeline {name} {example}".rstrip()
-        added = (
-            kinds.add_parser(kind, help=text, description=text, epilog=shown)
+        epilog = f"Example: fairness-pipeline {name} {example}".rstrip()
+        subparser = (
+            kinds.add_parser(kind, help=text, description=text, epilog=epilog)
             if kind and kinds
-            else commands.add_parser(name, description=text, epilog=shown)
+            else commands.add_parser(name, description=text, epilog=epilog)
         )
-        added.register("action", None, Once)
-        added.add_argument(
+        subparser.register("action", None, Once)
+        subparser.add_argument(
             "--profile",
             type=profile,
             default=default_profile or profile_of_environment(),
             help="which profile (default: %(default)s)",
         )
-        added.set_defaults(command=run)
-        return added
+        subparser.set_defaults(command=run)
+        return subparser
 
-    for name in [named] if named in _COMMANDS else _COMMANDS:
+    for name in [selected] if selected in _COMMANDS else _COMMANDS:
         import_module(f"fairness_pipeline.cli.{name}").add(command)
-    if named in _COMMANDS:
+    if selected in _COMMANDS:
         return parser
     from fairness_pipeline.cli.imports import Import, add_import
 
@@ -154,7 +157,7 @@ def _parser(named: str = "") -> argparse.ArgumentParser:
 
 
 def _grouped(texts: dict[str, str]) -> str:
-    """The commands by what they are for, as the help shows them."""
+    """Returns the commands by purpose, as the help shows them."""
     lines: list[str] = []
     others = [name for name in texts if " " not in name and name not in sum(_GROUPS.values(), ())]
     for group, names in (*_GROUPS.items(), *([("More", others)] if others else [])):

@@ -1,4 +1,4 @@
-"""Arguments that several commands share."""
+"""Defines arguments that several commands share."""
 
 import argparse
 from collections.abc import Collection
@@ -46,12 +46,12 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 
 
 def selection(arguments: argparse.Namespace) -> "Selection":
-    """The selected part of a profile."""
+    """Returns the selected part of a profile."""
     from fairness_pipeline.lineage.plan import Selection
 
     everything, asset = getattr(arguments, "all", False), getattr(arguments, "select", None)
-    named = {axis: getattr(arguments, axis) for axis in ("study", "dimension", "model", "corpus", "condition")}
-    return Selection(**named, asset=asset, everything=everything)
+    values = {axis: getattr(arguments, axis) for axis in ("study", "dimension", "model", "corpus", "condition")}
+    return Selection(**values, asset=asset, everything=everything)
 
 
 def count(text: str) -> int:
@@ -114,20 +114,20 @@ def add_group_options(parser: argparse.ArgumentParser, *, required: bool = False
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options that say what the columns of a table are."""
-    said: dict[str, Any] = {"action": "append", "default": []}
+    repeatable: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument(
         "--column",
         metavar="ROLE=COLUMN",
         help="of a table: what a column is (item, group, cluster, name, draw, condition, label, asked, answer, "
         "ignore); of labels: rater, item, label, text, gold, trait",
-        **said,
+        **repeatable,
     )
     parser.add_argument(
         "--outcome",
         metavar="COLUMN=KIND",
         help="of a table: an outcome and its kind (yes_no, number, count, rank, signed, preference, text); "
         "`yes_no:VALUE` says which value counts, `A minus B=number` and `A over B=preference` take two columns",
-        **said,
+        **repeatable,
     )
     parser.add_argument(
         "--baseline-condition", metavar="VALUE", help="of a table: what other conditions are compared with"

@@ -1,4 +1,4 @@
-"""`audit`: a first audit without any YAML file, of a model, an endpoint or a file."""
+"""`audit`: makes a first audit without any YAML file, of a model, an endpoint or a file."""
 
 import argparse
 import sys
@@ -108,13 +108,15 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     questions = bool(arguments.benchmark or arguments.groups)
     given = look_at(arguments.what, arguments.revision, of_benchmark=questions)
     _check_options(given, arguments)
-    named = _of_columns(project, given, arguments.column) if arguments.column or questions else None
-    asked_for = arguments.study or named
-    study = study_of(project, given, asked_for, certain=questions or (named is not None and asked_for == named))
-    asked = (arguments.benchmark or "").partition("=")[0].lower() or "-".join(
+    study_name = _study_of_columns(project, given, arguments.column) if arguments.column or questions else None
+    requested = arguments.study or study_name
+    study = study_of(
+        project, given, requested, certain=questions or (study_name is not None and requested == study_name)
+    )
+    source = (arguments.benchmark or "").partition("=")[0].lower() or "-".join(
         Path(group).stem for group in (arguments.groups or "").replace(" ", "").split(",")
     )
-    name = arguments.name or (f"{asked}-" if asked else "") + name_of(given.name)
+    name = arguments.name or (f"{source}-" if source else "") + name_of(given.name)
     check_key(name, "--name")
     module = study.load("audit")
     assert module is not None
@@ -144,27 +146,27 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     tell_requests(plan)
     status = bring_up_to_date(project, chosen, plan, arguments)
     if status != 1:
-        if told := getattr(module, "told", None):
-            print("", *told(project.parts[study.name], plan.lake, name), sep="\n")
+        if closing_lines := getattr(module, "told", None):
+            print("", *closing_lines(project.parts[study.name], plan.lake, name), sep="\n")
         print(
             f"\nNext: open the report. Every {study.observed}: fairness-pipeline view --profile {project.name}\n"
             f"All numbers: fairness-pipeline results --profile {project.name} --model {name}"
         )
         if given.kind != "file" and not questions:
-            asked = f" --study {study.name}" if arguments.study else ""
-            print(f"Your own corpus, sizes, margins: fairness-pipeline init NAME --model {arguments.what}{asked}")
+            extra = f" --study {study.name}" if arguments.study else ""
+            print(f"Your own corpus, sizes, margins: fairness-pipeline init NAME --model {arguments.what}{extra}")
     return status
 
 
-def _of_columns(project: "Project", given: "Given", said: list[str]) -> str | None:
-    """The study that takes tables whose columns the user names: the first that knows the roles."""
-    roles = {text.partition("=")[0] for text in said}
+def _study_of_columns(project: "Project", given: "Given", columns: list[str]) -> str | None:
+    """Returns the first study that knows the roles which the user gives to a table's columns."""
+    roles = {text.partition("=")[0] for text in columns}
     modules = {study.name: study.load("audit") for study in project.studies}
-    known = {name: getattr(module, "takes_columns", None) for name, module in modules.items()}
-    return next((name for name, takes in known.items() if takes and takes(roles, given)), None)
+    predicates = {name: getattr(module, "takes_columns", None) for name, module in modules.items()}
+    return next((name for name, predicate in predicates.items() if predicate and predicate(roles, given)), None)
 
 
-_FITS = {
+_KINDS_OF_OPTION = {
     "revision": ("id",),
     "prompt": ("folder", "id", "address"),
     "system": ("folder", "id", "address"),
@@ -178,12 +180,12 @@ _FITS = {
     "baseline_condition": ("file",),
     "control_condition": ("file",),
 }
-"""The purpose of each option."""
+"""The kinds of input that each option applies to."""
 
 
 def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
-    """Refuses an option that does not apply to what is given."""
-    for option, kinds in _FITS.items():
+    """Refuses an option that does not apply to the input."""
+    for option, kinds in _KINDS_OF_OPTION.items():
         if getattr(arguments, option) and given.kind not in kinds:
             raise FairnessError(
                 f"--{option.replace('_', '-')} applies only to: {', '.join(kinds)}; {given.name} is {given.said}"
@@ -191,8 +193,8 @@ def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
 
 
 def study_of(project: "Project", given: "Given", asked: str | None, *, certain: bool = False) -> "AnyStudy":
-    """The study that can audit what is given: the requested one, or else the first. If it is `certain`, as the user
-    names its columns or a benchmark, the study itself says what does not fit.
+    """Returns the study that can audit the input: the requested one, or else the first. With `certain` (the user
+    named columns, groups or a benchmark), the study itself reports what does not fit.
 
     Raises:
         FairnessError: no study can audit it, or the requested one cannot.
@@ -201,18 +203,18 @@ def study_of(project: "Project", given: "Given", asked: str | None, *, certain: 
     known = [study.name for study, module in modules if module]
     if asked is not None and asked not in known:
         raise FairnessError(f"--study: unknown study '{asked}'; known: {', '.join(known)}")
-    for study, module in sorted(modules, key=lambda own: not getattr(own[1], "FIRST", False)):
+    for study, module in sorted(modules, key=lambda entry: not getattr(entry[1], "FIRST", False)):
         if module and asked in (None, study.name) and (certain or module.takes(given)):
             if asked is None:
                 print(f"{given.said}: {study.title.lower()}", file=sys.stderr)
             return study
     hint = next((getattr(module, "HINT", "") for study, module in modules if study.name == asked), "")
-    nobody = f"{asked} does not audit" if asked else "no study audits"
-    lone = len(given.columns) == 1
+    refusal = f"{asked} does not audit" if asked else "no study audits"
+    single = len(given.columns) == 1
     raise FairnessError(
-        f"{given.name}: {given.said}, which {nobody}; expected a language model, an encoder-decoder, a "
+        f"{given.name}: {given.said}, which {refusal}; expected a language model, an encoder-decoder, a "
         "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id', with raters and "
         "their labels, or with groups and outcomes"
         + (f". If it is {hint}" if hint and given.kind == "file" else "")
-        + (". The file has only one column: are its columns separated by commas (.csv) or tabs?" if lone else "")
+        + (". The file has only one column: are its columns separated by commas (.csv) or tabs?" if single else "")
     )

@@ -1,4 +1,4 @@
-"""`check`: reads everything in a workspace again, and names what is not as it was written."""
+"""`check`: reads the whole workspace again, and names every file that is not as it was written."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ from fairness_pipeline.foundation.plain_text import number_of, visible
 from fairness_pipeline.workspace.imports import wrong_imports
 from fairness_pipeline.workspace.lake import UNSEALED, Key, Lake
 
-_SHOWN = 300
+_LONGEST_ERROR = 300
 
 if TYPE_CHECKING:
     from fairness_pipeline.cli.rule import Requirement
@@ -71,31 +71,31 @@ def _check(arguments: argparse.Namespace) -> int:
 
     project = Project(arguments.profile)
     lineage, lake = Lineage(project), Lake(project.workspace)
-    made = [(name, key) for name in lineage.assets for key in lineage.keys(name) if lake.has(name, key)]
-    begun = time.monotonic()
+    partitions = [(name, key) for name in lineage.assets for key in lineage.keys(name) if lake.has(name, key)]
+    start = time.monotonic()
     with Progress(console=Console(stderr=True), transient=True) as display:
-        found = problems(lake, display.track(made, description="partitions"))
-    found += [*wrong_checksums(lineage), *wrong_imports(project.workspace)]
-    for told in found:
-        print(visible(told))
+        wrong = problems(lake, display.track(partitions, description="partitions"))
+    wrong += [*wrong_checksums(lineage), *wrong_imports(project.workspace)]
+    for line in wrong:
+        print(visible(line))
     size = sum(path.stat().st_size for path in _files(project.workspace))
     print(
-        f"{number_of(len(made), 'partition')} read in {time.monotonic() - begun:.1f} s "
-        f"({size / 1e6:,.0f} MB in the workspace), {len(found)} not as written"
+        f"{number_of(len(partitions), 'partition')} read in {time.monotonic() - start:.1f} s "
+        f"({size / 1e6:,.0f} MB in the workspace), {len(wrong)} not as written"
     )
-    if lake.format.partitions == UNSEALED and (unsealed := sum(lake.unsealed(name, key) for name, key in made)):
+    if lake.format.partitions == UNSEALED and (unsealed := sum(lake.unsealed(name, key) for name, key in partitions)):
         print(f"{number_of(unsealed, 'partition')} made by an earlier version, without a seal: read as written")
-    if strange := _strange(lake, made):
+    if strange := _strange_files(lake, partitions):
         print(
             f"{number_of(len(strange), 'file')} in tables/ that this profile does not make (any more) "
             f"{'was' if len(strange) == 1 else 'were'} not read, such as {strange[0]}"
         )
-    if found:
+    if wrong:
         print(
             "The data named above cannot be trusted. Delete them (or restore a copy), then: fairness-pipeline run "
             f"--profile {project.name}"
         )
-    return 1 if found else 0
+    return 1 if wrong else 0
 
 
 def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
@@ -111,13 +111,13 @@ def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
         return _check_pack(file, key, content, required)
     summary = parsed_summary(content, file)
     counts = Counter(str(row.get("verdict")) for row in summary.verdicts)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     print(f"{file}: signed with the key of {key}")
-    print(visible(f"made {summary.made.isoformat()} with profile '{summary.profile}' ({told})"))
+    print(visible(f"made {summary.made.isoformat()} with profile '{summary.profile}' ({verdicts})"))
     for audited in summary.audited:
         print(visible(f"SHA-256 of {audited.line}"))
-    for given in summary.imports:
-        print(visible(f"SHA-256 of {given.file}, imported as {given.place}: {given.original}"))
+    for imported in summary.imports:
+        print(visible(f"SHA-256 of {imported.file}, imported as {imported.place}: {imported.original}"))
     print(visible(summary.gate.told))
     lacks = list(required.lacks(summary.gate)) if required else []
     for lack in lacks:
@@ -127,11 +127,13 @@ def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
     if not workspace.is_dir():
         print(f"{workspace}: nothing is made here to compare with")
         return 0 if passed else REFUSED
-    found = differences(summary, Lake(workspace))
-    for line in found:
+    changed = differences(summary, Lake(workspace))
+    for line in changed:
         print(visible(line))
-    print(f"{workspace}: {number_of(len(summary.partitions), 'partition')} signed, {len(found)} not as they were then")
-    return 1 if found else 0 if passed else REFUSED
+    print(
+        f"{workspace}: {number_of(len(summary.partitions), 'partition')} signed, {len(changed)} not as they were then"
+    )
+    return 1 if changed else 0 if passed else REFUSED
 
 
 def _check_pack(file: Path, key: Path, content: bytes, required: "Requirement | None") -> int:
@@ -143,7 +145,7 @@ def _check_pack(file: Path, key: Path, content: bytes, required: "Requirement | 
     try:
         manifest = Manifest.model_validate_json(content)
     except ValueError as error:
-        problem = visible(" ".join(str(error).split())[:_SHOWN])
+        problem = visible(" ".join(str(error).split())[:_LONGEST_ERROR])
         raise FairnessError(
             f"{file}: signed with the key of {key}, but no list of files: {problem}; name the manifest.json of a pack"
         ) from None
@@ -157,40 +159,41 @@ def _check_pack(file: Path, key: Path, content: bytes, required: "Requirement | 
 
 
 def check_as_written(profile: str, lake: Lake, partitions: Iterable[tuple[str, Key]]) -> None:
-    """Reads partitions again before a verdict on them is given, or signed.
+    """Reads partitions again before their verdicts are given or signed.
 
     Raises:
         FairnessError: some are not as they were written; they are named on standard error.
     """
-    found = problems(lake, partitions)
-    for told in found:
-        print(visible(told), file=sys.stderr)
-    if found:
+    wrong = problems(lake, partitions)
+    for line in wrong:
+        print(visible(line), file=sys.stderr)
+    if wrong:
         raise FairnessError(
-            f"{number_of(len(found), 'partition')} not as written (above), so that no verdict is given; delete what is "
+            f"{number_of(len(wrong), 'partition')} not as written (above), so that no verdict is given; delete what is "
             "named, or restore it from a copy, and run again. All of the workspace: fairness-pipeline check --profile "
             f"{profile}"
         )
 
 
 def problems(lake: Lake, partitions: Iterable[tuple[str, Key]]) -> list[str]:
-    """What is wrong with partitions that were made, a line each; see `Lake.verify`."""
-    found = []
+    """Returns a line for each made partition that `Lake.verify` finds wrong."""
+    lines = []
     for name, key in partitions:
         if lake.has(name, key) and (problem := lake.verify(name, key)):
-            found.append(f"{' '.join([name, *key.values()])}: {problem}")
-    return found
+            lines.append(f"{' '.join([name, *key.values()])}: {problem}")
+    return lines
 
 
 def wrong_checksums(lineage: "Lineage") -> list[str]:
-    """Which checksums are kept of files, but are not theirs, a line each: with them, old answers look up to date."""
+    """Returns a line for each stored checksum that is not its file's: it makes old answers look up to date."""
     files = sorted(lineage.files())
     return [f"{record}: not the SHA-256 of {path}" for path in files if (record := wrong_record(path))]
 
 
-def _strange(lake: Lake, made: Iterable[tuple[str, Key]]) -> list[Path]:
-    """Files among the tables that are no partition of the profile: `sql` shows them, and nobody vouches for them."""
-    known = {lake.table_path(name, key) for name, key in made}
+def _strange_files(lake: Lake, partitions: Iterable[tuple[str, Key]]) -> list[Path]:
+    """Returns the files in `tables/` that are no partition of the profile: nothing verifies them, but
+    `sql --all` shows them."""
+    known = {lake.table_path(name, key) for name, key in partitions}
     return sorted(path for path in (lake.root / "tables").rglob("*.parquet") if path not in known)
 
 

@@ -1,4 +1,4 @@
-"""The interface for adding a command, shared or of one study, to the command line."""
+"""Defines the interface for adding a command, shared or of one study, to the command line."""
 
 import argparse
 from collections.abc import Callable
@@ -18,5 +18,5 @@ class Command(Protocol):
         example: str = "",
         default_profile: str | None = None,
     ) -> argparse.ArgumentParser:
-        """Takes the command's name, its function (which returns an exit status), its help, the words of a call that
-        shows it, and its default profile. `export KIND` is a kind of file that `export` writes."""
+        """Takes the command's name, its function (which returns an exit status), its help, the arguments of an example
+        call, and its default profile. The name `export KIND` adds a kind of file that `export` writes."""

@@ -1,4 +1,4 @@
-"""The terminal output: progress during a run, and verdicts as soon as they are final."""
+"""Prints the terminal output: progress during a run, and verdicts as soon as they are final."""
 
 import json
 import math
@@ -65,18 +65,18 @@ _PLAIN_MARKS = {
 }  # fmt: skip
 _FORMATS = {"percent": "{:+.1f}", "count_per_response": "{:+.2f}", "score": "{:+.3f}"}
 _PLAIN_EVERY = 10.0
-_FORECAST_EVERY, _SOON = 30.0, 15.0
-"""Seconds between two forecasts of the time to the end, and a time that is too short to be told."""
-_TOLD = 3
-"""The number of findings described in words below a table of verdicts."""
-_TOGETHER = {"ci_high": ("ci_low",), "value_b": ("value_a",), "p_holm": ("p",)}
+_FORECAST_EVERY, _SHORTEST_FORECAST = 30.0, 15.0
+"""Seconds between two forecasts of the remaining time, and the shortest forecast that is printed."""
+_SENTENCES = 3
+"""The number of sentences of each kind below a table of verdicts."""
+_DROPPED_TOGETHER = {"ci_high": ("ci_low",), "value_b": ("value_a",), "p_holm": ("p",)}
 """Columns that are dropped together with another column."""
 _NARROWEST = 20
 """The smallest width of a text column, in characters; a narrower table is shown record by record."""
 
 
 class RunDisplay(Listener):
-    """Shows a run: a line for each finished step and a bar for each running one; without a terminal a line at times.
+    """Shows a run: a line for each finished step and a bar for each running one (without a terminal, occasional lines).
 
     Args:
         profile: The profile's name.
@@ -84,7 +84,7 @@ class RunDisplay(Listener):
         total: The number of steps in the selection.
 
     Attributes:
-        forecast: What tells the time to the end; None as long as it is not known how many work.
+        forecast: The forecast of the remaining time; None until the number of workers is known.
     """
 
     def __init__(self, profile: str, stale: int, total: int) -> None:
@@ -92,7 +92,7 @@ class RunDisplay(Listener):
         self._stale = stale
         self._done = 0
         self.forecast: Forecast | None = None
-        self._told = time.monotonic()
+        self._last_forecast = time.monotonic()
         self._bars = Progress(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(), console=self.console, transient=True, disable=not self.console.is_terminal,
@@ -124,12 +124,12 @@ class RunDisplay(Listener):
             self._bars.remove_task(task)
         style = {"made": "", "unchanged": "dim", "failed": "red", "skipped": "yellow"}[outcome.state]
         text = f"[{self._done:>3}/{self._stale}] {outcome.step.label}"
-        done = {"made": f"{outcome.seconds:6.1f} s", "unchanged": "unchanged"}
+        details = {"made": f"{outcome.seconds:6.1f} s", "unchanged": "unchanged"}
         if outcome.state == "skipped":  # the step that it needed has failed and says why
             return outcome
-        detail = done.get(outcome.state) or "failed (the reason is given at the end)"
+        detail = details.get(outcome.state) or "failed (the reason is given at the end)"
         self.console.print(visible(f"{text:<58} {detail}"), style=style or None, markup=False)
-        self._tell_the_end()
+        self._print_forecast()
         return outcome
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
@@ -141,11 +141,11 @@ class RunDisplay(Listener):
         label = " ".join([asset, *key.values()])
         last = time.monotonic()
         task = self._bar(key, label)
-        own = asset, partition_name(key)
+        place = asset, partition_name(key)
         if self.forecast:
-            self.forecast.began(own)
+            self.forecast.began(place)
 
-        def tell(done: int, total: int | None, note: str) -> None:
+        def update(done: int, total: int | None, note: str) -> None:
             nonlocal last
             if task in self._bars.task_ids:
                 self._bars.update(task, total=total, completed=done, note=note)
@@ -154,21 +154,21 @@ class RunDisplay(Listener):
                 share = f"{100 * done / total:3.0f}%" if total else f"{done:,}"
                 self.console.print(f"          {label}: {share} {note}", markup=False)
             if self.forecast and total:
-                self.forecast.progressed(own, done / total)
-                self._tell_the_end()
+                self.forecast.progressed(place, done / total)
+                self._print_forecast()
 
-        return tell
+        return update
 
-    def _tell_the_end(self) -> None:
-        """Says at times how long the rest may take."""
-        if not self.forecast or time.monotonic() - self._told < _FORECAST_EVERY:
+    def _print_forecast(self) -> None:
+        """Prints from time to time how long the rest may take."""
+        if not self.forecast or time.monotonic() - self._last_forecast < _FORECAST_EVERY:
             return
         seconds = self.forecast.seconds_left()
-        if seconds is None or seconds < _SOON:
+        if seconds is None or seconds < _SHORTEST_FORECAST:
             return
-        self._told = time.monotonic()
-        told = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-        self.console.print(f"          about {told} to the end", style="dim", markup=False)
+        self._last_forecast = time.monotonic()
+        remaining = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        self.console.print(f"          about {remaining} to the end", style="dim", markup=False)
 
     def _bar(self, key: Key, label: str) -> TaskID:
         name = partition_name(key)
@@ -184,84 +184,88 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     If the terminal is too narrow for the numbers, the table only has marks. A line with counts and the worst findings
     in words come below the table.
     """
-    shown = Console(file=(console or Console()).file, width=_width(150), highlight=False)
-    marks = _MARKS if shown.encoding.lower().startswith("utf") else _PLAIN_MARKS
+    output = Console(file=(console or Console()).file, width=_width(150), highlight=False)
+    marks = _MARKS if output.encoding.lower().startswith("utf") else _PLAIN_MARKS
     part = project.parts[study.name]
     ordered = worst_first(study, audits)
     gated = [row for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
-    headings, never = folded(study.headings, gated, study.heading)
-    with_numbers, without = (_verdicts(study, ordered, headings, marks, numbers=numbers) for numbers in (True, False))
+    headings, never_seen = folded(study.headings, gated, study.heading)
+    with_numbers, without_numbers = (
+        _verdicts(study, ordered, headings, marks, numbers=numbers) for numbers in (True, False)
+    )
     needed = Console(width=10_000).measure(with_numbers).maximum  # a console measures at most its own width
-    # A line of its own: as the table's title it would be folded to the table's width.
-    shown.print(f"\n[italic]{study.title}, profile {escape(project.name)}[/italic]", soft_wrap=True)
-    shown.print(with_numbers if needed <= shown.width else without)
-    said_here = counted(study, audits)
-    told = ", ".join(f"{mark} {name}" for name, mark in marks.items() if name in said_here)
+    # A separate line: a title of the table would be wrapped at the table's width.
+    output.print(f"\n[italic]{study.title}, profile {escape(project.name)}[/italic]", soft_wrap=True)
+    output.print(with_numbers if needed <= output.width else without_numbers)
+    counts = counted(study, audits)
+    legend = ", ".join(f"{mark} {name}" for name, mark in marks.items() if name in counts)
     sides = "; ".join(
-        dict.fromkeys(f"{next(iter(a.key.values()))} {own}" for a in audits for own in _sides(study, part, a))
+        dict.fromkeys(f"{next(iter(a.key.values()))} {side}" for a in audits for side in _sides(study, part, a))
     )
-    numbers = f"{study.contrast}, in points or the measure's unit"
+    difference = f"{study.contrast}, in points or the measure's unit"
     note = (
-        f"Difference: {numbers}: {sides}" if needed <= shown.width else f"{needed} columns would show the differences"
+        f"Difference: {difference}: {sides}"
+        if needed <= output.width
+        else f"{needed} columns would show the differences"
     )
-    if told:
-        left_out = f"Never seen, and left out: {', '.join(never)}" if never else ""
-        shown.print(f"[dim]{'. '.join(filter(None, [told, study.legend, note, left_out]))}[/dim]")
+    if legend:
+        left_out = f"Never seen, and left out: {', '.join(never_seen)}" if never_seen else ""
+        output.print(f"[dim]{'. '.join(filter(None, [legend, study.legend, note, left_out]))}[/dim]")
     for warning in warnings_of(study, part, Lake(project.workspace)):
-        shown.print(f"[yellow]{escape(warning)}[/yellow]")
+        output.print(f"[yellow]{escape(warning)}[/yellow]")
     for audit in audits:
         if audit.degenerate:
-            shown.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.degenerate)}", soft_wrap=True)
-    if said_here:
-        said_so = ", ".join(f"{number} {name}" for name, number in said_here.items())
-        shown.print(f"{number_of(sum(said_here.values()), 'verdict')} on all measures: {said_so}")
-    told_in_words = findings(study, part, ordered)
-    for sentence in told_in_words[:_TOLD]:
-        shown.print(f"  {escape(sentence)}")
-    if len(told_in_words) > _TOLD:
-        more = number_of(len(told_in_words) - _TOLD, "more audit")
-        listed = f"fairness-pipeline results --profile {project.name} --study {study.name}"
-        shown.print(f"  and {more} with a difference: {listed}")
-    explained = artefacts(study, part, ordered)
-    if explained:
-        shown.print("[magenta]Artefacts: a control shows the difference too[/magenta]")
-    for sentence in explained[:_TOLD]:
-        shown.print(f"  {escape(sentence)}")
-    aside = [told for audit in ordered if not audit.degenerate for told in study.asides(part, audit.key, audit.rows)]
-    for sentence in aside[:_TOLD]:
-        shown.print(f"  [cyan]{escape(sentence)}[/cyan]")
-    if len(explained) > _TOLD:
-        shown.print(f"  and {number_of(len(explained) - _TOLD, 'more artefact')}: see the report")
+            output.print(f"{escape(audit.name)}: {NOTHING_TO_JUDGE}: {escape(audit.degenerate)}", soft_wrap=True)
+    if counts:
+        verdicts = ", ".join(f"{number} {name}" for name, number in counts.items())
+        output.print(f"{number_of(sum(counts.values()), 'verdict')} on all measures: {verdicts}")
+    sentences = findings(study, part, ordered)
+    for sentence in sentences[:_SENTENCES]:
+        output.print(f"  {escape(sentence)}")
+    if len(sentences) > _SENTENCES:
+        more = number_of(len(sentences) - _SENTENCES, "more audit")
+        command = f"fairness-pipeline results --profile {project.name} --study {study.name}"
+        output.print(f"  and {more} with a difference: {command}")
+    artefact_sentences = artefacts(study, part, ordered)
+    if artefact_sentences:
+        output.print("[magenta]Artefacts: a control shows the difference too[/magenta]")
+    for sentence in artefact_sentences[:_SENTENCES]:
+        output.print(f"  {escape(sentence)}")
+    asides = [aside for audit in ordered if not audit.degenerate for aside in study.asides(part, audit.key, audit.rows)]
+    for sentence in asides[:_SENTENCES]:
+        output.print(f"  [cyan]{escape(sentence)}[/cyan]")
+    if len(artefact_sentences) > _SENTENCES:
+        output.print(f"  and {number_of(len(artefact_sentences) - _SENTENCES, 'more artefact')}: see the report")
     for line in ends(study, ordered):
-        shown.print(escape(line))
-    print_next_steps(study, project, ordered, shown)
+        output.print(escape(line))
+    print_next_steps(study, project, ordered, output)
 
 
 def print_next_steps(
     study: AnyStudy, project: Project, audits: Sequence[Audit], console: Console | None = None
 ) -> None:
-    """Prints what to do now, a line for each kind of verdict."""
-    shown = console or Console(width=_width(150), highlight=False)
-    shown.print("[bold]What to do now[/bold]")
+    """Prints the next steps, a line for each kind of verdict."""
+    output = console or Console(width=_width(150), highlight=False)
+    output.print("[bold]What to do now[/bold]")
     for step in next_steps(study, project.parts[study.name], audits):
-        shown.print(f"  {escape(step.line)}")
+        output.print(f"  {escape(step.line)}")
 
 
 def _sides(study: AnyStudy, part: AnyPart, audit: Audit) -> list[str]:
-    """Which groups most of an audit's differences compare; a few rows compare the group with something else."""
+    """Returns the groups that most of an audit's differences compare; a few compare a group with something else."""
     groups = Counter(
         " − ".join(study.subtracted(study.groups(part, {**audit.key, "measure": row["measure"]}))) for row in audit.rows
     )
-    return [own for own, count in groups.items() if count == max(groups.values())]
+    return [side for side, count in groups.items() if count == max(groups.values())]
 
 
 def print_standing(study: AnyStudy, audits: list[Audit], console: Console) -> None:
-    """Prints a line for each audit whose verdicts stand now; the table of all comes at the end of the run."""
+    """Prints a line for each audit whose verdicts are final; the table of all audits comes at the end of the run."""
     for audit in worst_first(study, audits):
         counts = ", ".join(f"{number} {name}" for name, number in counted(study, [audit]).items())
-        found = ", ".join(study.label(row) for row in audit.rows if study.gated(row) and said(row) in FINDINGS)
-        told = f"{NOTHING_TO_JUDGE}: {audit.degenerate}" if audit.degenerate else counts
-        line = f"{study.title}: {audit.name}: {told}{f' ({found})' if found else ''}"
+        labels = ", ".join(study.label(row) for row in audit.rows if study.gated(row) and said(row) in FINDINGS)
+        text = f"{NOTHING_TO_JUDGE}: {audit.degenerate}" if audit.degenerate else counts
+        line = f"{study.title}: {audit.name}: {text}{f' ({labels})' if labels else ''}"
         console.print(visible(line), markup=False, style="bold")
 
 
@@ -283,19 +287,19 @@ def _verdicts(
 
 
 def _cell(study: AnyStudy, audit: Audit, heading: str, marks: dict[str, str], numbers: bool) -> str:
-    """The worst row under a heading."""
+    """Returns the worst row under a heading."""
     rows = [row for row in audit.rows if study.gated(row) and study.heading(row) == heading]
     if not rows:
         return ""
     row = min(rows, key=severity(study))
-    what = said(row)
-    text = marks[what]
-    if numbers and what != NEVER_SEEN and row["n"]:
+    verdict = said(row)
+    text = marks[verdict]
+    if numbers and verdict != NEVER_SEEN and row["n"]:
         decisive = study.decisive(row)
         number = _FORMATS[row["unit"]].format(decisive["difference"])
         text += f" {number.lstrip('+')} either way" if decisive.get("either_way") else f" {number}"
         text += f" {escape(study.label(row).removesuffix(' words'))}" if study.label(row) != heading else ""
-    return f"[{_STYLES[what]}]{text}[/]"
+    return f"[{_STYLES[verdict]}]{text}[/]"
 
 
 def print_rows(names: list[str], rows: list[Row], form: str, needed: Collection[str] = ()) -> None:
@@ -311,8 +315,8 @@ def print_rows(names: list[str], rows: list[Row], form: str, needed: Collection[
         print(json.dumps([{k: _json(v) for k, v in row.items()} for row in rows], indent=1, default=str))
     elif form == "csv":
         cells = ([row.get(name, "") for name in names] for row in rows)
-        shown = ([visible(v, lines=True) if isinstance(v, str) else v for v in row] for row in cells)
-        write_rows(sys.stdout, list(map(visible, names)), shown)
+        cleaned = ([visible(v, lines=True) if isinstance(v, str) else v for v in row] for row in cells)
+        write_rows(sys.stdout, list(map(visible, names)), cleaned)
     elif form in ("markdown", "latex"):
         print(
             (markdown_table if form == "markdown" else latex_table)(
@@ -335,28 +339,28 @@ def _print_table(names: list[str], rows: list[Row], needed: Collection[str]) -> 
     """Prints a table if it fits, else with fewer columns or shorter texts, else record by record."""
     width = _width(None)
     cells = [[_plain(row.get(name)) for name in names] for row in rows]
-    widths = [max([len(name), *(len(line[place]) for line in cells)]) for place, name in enumerate(names)]
-    shown = list(range(len(names)))
+    widths = [max([len(name), *(len(line[index]) for line in cells)]) for index, name in enumerate(names)]
+    columns = list(range(len(names)))
 
     def total() -> int:
-        return sum(widths[place] for place in shown) + 2 * (len(shown) - 1)
+        return sum(widths[index] for index in columns) + 2 * (len(columns) - 1)
 
-    for place in reversed(range(len(names))):
-        if width is not None and total() > width and needed and names[place] not in needed and place in shown:
-            together = [names.index(name) for name in _TOGETHER.get(names[place], ()) if name in names]
-            shown = [other for other in shown if other != place and other not in together]
-    dropped = [name for place, name in enumerate(names) if place not in shown]
-    texts = {p for p in shown if widths[p] > _NARROWEST and any(isinstance(row.get(names[p]), str) for row in rows)}
+    for index in reversed(range(len(names))):
+        if width is not None and total() > width and needed and names[index] not in needed and index in columns:
+            together = [names.index(name) for name in _DROPPED_TOGETHER.get(names[index], ()) if name in names]
+            columns = [kept for kept in columns if kept != index and kept not in together]
+    dropped = [name for index, name in enumerate(names) if index not in columns]
+    texts = {i for i in columns if widths[i] > _NARROWEST and any(isinstance(row.get(names[i]), str) for row in rows)}
     cut = False
-    while width is not None and total() > width and any(widths[place] > _NARROWEST for place in texts):
-        widest = max(texts, key=lambda place: widths[place])
+    while width is not None and total() > width and any(widths[index] > _NARROWEST for index in texts):
+        widest = max(texts, key=lambda index: widths[index])
         widths[widest] = max(_NARROWEST, widths[widest] - (total() - width))
         cut = True
     if width is not None and total() > width:
         _print_records(names, cells, width)
         return
     for line in [names, *cells]:
-        print("  ".join(_fitted(line[place], widths[place]) for place in shown).rstrip())
+        print("  ".join(_fitted(line[index], widths[index]) for index in columns).rstrip())
     notes = [f"columns left out at this width: {', '.join(dropped)}"] if dropped else []
     notes += ["long texts are cut"] if cut else []
     if notes:
@@ -371,8 +375,8 @@ def _print_records(names: list[str], cells: list[list[str]], width: int) -> None
         for name, text in zip(names, line, strict=True):
             room = max(_NARROWEST, width - left - 2)
             pieces = [text[start : start + room] for start in range(0, len(text), room)] or [""]
-            for place, piece in enumerate(pieces):
-                print(f"{'' if place else name:<{left}}  {piece}".rstrip())
+            for index, piece in enumerate(pieces):
+                print(f"{'' if index else name:<{left}}  {piece}".rstrip())
 
 
 def _fitted(text: str, width: int) -> str:
@@ -380,7 +384,7 @@ def _fitted(text: str, width: int) -> str:
 
 
 def _width(default: int | None) -> int | None:
-    """The columns of the terminal, or of `COLUMNS`; `default` if there is neither."""
+    """Returns the width of the terminal, or that of `COLUMNS`; `default` if there is neither."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return default

@@ -1,4 +1,4 @@
-"""`evidence`: writes what an audit hands to others."""
+"""`evidence`: writes an evidence pack, the results of an audit for others."""
 
 import argparse
 from pathlib import Path
@@ -44,22 +44,22 @@ def _evidence(arguments: argparse.Namespace) -> int:
         )
         if wrong := next(wrong_imports(project.workspace), None):
             raise FairnessError(wrong)
-    found = facts(lineage, lake)
-    if not any(subject.verdicts for subject in found.subjects):
+    contents = facts(lineage, lake)
+    if not any(subject.verdicts for subject in contents.subjects):
         raise FairnessError(f"nothing was measured yet; run: fairness-pipeline run --profile {project.name}")
     folder = Path(arguments.output) if arguments.output else project.workspace / "evidence"
     path = summary_of(project.workspace)
     summary = parsed_summary(path.read_bytes(), path) if path.exists() and signature_of(path).exists() else None
     changed = len(differences(summary, lake)) if summary else 0
     signed, gate = (path.parent, summary.gate) if summary else (None, None)
-    files = write_pack(found, folder, signed, gate, changed, signs=bool(key))
+    files = write_pack(contents, folder, signed, gate, changed, signs=bool(key))
     for path in files[:2]:
         print(path)
     cards, sheets = (sum(path.parent.name == name for path in files) for name in ("model-cards", "data-sheets"))
     print(
         f"{number_of(cards, 'model card')}, {number_of(sheets, 'data sheet')}, {files[2].name} for machines: {folder}"
     )
-    stale = sum(verdict.stale for subject in found.subjects for verdict in subject.verdicts)
+    stale = sum(verdict.stale for subject in contents.subjects for verdict in subject.verdicts)
     if stale:
         print(f"{number_of(stale, 'verdict')} out of date, and marked: 'fairness-pipeline run' makes them anew")
     if changed:

@@ -1,4 +1,4 @@
-"""`forget`: removes from a workspace what a user gave it: answers, scores, a model audited without a file."""
+"""`forget`: removes from a workspace what a user added: answers, scores, a model audited without a file."""
 
 import argparse
 import shutil
@@ -19,14 +19,14 @@ def _forget(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.workspace.imports import drop_import
 
     project = Project(arguments.profile)
-    given = {
+    paths_by_study = {
         study.name: part.given
         for study in project.studies
         if (part := project.parts[study.name]) and arguments.study in (None, study.name)
     }
-    paths = [paths[arguments.name] for paths in given.values() if arguments.name in paths]
+    paths = [paths[arguments.name] for paths in paths_by_study.values() if arguments.name in paths]
     if not paths:
-        known = sorted({name for paths in given.values() for name in paths})
+        known = sorted({name for paths in paths_by_study.values() for name in paths})
         raise FairnessError(
             f"nothing named '{arguments.name}' was given to profile '{project.name}'; given so far: "
             f"{', '.join(known) or 'nothing'}. To remove a model of the profile, edit {project.path}"

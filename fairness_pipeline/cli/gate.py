@@ -1,4 +1,4 @@
-"""The release gate: the exit status of `--fail-on`."""
+"""Decides the release gate, the exit status of `--fail-on`."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FIN
 from fairness_pipeline.workspace.lake import Key, Row
 
 Baseline = Callable[[AnyStudy], Earlier]
-"""Gives what an earlier run found of a study."""
+"""Returns the results of an earlier run for a study."""
 _NOT_SHOWN = ("inconclusive", FAIR_ON_AVERAGE)
 """Verdicts that do not show fairness, or not in every stratum. A row without a margin can never show it."""
 
@@ -55,21 +55,21 @@ class Entry(NamedTuple):
 
 
 class Examined(NamedTuple):
-    """What the gate sees.
+    """The audits and rows that the gate examines.
 
     Attributes:
-        audits: Those of the plan's selection, measured or not.
-        fresh: Those that are measured and up to date.
+        audits: The audits of the plan's selection, measured or not.
+        fresh: The audits that are measured and up to date.
         wanted: The names of the rows that count; empty if all count.
         looked_at: The rows that count.
         closing: The rows that close the gate.
         alone: Biased rows that are not significant after correction over all audits.
         tolerated: Biased rows that the rule lets pass.
         blind: The rows that count and could not have been biased.
-        changes: The rows that count beside those of the baseline, if there is one.
-        baseline: What it is called.
+        changes: The rows that count, compared with the baseline, if there is one.
+        baseline: The baseline's name.
         margins: The margins and levels by which they are judged, in words.
-        not_as_shipped: What decides verdicts otherwise than as shipped, by its place.
+        not_as_shipped: The margins, levels and thresholds that differ from the shipped ones, by key.
         open: Why the gate stays closed although no verdict closes it; empty if it does not.
     """
 
@@ -89,30 +89,30 @@ class Examined(NamedTuple):
 
 
 def examine(plan: Plan, rule: Rule, state: State, baseline: Baseline | None = None) -> Examined:
-    """What a rule makes of every verdict in a plan's selection.
+    """Applies a rule to every verdict in a plan's selection.
 
     Args:
         plan: The plan with the selection.
         rule: The conditions that close the gate.
         state: The content of the lake.
-        baseline: Gives what an earlier run found of a study; without one nothing is compared.
+        baseline: Returns the results of an earlier run for a study; without one nothing is compared.
     """
     project = plan.project
     audits = [
         (study, audit)
         for study in project.studies
-        for audit in audits_of(study, project.parts[study.name], plan.lake, asked=_asked(plan, study))
+        for audit in audits_of(study, project.parts[study.name], plan.lake, asked=_selected(plan, study))
         if plan.selection.covers(study, project, audit.key)
     ]
     fresh = [(study, audit) for study, audit in audits if audit.measured and not state.stale(study.table, audit.key)]
-    wanted = _wanted(plan, rule.measures)
-    looked_at = [entry for study, audit in fresh for entry in _looked_at(study, audit, wanted)]
+    row_names = _row_names(plan, rule.measures)
+    looked_at = [entry for study, audit in fresh for entry in _looked_at(study, audit, row_names)]
     biased = [entry for entry in looked_at if "biased" in rule.refused and entry.row["verdict"] in FINDINGS]
-    kept = _after_correction(plan, looked_at)
+    significant = _after_correction(plan, looked_at)
     tolerated = [entry for entry in biased if _is_tolerated(entry, rule.tolerated)]
-    standing = [entry for entry in biased if entry not in tolerated]
-    closing = [entry for entry in standing if id(entry.row) in kept]
-    alone = [entry for entry in standing if id(entry.row) not in kept]
+    refused = [entry for entry in biased if entry not in tolerated]
+    closing = [entry for entry in refused if id(entry.row) in significant]
+    alone = [entry for entry in refused if id(entry.row) not in significant]
     closing += [
         entry
         for entry in looked_at
@@ -123,81 +123,83 @@ def examine(plan: Plan, rule: Rule, state: State, baseline: Baseline | None = No
     worse = {id(changed.row) for changed in changes if changed.worse and WORSE in rule.refused}
     closing += [entry for entry in looked_at if id(entry.row) in worse and entry not in closing]
     blind = [entry for entry in looked_at if not could_tell(entry.row)]
-    margins, otherwise = _judging(plan, audits)
-    found = Examined(
-        audits, fresh, wanted, looked_at, closing, alone, tolerated, blind, changes, name, margins, otherwise, ""
+    margins, not_shipped = _margins_and_changes(plan, audits)
+    examined = Examined(
+        audits, fresh, row_names, looked_at, closing, alone, tolerated, blind, changes, name, margins, not_shipped, ""
     )
-    return found._replace(open=_open(found, rule))
+    return examined._replace(open=_open(examined, rule))
 
 
-def _judging(plan: Plan, audits: list[tuple[AnyStudy, Audit]]) -> tuple[list[str], dict[str, str]]:
-    """The margins and levels of the audits' studies, and what decides otherwise than as shipped, by its place."""
+def _margins_and_changes(plan: Plan, audits: list[tuple[AnyStudy, Audit]]) -> tuple[list[str], dict[str, str]]:
+    """Returns the margins and levels of the audits' studies, and those that differ from the shipped ones."""
     parts = {study.name: plan.project.parts[study.name] for study, _ in audits}
     margins = [
         f"{name}.{margin}" for name, part in parts.items() for margin in told_margins(part.settings, part.thresholds)
     ]
     changed = [(name, not_as_shipped(part.settings, part.thresholds).items()) for name, part in parts.items()]
-    otherwise = {f"{name}.{place}": value for name, values in changed for place, value in values}
-    return margins, otherwise
+    not_shipped = {f"{name}.{setting}": value for name, values in changed for setting, value in values}
+    return margins, not_shipped
 
 
 def _changes(
     plan: Plan, fresh: list[tuple[AnyStudy, Audit]], looked_at: list[Entry], baseline: Baseline
 ) -> tuple[list[Changed], str]:
-    """The rows that count beside those of the baseline, corrected over all of them; and the baseline's name."""
-    counts, changes, names = {id(entry.row) for entry in looked_at}, list[Changed](), dict[str, None]()
+    """Returns the rows that count, compared with the baseline and corrected over all rows; and the baseline's name."""
+    counted, changes, names = {id(entry.row) for entry in looked_at}, list[Changed](), dict[str, None]()
     for study in plan.project.studies:
-        of_study = [audit for other, audit in fresh if other is study]
+        of_study = [audit for owner, audit in fresh if owner is study]
         if of_study:
             earlier = baseline(study)
             names[earlier.name] = None
             changes += changes_since(study, plan.project, plan.lake, of_study, earlier.rows, earlier.gaps)
-    compared = [changed for changed in changes if id(changed.row) in counts]
+    compared = [changed for changed in changes if id(changed.row) in counted]
     return corrected(compared, _level(plan, looked_at)), ", ".join(names)
 
 
-def _open(found: Examined, rule: Rule) -> str:
-    """What the gate has not seen, or cannot judge."""
-    audits, looked_at, blind = found.audits, found.looked_at, found.blind
-    there = {(study.name, audit.name) for study, audit in found.fresh}
-    missing = [(study, audit) for study, audit in audits if (study.name, audit.name) not in there]
+def _open(examined: Examined, rule: Rule) -> str:
+    """Returns what the gate has not seen or cannot judge; empty if there is nothing."""
+    audits, looked_at, blind = examined.audits, examined.looked_at, examined.blind
+    fresh = {(study.name, audit.name) for study, audit in examined.fresh}
+    missing = [(study, audit) for study, audit in audits if (study.name, audit.name) not in fresh]
     if missing:
         never = [audit.name for _, audit in missing if not audit.measured]
         stale = [audit.name for _, audit in missing if audit.measured]
-        told = [f"{what}: {', '.join(own)}" for what, own in ((NOT_MEASURED, never), ("out of date", stale)) if own]
-        return "; ".join(told)
+        states = [
+            f"{state}: {', '.join(names)}" for state, names in ((NOT_MEASURED, never), ("out of date", stale)) if names
+        ]
+        return "; ".join(states)
     if not audits:
         return "nothing was measured"
     if degenerate := [f"{audit.name}: {audit.degenerate}" for _, audit in audits if audit.degenerate]:
         return f"nothing to judge: {'; '.join(degenerate)}"
-    if unseen := [name for name in found.wanted if name not in {entry.name for entry in looked_at}]:
+    if unseen := [name for name in examined.wanted if name not in {entry.name for entry in looked_at}]:
         return f"{', '.join(unseen)}: not measured in the selected part of the profile"
     if len(blind) == len(looked_at):
-        return f"no verdict could have been biased: {_by_name(blind)}; {_MORE}"
+        return f"no verdict could have been biased: {_by_name(blind)}; {_ADVICE}"
     if rule.strict and blind:
-        return f"--strict: verdicts that could not have been biased: {_by_name(blind)}; {_MORE}"
-    if WORSE in rule.refused and not any(changed.then for changed in found.changes):
-        return f"nothing can be compared: {found.baseline} holds none of these verdicts; name another baseline"
+        return f"--strict: verdicts that could not have been biased: {_by_name(blind)}; {_ADVICE}"
+    if WORSE in rule.refused and not any(changed.then for changed in examined.changes):
+        return f"nothing can be compared: {examined.baseline} holds none of these verdicts; name another baseline"
     return ""
 
 
-_MORE = "ask more pairs ('What to do now' says how many), or look at other measures"
+_ADVICE = "ask more pairs ('What to do now' says how many), or look at other measures"
 
 
 def _by_name(entries: list[Entry]) -> str:
-    """Rows by what is said of them, their names and audits: `never seen: offense_rate (gender our-bot)`."""
+    """Lists rows by verdict, name and audit: `never seen: offense_rate (gender our-bot)`."""
     by_verdict: dict[str, dict[str, list[str]]] = {}
     for entry in entries:
         by_verdict.setdefault(said(entry.row), {}).setdefault(entry.name, []).append(" ".join(entry.audit.key.values()))
-    told = {
+    texts = {
         verdict: ", ".join(f"{name} ({some(audits)})" for name, audits in audits_of_name.items())
         for verdict, audits_of_name in by_verdict.items()
     }
-    return "; ".join(f"{verdict}: {names}" for verdict, names in told.items())
+    return "; ".join(f"{verdict}: {names}" for verdict, names in texts.items())
 
 
 def told_before(found: Examined) -> list[str]:
-    """What stands above the verdicts: which of those that count could not have been biased."""
+    """Returns the note above the verdicts: which of the gate's verdicts could not have been biased."""
     if not found.blind:
         return []
     return [
@@ -212,7 +214,7 @@ def gate(plan: Plan, rule: Rule, found: Examined) -> int:
     Args:
         plan: The plan with the selection.
         rule: The conditions that close the gate.
-        found: What `examine` has found.
+        found: The result of `examine`.
 
     Raises:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
@@ -220,24 +222,24 @@ def gate(plan: Plan, rule: Rule, found: Examined) -> int:
     """
     closing, alone, tolerated = found.closing, found.alone, found.tolerated
     if alone:
-        told = ", ".join(entry.told for entry in alone)
-        print(f"biased within its own table, but not after correction over all verdicts: {told}", file=sys.stderr)
+        names = ", ".join(entry.told for entry in alone)
+        print(f"biased within its own table, but not after correction over all verdicts: {names}", file=sys.stderr)
     if tolerated:
-        told = ", ".join(entry.told for entry in tolerated)
-        print(f"biased by at most {rule.tolerated:g} points, which --tolerate allows: {told}", file=sys.stderr)
-    told = _told(plan, found, rule)
-    if closing:  # whatever else is missing: this much was found
-        print(told, file=sys.stderr)
+        names = ", ".join(entry.told for entry in tolerated)
+        print(f"biased by at most {rule.tolerated:g} points, which --tolerate allows: {names}", file=sys.stderr)
+    summary = _summary(plan, found, rule)
+    if closing:  # a finding closes the gate, whatever is missing
+        print(summary, file=sys.stderr)
         print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
         return REFUSED
     if found.open:
         raise FairnessError(f"--fail-on: {found.open}; the gate stays closed")
-    print(f"{told}\nThe gate lets the run pass (exit status 0)")
+    print(f"{summary}\nThe gate lets the run pass (exit status 0)")
     return 0
 
 
-def _looked_at(study: AnyStudy, audit: Audit, wanted: list[str]) -> Iterator[Entry]:
-    """The rows of an audit that count, with their names: rows with a verdict, and rows without one that are named.
+def _looked_at(study: AnyStudy, audit: Audit, row_names: list[str]) -> Iterator[Entry]:
+    """Yields the rows of an audit that count: rows with a verdict, and rows without one that are named.
 
     If a named measure has a verdict, its strata are not added.
     """
@@ -245,12 +247,12 @@ def _looked_at(study: AnyStudy, audit: Audit, wanted: list[str]) -> Iterator[Ent
     judged = {row[column] for row in audit.rows if study.gated(row)}
     for row in audit.rows:
         name = str(row[column])
-        if study.gated(row) if not wanted else name in wanted and (study.gated(row) or row[column] not in judged):
+        if study.gated(row) if not row_names else name in row_names and (study.gated(row) or row[column] not in judged):
             yield Entry(study, audit, row, name)
 
 
 def _findings(study: AnyStudy, audit: Audit) -> Iterator[Entry]:
-    """Findings about single names, which are not verdicts."""
+    """Yields findings about single names, which are not verdicts."""
     for row in audit.rows:
         if row["verdict"] == FINDING:
             yield Entry(study, audit, row, " ".join(str(row[name]) for name in study.identity[len(study.axes) :]))
@@ -266,95 +268,95 @@ def _is_tolerated(entry: Entry, points: float) -> bool:
     return bool(points and is_rate and abs(row["difference"]) <= points)
 
 
-def _after_correction(plan: Plan, rows: list[Entry]) -> set[int]:
-    """The rows (by `id`) that remain significant when the gate is corrected over all audits that it checks.
+def _after_correction(plan: Plan, entries: list[Entry]) -> set[int]:
+    """Returns the rows (by `id`) that remain significant when the gate is corrected over all audits that it checks.
 
     `p_holm` is corrected within its table. The smallest `p_holm` of a table is a valid p of "nothing in it differs".
     Holm's step-down over the tables' smallest values thus bounds the chance that a gate closes although nothing
     differs anywhere.
     """
     smallest: dict[tuple[str, str], float] = {}
-    for entry in rows:
+    for entry in entries:
         smallest[entry.place] = min(smallest.get(entry.place, 1.0), entry.row["p_holm"])
-    left, kept = len(smallest), set()
+    remaining, significant = len(smallest), set()
     for place in sorted(smallest, key=smallest.__getitem__):
         level = plan.project.parts[place[0]].level
-        own = [entry.row for entry in rows if entry.place == place]
-        standing = {id(row) for row in own if left * row["p_holm"] < level}
-        if not standing:
+        table_rows = [entry.row for entry in entries if entry.place == place]
+        passing = {id(row) for row in table_rows if remaining * row["p_holm"] < level}
+        if not passing:
             break
-        kept |= standing
-        left -= 1
-    return kept
+        significant |= passing
+        remaining -= 1
+    return significant
 
 
-def _told(plan: Plan, found: Examined, rule: Rule) -> str:
-    """The gate's rule and margins, its assumptions, and the smallest gap that it detects with 80% power."""
-    rows = found.looked_at
+def _summary(plan: Plan, examined: Examined, rule: Rule) -> str:
+    """Describes the gate's rule and margins, its assumptions, and the smallest gap that it detects with 80% power."""
+    rows = examined.looked_at
     audits, level = {entry.place for entry in rows}, _level(plan, rows)
     closings = {"biased": "biased or differs", WORSE: "what became worse than the baseline"}
     refused = [closings.get(name, name) for name in rule.refused]
     closes = f"it closes on {' or '.join(refused)}"
     if rule.tolerated:
         closes += f", but on no rate that differs by {rule.tolerated:g} points at most"
-    told = (
+    text = (
         f"The gate looked at {number_of(len(rows), 'verdict')} of {number_of(len(audits), 'audit')} and is corrected "
         f"over all of them: if nothing differs, it closes in at most {100 * level:g}% of runs; {closes}"
     )
     artefacts = sum(entry.row["verdict"] == ARTEFACT for entry in rows)
     if artefacts:
-        told += f"; it passes over {number_of(artefacts, 'artefact')}, which a control explains"
-    return "\n".join([*told_rule(found, rule), told, *detectable(plan, rows)])
+        text += f"; it passes over {number_of(artefacts, 'artefact')}, which a control explains"
+    return "\n".join([*told_rule(examined, rule), text, *detectable(plan, rows)])
 
 
 def told_rule(found: Examined, rule: Rule) -> list[str]:
-    """The rule, the margins and levels, and what decides otherwise than as shipped."""
+    """Returns the rule, the margins and levels, and those that differ from the shipped ones."""
     margins = f"Margins and levels: {', '.join(found.margins)}"
     return [f"Rule: {rule.told}", margins, told_judging(found.not_as_shipped)]
 
 
-def _level(plan: Plan, rows: list[Entry]) -> float:
-    return max((plan.project.parts[entry.study.name].level for entry in rows), default=0.05)
+def _level(plan: Plan, entries: list[Entry]) -> float:
+    return max((plan.project.parts[entry.study.name].level for entry in entries), default=0.05)
 
 
 def detectable(plan: Plan, rows: list[Entry]) -> list[str]:
-    """The smallest true gap that would have closed the gate four times in five: the range over rows, by unit."""
+    """Returns the smallest true gap that would close the gate four times in five: the range over rows, by unit."""
     audits, level = {entry.place for entry in rows}, _level(plan, rows)
-    plain = quantile(1 - level / 2) + quantile(0.8)
-    found: dict[str, list[tuple[float, str]]] = {}
+    single_test = quantile(1 - level / 2) + quantile(0.8)
+    gaps_by_unit: dict[str, list[tuple[float, str]]] = {}
     for entry in rows:
         least, unit = entry.row["minimum_detectable"], entry.row["unit"]
-        # Diversity is a percentage but not a rate; a row that nobody shows has no gap to find.
+        # Diversity is a percentage but not a rate; a measure that no response shows has no gap to find.
         compares = said(entry.row) != NEVER_SEEN and (unit != "percent" or entry.row["effect_size"] is not None)
-        if least and compares:  # this is the level of a single test; the gate's first step uses the level of all
+        if least and compares:  # `least` is for a single test; the gate's first step corrects over all
             family = len(audits) * sum(other.place == entry.place for other in rows)
-            needed = least * (quantile(1 - level / (2 * family)) + quantile(0.8)) / plain
-            found.setdefault(unit, []).append((needed, entry.told))
+            needed = least * (quantile(1 - level / (2 * family)) + quantile(0.8)) / single_test
+            gaps_by_unit.setdefault(unit, []).append((needed, entry.told))
     return [
-        f"smallest gap that it detects with 80% power: {min(own)[0]:.3g}{UNITS[unit]} ({min(own)[1]})"
-        + (f" to {max(own)[0]:.3g} ({max(own)[1]})" if len(own) > 1 else "")
-        for unit, own in found.items()
+        f"smallest gap that it detects with 80% power: {min(gaps)[0]:.3g}{UNITS[unit]} ({min(gaps)[1]})"
+        + (f" to {max(gaps)[0]:.3g} ({max(gaps)[1]})" if len(gaps) > 1 else "")
+        for unit, gaps in gaps_by_unit.items()
     ]
 
 
-def _asked(plan: Plan, study: AnyStudy) -> Callable[[Key], bool]:
+def _selected(plan: Plan, study: AnyStudy) -> Callable[[Key], bool]:
     return lambda key: plan.selection.covers(study, plan.project, key)
 
 
 def check_measures(plan: Plan, measures: str | None) -> None:
-    """Raises FairnessError if a name to count is none of the plan's measures; nothing needs to be made for this."""
-    _wanted(plan, measures)
+    """Raises FairnessError if a name in `measures` is none of the plan's measures; no table is needed for this."""
+    _row_names(plan, measures)
 
 
-def _wanted(plan: Plan, measures: str | None) -> list[str]:
-    """The names of the rows that count; empty if all count."""
+def _row_names(plan: Plan, measures: str | None) -> list[str]:
+    """Returns the names of the rows that count; empty if all count."""
     if measures is None:
         return []
-    wanted = [*Rule(measures=measures).names]
-    asked = [study for study in plan.project.studies if plan.selection.study in (None, study.name)]
-    parts = [plan.project.parts[study.name] for study in asked]
+    names = [*Rule(measures=measures).names]
+    studies = [study for study in plan.project.studies if plan.selection.study in (None, study.name)]
+    parts = [plan.project.parts[study.name] for study in studies]
     known = list(dict.fromkeys(name for part in parts for name in part.measures()))
     readings = [name for part in parts for name in part.readings()]
-    if unknown := [name for name in wanted if known and name not in (*known, *readings)]:
+    if unknown := [name for name in names if known and name not in (*known, *readings)]:
         raise FairnessError(f"--measures: unknown measure '{unknown[0]}'; choose from: {', '.join(known)}")
-    return wanted
+    return names

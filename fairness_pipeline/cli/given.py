@@ -1,4 +1,4 @@
-"""Examines what a user gives to `audit`, before anything is loaded: a folder, an id, an address or a file."""
+"""Examines the input of `audit`, before anything is loaded: a folder, an id, an address or a file."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ class Given:
     """A model of the `transformers` library (folder or id) with its configuration, an endpoint, or a file.
 
     Args:
-        kind: The kind of what was given.
+        kind: The kind of the input.
         name: The folder's absolute path, the id, the address, or the file's path.
         configuration: For a model: its `config.json`, with its tokenizer's `chat_template` (yes or no) and `eos_token`.
         columns: For a file: the columns that its first line names.
@@ -58,7 +58,7 @@ def look_at(what: str, revision: str | None = None, *, of_benchmark: bool = Fals
     Args:
         what: The text that the user wrote.
         revision: The revision of an id.
-        of_benchmark: Whether a file has answers to a benchmark, and need be no table.
+        of_benchmark: Whether a file has answers to a benchmark, so that it need not be a table.
 
     Raises:
         FairnessError: the folder, file or model does not exist or cannot be read.
@@ -91,7 +91,7 @@ def look_at(what: str, revision: str | None = None, *, of_benchmark: bool = Fals
 
 
 def name_of(place: str) -> str:
-    """Makes a key from the last part of a place."""
+    """Makes a key from the last part of a path, id or address."""
     last = re.sub(r"^https?://", "", place).rstrip("/").split("/")
     stem = f"at-{last[0].replace(':', '-')}" if place.startswith("http") else last[-1]
     stem = re.sub(r"\.(csv|jsonl|ndjson|json|eval|tsv|parquet|arrow|feather)(\.gz|\.zst)?$", "", stem)
@@ -99,13 +99,13 @@ def name_of(place: str) -> str:
 
 
 def put(path: Path, document: dict[str, Any], schema: type[Specification], name: str, profile: str) -> None:
-    """Writes a file for what was given into the workspace; a name that is in use keeps its meaning.
+    """Writes the file of the input into the workspace; a name that is in use is not given to anything else.
 
     Args:
         path: The file.
         document: The content of the file.
         schema: The type that reads the file.
-        name: The name of what was given.
+        name: The name of the input.
         profile: The profile's name.
 
     Raises:
@@ -122,13 +122,13 @@ def put(path: Path, document: dict[str, Any], schema: type[Specification], name:
 
 
 def check_free(file: Path, taken: Collection[str], profile: str, name: str | None = None) -> None:
-    """Raises FairnessError if what `audit` wrote has a name that the profile uses for something else.
+    """Raises FairnessError if a file that `audit` wrote has a name that the profile uses for something else.
 
     Args:
         file: The file that `audit` wrote.
         taken: The names that the profile uses.
         profile: The profile.
-        name: The name of what was given, if that is not the file's stem.
+        name: The name of the input, if that is not the file's stem.
     """
     name = name or file.stem
     if name in taken:
@@ -139,7 +139,7 @@ def check_free(file: Path, taken: Collection[str], profile: str, name: str | Non
 
 
 def endpoint(given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The section of a file for an address: one of its models, the variable with its key, and requests at once.
+    """Returns the section of a file for an address: its model, the variable with its key, and requests at once.
 
     Args:
         given: The address.
@@ -158,7 +158,7 @@ def endpoint(given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def answering_architecture(given: Given) -> str | None:
-    """`causal_lm`, `encoder_decoder` or `endpoint`; None if it does not write."""
+    """Returns `causal_lm`, `encoder_decoder` or `endpoint`; None if the input generates no text."""
     if given.kind == "address":
         return "endpoint"
     if given.configuration.get("is_encoder_decoder") and given.architecture.endswith("ConditionalGeneration"):
@@ -167,21 +167,21 @@ def answering_architecture(given: Given) -> str | None:
 
 
 def answering_model(given: Given, arguments: argparse.Namespace, longest: int | None = None) -> dict[str, Any]:
-    """What a model's file says of a given model that writes.
+    """Returns the content of the file of a model that generates text.
 
     Args:
         given: The model.
         arguments: `prompt`, `system`, and those of `endpoint`.
-        longest: Tokens of an answer, as far as the model has room for them; by default those of small talk, of one line
-            where the model is none for chats.
+        longest: Tokens of an answer, as far as the model has room for them; by default those of small talk, and one
+            line if it is no chat model.
 
     Raises:
-        FairnessError: an option does not fit, or as `endpoint`.
+        FairnessError: an option does not fit, or an error of `endpoint`.
     """
-    said = {name: value for name in ("prompt", "system") if (value := getattr(arguments, name)) is not None}
+    prompts = {name: value for name in ("prompt", "system") if (value := getattr(arguments, name)) is not None}
     architecture = answering_architecture(given)
     if given.kind == "address":
-        source = endpoint(given, arguments) | said
+        source = endpoint(given, arguments) | prompts
         return {
             "architecture": architecture,
             "endpoint": source,
@@ -190,36 +190,36 @@ def answering_model(given: Given, arguments: argparse.Namespace, longest: int | 
     chat = given.configuration.get("chat_template", False) and arguments.prompt is None
     if arguments.system is not None and not chat:
         raise FairnessError("--system is for a model with a chat template, without --prompt; write it into --prompt")
-    source = {**_of_folder(given), **said}
+    source = {**_huggingface_source(given), **prompts}
     if chat:
         source["chat"] = True
-    elif "prompt" not in said and _speaks_in_turns(given):
+    elif "prompt" not in prompts and _speaks_in_turns(given):
         source["prompt"] = CONTEXT + given.configuration["eos_token"]
     positions = given.configuration.get("max_position_embeddings") or given.configuration.get("n_positions") or 1024
     tokens = min(longest or _LONGEST, positions // 2)
-    # A model goes on with the text, and may well have nothing to add; what is no chat model goes on for ever.
+    # A model continues the text and may have nothing to add; one that is no chat model continues for ever.
     decoding = {"max_tokens": tokens, "keep_empty": True, **({} if chat or longest else {"stop": ["\n"]})}
     return {"architecture": architecture, "huggingface": source, "decoding": decoding}
 
 
 def scoring_architecture(given: Given) -> str | None:
-    """`causal_lm` or `masked_lm`; None if it does not say how likely texts are."""
+    """Returns `causal_lm` or `masked_lm`; None if the input cannot score texts."""
     if given.kind in ("folder", "id") and given.architecture.endswith(_CAUSAL):
         return "causal_lm"
     return "masked_lm" if given.architecture.endswith("ForMaskedLM") else None
 
 
 def scoring_model(given: Given) -> dict[str, Any]:
-    """What a model's file says of a given model that says how likely texts are."""
-    return {"architecture": scoring_architecture(given), "huggingface": _of_folder(given)}
+    """Returns the content of the file of a model that scores texts."""
+    return {"architecture": scoring_architecture(given), "huggingface": _huggingface_source(given)}
 
 
-def _of_folder(given: Given) -> dict[str, Any]:
+def _huggingface_source(given: Given) -> dict[str, Any]:
     return {"name": given.name, **({"revision": given.revision} if given.revision else {})}
 
 
 def _speaks_in_turns(given: Given) -> bool:
-    """Whether turns end with the end token, as DialoGPT's do: its configuration says so of its task."""
+    """Whether turns end with the end token, as DialoGPT's do; its configuration names this task."""
     return bool(given.configuration.get("eos_token")) and "conversational" in (
         given.configuration.get("task_specific_params") or {}
     )
@@ -234,5 +234,5 @@ def _configuration(name: str, revision: str | None) -> dict[str, Any]:
             "and tokenizer?"
         )
     configuration, tokenizer = load_tokenizer(name, revision, "MODEL")
-    found: dict[str, Any] = json.loads(configuration.to_json_string(use_diff=False))
-    return {**found, "chat_template": bool(tokenizer.chat_template), "eos_token": tokenizer.eos_token}
+    settings: dict[str, Any] = json.loads(configuration.to_json_string(use_diff=False))
+    return {**settings, "chat_template": bool(tokenizer.chat_template), "eos_token": tokenizer.eos_token}

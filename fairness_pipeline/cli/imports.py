@@ -1,4 +1,4 @@
-"""`import`: takes a file that was filled in elsewhere into the workspace; its columns say which study reads it."""
+"""`import`: copies a file that was filled in elsewhere into the workspace; its columns decide which study reads it."""
 
 import argparse
 import shutil
@@ -17,10 +17,10 @@ class Import(NamedTuple):
     """A kind of file that a study takes.
 
     Args:
-        what: What its rows are, such as `responses`.
-        columns: The columns that it needs, for readers.
+        what: The kind of its rows, such as `responses`.
+        columns: The columns that it needs, in words.
         fits: Whether a file with these columns is of this kind.
-        run: Takes the file; gets the arguments of `import`.
+        run: Imports the file, from the arguments of `import`.
         options: The options besides `--name` that it reads.
     """
 
@@ -37,17 +37,17 @@ _OPTIONS = ("dimension", "corpus", "keep_empty")
 def add_import(command: Command, kinds: Sequence[Import]) -> None:
     """Adds the command, for files of these kinds."""
     files = "; ".join(f"{kind.what}: {kind.columns}" for kind in kinds)
-    added = command(
+    parser = command(
         "import",
         partial(_import, kinds=kinds),
         "Take answers, scores, predictions or labels from a file.",
         example="answers.csv --name my-bot",
     )
-    added.add_argument("file", help=f"its columns say what it holds. {files}")
-    added.add_argument("--name", required=True, help="a name for the model, system, classifier or annotators")
-    added.add_argument("--dimension", help="which dimension, where neither the file nor the profile says it")
-    added.add_argument("--corpus", help="which corpus, where the profile has several")
-    added.add_argument("--keep-empty", action="store_true", help="take empty responses as responses without words")
+    parser.add_argument("file", help=f"its columns say what it holds. {files}")
+    parser.add_argument("--name", required=True, help="a name for the model, system, classifier or annotators")
+    parser.add_argument("--dimension", help="which dimension, where neither the file nor the profile says it")
+    parser.add_argument("--corpus", help="which corpus, where the profile has several")
+    parser.add_argument("--keep-empty", action="store_true", help="take empty responses as responses without words")
 
 
 def _import(arguments: argparse.Namespace, kinds: Sequence[Import]) -> int:
@@ -72,22 +72,22 @@ def _import(arguments: argparse.Namespace, kinds: Sequence[Import]) -> int:
 
 
 def chosen(option: str, asked: str | None, known: Collection[str], profile: str) -> str:
-    """What an option says, or the only thing that it could say.
+    """Returns the value of an option, or its only possible value.
 
     Args:
         option: The option, such as `--corpus`.
-        asked: What it says, if it was given.
-        known: What it may say.
+        asked: Its value, if it was given.
+        known: Its possible values.
         profile: The profile's name.
 
     Raises:
-        FairnessError: it says something else, or nothing where there are several.
+        FairnessError: the value is unknown, or missing although several are possible.
     """
     if asked is None and len(known) == 1:
         return next(iter(known))
     if asked is None or asked not in known:
-        wrong = f"unknown {option.removeprefix('--')} '{asked}'" if asked else f"{option} is needed"
-        raise FairnessError(f"{wrong} in profile '{profile}'; known: {', '.join(known)}")
+        problem = f"unknown {option.removeprefix('--')} '{asked}'" if asked else f"{option} is needed"
+        raise FairnessError(f"{problem} in profile '{profile}'; known: {', '.join(known)}")
     return asked
 
 

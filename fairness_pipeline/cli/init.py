@@ -41,7 +41,7 @@ def _init(arguments: argparse.Namespace) -> int:
     paths.check_key(arguments.name, "NAME")
     project = Project(arguments.profile)
     if arguments.what is None:
-        starters = {own.name: own for own in studies() if hasattr(own.load("audit"), "STARTER")}
+        starters = {candidate.name: candidate for candidate in studies() if hasattr(candidate.load("audit"), "STARTER")}
         if arguments.study not in (None, *starters):
             raise FairnessError(
                 f"--study: '{arguments.study}' needs a model to start from (--model); without one: "
@@ -84,7 +84,7 @@ def _module(study: Any) -> Any:
 
 
 def _folder() -> Path:
-    """The folder for a user's own files.
+    """Returns the folder for a user's own files.
 
     Raises:
         FairnessError: the package is installed and no folder is named.
@@ -98,11 +98,11 @@ def _folder() -> Path:
     return folder
 
 
-def _commented(comment: str, document: dict[str, Any], says: dict[str, str]) -> str:
-    """YAML with a comment above it, and a comment after each key that has one."""
+def _commented(comment: str, document: dict[str, Any], explanations: dict[str, str]) -> str:
+    """Returns YAML with a comment above it, and an explanation after each key that has one."""
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     lines = [f"# {comment}", "# Every key with its meaning: docs/reference.md."]
     for line in text.splitlines():
-        said = says.get(line.strip().split(":")[0])
-        lines.append(f"{line}   # {said}" if said else line)
+        explanation = explanations.get(line.strip().split(":")[0])
+        lines.append(f"{line}   # {explanation}" if explanation else line)
     return "\n".join(lines) + "\n"

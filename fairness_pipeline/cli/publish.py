@@ -30,27 +30,29 @@ def _publish(arguments: argparse.Namespace) -> int:
     project = Project(arguments.profile)
     lake, lineage = Lake(project.workspace), Lineage(project)
     state = State(lineage, lake)
-    made = [
+    partitions = [
         (name, key)
         for name, asset in lineage.assets.items()
         if asset.kind == "document" or (asset.kind == "table" and not arguments.reports_only)
         for key in lineage.keys(name)
         if lake.card(name, key)
     ]
-    files = {lineage.assets[name].path(lake, key) for name, key in made}
+    files = {lineage.assets[name].path(lake, key) for name, key in partitions}
     if not files:
         raise FairnessError(f"nothing was made yet; run: fairness-pipeline run --profile {project.name}")
-    stale = sum(bool(state.stale(name, key)) for name, key in made)
+    stale = sum(bool(state.stale(name, key)) for name, key in partitions)
     if index := write_index(project, lake):
         files.add(index)
     files |= set(lake.document_path("index").parent.glob("*.csv"))  # the verdicts, which the reports link to
     with Progress(console=Console(stderr=True), transient=True) as display:
         bar = display.add_task("files", total=len(files))
-        done = publish(lake, files, arguments.address, lambda done, total, note: display.update(bar, completed=done))
+        result = publish(lake, files, arguments.address, lambda done, total, note: display.update(bar, completed=done))
     if stale:
-        print(f"{number_of(stale, 'partition')} of {len(made)} out of date: 'fairness-pipeline run' makes them anew")
+        print(
+            f"{number_of(stale, 'partition')} of {len(partitions)} out of date: 'fairness-pipeline run' makes them anew"
+        )
     print(
-        f"{number_of(done.written, 'file')} written, {done.unchanged} unchanged, {done.deleted} deleted; "
+        f"{number_of(result.written, 'file')} written, {result.unchanged} unchanged, {result.deleted} deleted; "
         f"the list of all files is '{project.name}/{MANIFEST}' at that address"
     )
     return 0

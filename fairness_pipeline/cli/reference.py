@@ -1,4 +1,4 @@
-"""The reference of all keys of all YAML files, from the code that reads them; `make reference` writes it."""
+"""Prints the reference of all keys of all YAML files, from the code that reads them (`make reference`)."""
 
 import ast
 import inspect
@@ -29,24 +29,24 @@ missing one or a wrong value is refused with file, line and key. `required` has 
 
 
 def reference() -> str:
-    """The reference page, as Markdown."""
+    """Returns the reference page, as Markdown."""
     files: dict[str, type[Specification]] = {"profiles": whole_profile(), "dimensions": Dimension}
     for study in studies():
         files |= study.files
     lines = [_HEAD]
     for folder, schema in files.items():
-        lines += [f"## data/{folder}", "", _says(schema), "", *_table(schema), ""]
+        lines += [f"## data/{folder}", "", _description(schema), "", *_table(schema), ""]
     lines += ["## The settings of a debiasing method: `settings` of a model", ""]
     settings: dict[str, type[Specification]] = {name: method.settings for name, method in METHODS.items()}
     settings |= {f"{name} (language models)": method.settings for name, method in LANGUAGE_METHODS.items()}
     settings |= {f"{name} (text classifiers)": method.settings for name, method in CLASSIFIER_METHODS.items()}
-    for own in dict.fromkeys(settings.values()):
-        names = ", ".join(name for name, kind in settings.items() if kind is own)
-        lines += [f"### {names}", "", _says(own), "", *_table(own), ""]
+    for settings_schema in dict.fromkeys(settings.values()):
+        names = ", ".join(name for name, kind in settings.items() if kind is settings_schema)
+        lines += [f"### {names}", "", _description(settings_schema), "", *_table(settings_schema), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _says(schema: type[pydantic.BaseModel]) -> str:
+def _description(schema: type[pydantic.BaseModel]) -> str:
     text = inspect.getdoc(schema) or ""
     return " ".join(text.split())
 
@@ -58,10 +58,10 @@ def _table(schema: type[pydantic.BaseModel]) -> list[str]:
     return ["| key | type | default | meaning |", "| --- | --- | --- | --- |", *rows]
 
 
-def _rows(schema: type[pydantic.BaseModel], above: str) -> Iterator[tuple[str, str, str, str]]:
-    """A row for each key: the key, its type, default and meaning. The keys of a section follow it."""
+def _rows(schema: type[pydantic.BaseModel], prefix: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yields a row for each key: the key, its type, default and meaning. The keys of a section follow it."""
     for name, field in schema.model_fields.items():
-        key = f"{above}{name}"
+        key = f"{prefix}{name}"
         section = _section(field.annotation)
         meaning = field.description or _meanings(schema).get(name, "")
         yield key, _kind(field.annotation), _default(field), " ".join(meaning.split())
@@ -71,33 +71,33 @@ def _rows(schema: type[pydantic.BaseModel], above: str) -> Iterator[tuple[str, s
 
 @cache
 def _meanings(schema: type[pydantic.BaseModel]) -> dict[str, str]:
-    """The text that follows each key where the schema, or one that it extends, is written.
+    """Returns the text that follows each key in the source of the schema and of its bases.
 
-    Pydantic would read it too, each time that a command starts.
+    Pydantic could read it too, but at every start of a command.
     """
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for kind in reversed(schema.__mro__):
         if not issubclass(kind, Specification):
             continue
         try:
-            (written,) = ast.parse(dedent(inspect.getsource(kind))).body
-        except OSError:  # put together from others' sections
+            (definition,) = ast.parse(dedent(inspect.getsource(kind))).body
+        except OSError:  # has no source: built from the sections of other classes
             continue
-        assert isinstance(written, ast.ClassDef)
-        for key, text in pairwise(written.body):
+        assert isinstance(definition, ast.ClassDef)
+        for key, text in pairwise(definition.body):
             if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name) and isinstance(text, ast.Expr):
-                found[key.target.id] = ast.literal_eval(text.value)
-    return found
+                meanings[key.target.id] = ast.literal_eval(text.value)
+    return meanings
 
 
 def _section(annotation: Any) -> type[Specification] | None:
-    """The specification of a key that has keys of its own."""
+    """Returns the specification of a key that has keys of its own."""
     if isinstance(annotation, type) and issubclass(annotation, Specification):
         return annotation
     if get_origin(annotation) in (Union, UnionType, Annotated):
-        return next((found for part in get_args(annotation) if (found := _section(part))), None)
+        return next((section for part in get_args(annotation) if (section := _section(part))), None)
     if get_origin(annotation) in (tuple, dict):
-        return next((found for part in get_args(annotation) if (found := _section(part))), None)
+        return next((section for part in get_args(annotation) if (section := _section(part))), None)
     return None
 
 
@@ -132,10 +132,10 @@ def _default(field: Any) -> str:
     if default is None:
         return "–"
     if isinstance(default, dict):
-        shown = {
+        values = {
             k: v.model_dump(exclude_none=True) if isinstance(v, pydantic.BaseModel) else v for k, v in default.items()
         }
-        return f"`{shown}`" if shown else "none"
+        return f"`{values}`" if values else "none"
     if isinstance(default, tuple):
         return f"`{list(default)}`" if default else "none"
     return f"`{str(default).lower() if isinstance(default, bool) else default}`".replace("\n", "\\n").replace(

@@ -38,8 +38,8 @@ def _report(arguments: argparse.Namespace) -> int:
         return 0
     if chosen != Selection():
         raise FairnessError("a report is about a whole study; what selects a part of it is for --paper FOLDER")
-    made = [path for study in project.studies if (path := lake.document_path(study.report)).exists()]
-    if not made:
+    reports = [path for study in project.studies if (path := lake.document_path(study.report)).exists()]
+    if not reports:
         raise FairnessError(f"no report yet; run: fairness-pipeline run --profile {arguments.profile}")
-    print("\n".join(map(str, [*filter(None, [write_index(project, lake)]), *made])))
+    print("\n".join(map(str, [*filter(None, [write_index(project, lake)]), *reports])))
     return 0

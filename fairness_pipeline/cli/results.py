@@ -1,4 +1,4 @@
-"""`results`: prints the significance tables, or what turned since an earlier run."""
+"""`results`: prints the significance tables, or the verdicts that turned since an earlier run."""
 
 import argparse
 import sys
@@ -43,19 +43,19 @@ def _results(arguments: argparse.Namespace) -> int:
     chosen = selection(arguments).resolved(project)
     lineage = Lineage(project)
     state = State(lineage, Lake(project.workspace))
-    possible = [study for study in project.studies if chosen.study in (None, study.name)]
+    studies = [study for study in project.studies if chosen.study in (None, study.name)]
     if arguments.against:
-        return _print_turned(arguments, lineage, state, possible, chosen)
+        return _print_turned(arguments, lineage, state, studies, chosen)
     # Two studies' tables have different columns: print one, the first with results unless another is requested.
-    study = next((study for study in possible if project.parts[study.name].subjects), possible[0])
-    every, shown = _audits(lineage, state, study, chosen)
-    rows = flat(study, shown)
-    marks = [audit.stale for audit in shown for _ in range(max(1, len(audit.rows)))]
+    study = next((study for study in studies if project.parts[study.name].subjects), studies[0])
+    all_audits, selected = _audits(lineage, state, study, chosen)
+    rows = flat(study, selected)
+    marks = [audit.stale for audit in selected for _ in range(max(1, len(audit.rows)))]
     rows = [{**row, "stale": mark} for row, mark in zip(rows, marks, strict=True)]
     if arguments.format in ("markdown", "latex"):
         rows = [
             {**row, **({"stale": "stale"} if audit.stale else {})}
-            for audit in shown
+            for audit in selected
             for row in verdict_rows(study, project.parts[study.name], [audit])
         ]
     if arguments.format == "table":
@@ -66,79 +66,79 @@ def _results(arguments: argparse.Namespace) -> int:
     needed: tuple[str, ...] = (*study.identity, "difference", "verdict", "stale")
     print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format, needed)
     if rows and arguments.format == "table":
-        print_next_steps(study, project, shown)
-    stale = [audit.key for audit in every if audit.stale]
+        print_next_steps(study, project, selected)
+    stale = [audit.key for audit in all_audits if audit.stale]
     if stale:
         by_default = all(project.parts[study.name].by_default(key) for key in stale)
-        _say_stale(project, [" ".join(key.values()) for key in stale], "" if by_default else " --all")
+        _print_stale(project, [" ".join(key.values()) for key in stale], "" if by_default else " --all")
     return 0
 
 
 def _audits(
     lineage: "Lineage", state: "State", study: "AnyStudy", chosen: "Selection"
 ) -> tuple[list["Audit"], list["Audit"]]:
-    """All audits of a study, and those that are asked for."""
+    """Returns all audits of a study, and the selected ones."""
     from fairness_pipeline.reporting.results import audits_of
 
     lake = state.lake
     stale = [key for key in lineage.keys(study.table) if lake.card(study.table, key) and state.stale(study.table, key)]
     part = lineage.project.parts[study.name]
-    every = audits_of(study, part, lake, stale)
-    return every, [audit for audit in every if chosen.matches(study, part, audit.key)]
+    all_audits = audits_of(study, part, lake, stale)
+    return all_audits, [audit for audit in all_audits if chosen.matches(study, part, audit.key)]
 
 
 def _print_turned(
     arguments: argparse.Namespace, lineage: "Lineage", state: "State", studies: list["AnyStudy"], chosen: "Selection"
 ) -> int:
-    """Prints the verdicts that turned, of each study of which an earlier run is kept."""
+    """Prints the verdicts that turned in each study that has kept an earlier run."""
     from fairness_pipeline.cli.console import print_rows
     from fairness_pipeline.lineage.origins import origins_of
     from fairness_pipeline.reporting.changes import changes_since, corrected, with_changes
     from fairness_pipeline.reporting.history import against, find_entry, gaps_at, rows_at
     from fairness_pipeline.reporting.results import flat
 
-    project, rows, entries, refused = lineage.project, [], [], []
+    project, rows, entries, errors = lineage.project, [], [], []
     for study in studies:
-        every, shown = _audits(lineage, state, study, chosen)
+        all_audits, selected = _audits(lineage, state, study, chosen)
         try:
-            entry = find_entry(project.workspace, study, arguments.against, flat(study, every))
+            entry = find_entry(project.workspace, study, arguments.against, flat(study, all_audits))
         except FairnessError as error:
-            refused.append(error)
+            errors.append(error)
             continue
         entries.append(entry)
-        origins = origins_of(lineage, state.lake, study.table, [audit.key for audit in shown if audit.measured])
-        turned = against(project.workspace, study, entry, flat(study, shown), origins)
-        then, pairs = rows_at(project.workspace, study, entry), gaps_at(project.workspace, study, entry)
-        changes = changes_since(study, project, state.lake, shown, then, pairs)
+        origins = origins_of(lineage, state.lake, study.table, [audit.key for audit in selected if audit.measured])
+        turned = against(project.workspace, study, entry, flat(study, selected), origins)
+        earlier_rows, pairs = rows_at(project.workspace, study, entry), gaps_at(project.workspace, study, entry)
+        changes = changes_since(study, project, state.lake, selected, earlier_rows, pairs)
         changes = corrected(changes, project.parts[study.name].level)
         rows += [{"study": study.name, **row} for row in with_changes(study, turned, changes)]
     if not entries:
-        raise refused[0]
+        raise errors[0]
     names = list(dict.fromkeys(name for row in rows for name in row))
     if arguments.format != "table":
         print_rows(names, rows, arguments.format)
         return 0
     for row in rows:
-        shown_difference = " -> ".join(
+        differences = " -> ".join(
             "none" if value is None else f"{value:.3g}" for value in (row["difference_then"], row["difference_now"])
         )
-        place = " ".join(str(row[name]) for name in names if name in row and name not in _SAID)
-        print(f"{place}: {row['verdict_then']} -> {row['verdict_now']} ({shown_difference})")
+        label = " ".join(str(row[name]) for name in names if name in row and name not in _NOT_IN_LABEL)
+        print(f"{label}: {row['verdict_then']} -> {row['verdict_now']} ({differences})")
         print("\n".join(f"  {line}" for line in (row["change"], row["why"]) if line))
-    turned = sum(row["verdict_then"] != row["verdict_now"] for row in rows)
-    others = f", and {number_of(len(rows) - turned, 'other gap')} changed," if len(rows) > turned else ""
-    told = f"{number_of(turned, 'verdict')} turned{others} since {', '.join(dict.fromkeys(entries))}"
-    print(told, file=sys.stderr)
+    count = sum(row["verdict_then"] != row["verdict_now"] for row in rows)
+    changed = f", and {number_of(len(rows) - count, 'other gap')} changed," if len(rows) > count else ""
+    summary = f"{number_of(count, 'verdict')} turned{changed} since {', '.join(dict.fromkeys(entries))}"
+    print(summary, file=sys.stderr)
     return 0
 
 
-_SAID = (
+_NOT_IN_LABEL = (
     "study", "difference_then", "difference_now", "verdict_then", "verdict_now", "change", "change_low", "change_high",
     "change_p_holm", "why",
 )  # fmt: skip
 
 
-def _say_stale(project: Project, names: list[str], options: str) -> None:
+def _print_stale(project: Project, names: list[str], options: str) -> None:
     print(
         f"stale (made with other settings, data or answers than now): {some(names, 5)}; "
         f"run: fairness-pipeline run --profile {project.name}{options}",

@@ -1,4 +1,4 @@
-"""Rules of gates on the command line: what closes one, and whether a signed one was as strict as somebody demands."""
+"""Parses the rules of gates on the command line, and checks that a signed gate was as strict as required."""
 
 import argparse
 import math
@@ -11,10 +11,10 @@ REFUSED = 3
 """The exit status if a verdict is refused. It is not 2, which means that the command was called wrongly."""
 NAMES, WORSE = "names", "worse"
 REFUSABLE = ("biased", "inconclusive", NAMES, WORSE)
-"""What may close a gate: verdicts, findings about single names, and what became worse than a baseline."""
+"""What may close a gate: verdicts, findings about single names, and gaps that became worse than a baseline's."""
 _MARGINS = "margins"
 _PARTS = (FAIL_ON, MEASURES, TOLERATE, STRICT, _MARGINS)
-_AN_EXAMPLE = "'fail-on=biased; measures=length; tolerate=3; strict; margins=own', of which the first is needed"
+_EXAMPLE = "'fail-on=biased; measures=length; tolerate=3; strict; margins=own', of which the first is needed"
 
 
 def refusals(text: str) -> tuple[str, ...]:
@@ -26,7 +26,7 @@ def refusals(text: str) -> tuple[str, ...]:
 
 
 class Requirement(NamedTuple):
-    """The rule that a signed gate must have been asked for, at least.
+    """The rule that a signed gate must at least have applied.
 
     Attributes:
         rule: Its conditions.
@@ -37,10 +37,10 @@ class Requirement(NamedTuple):
     own_margins: bool = False
 
     def lacks(self, gate: Gate) -> Iterator[str]:
-        """Why a signed gate does not meet it, a phrase each.
+        """Yields a phrase for each reason why a signed gate does not meet it.
 
         Args:
-            gate: What was signed.
+            gate: The signed gate.
         """
         if not gate.refused:
             yield "no gate was asked"
@@ -51,8 +51,8 @@ class Requirement(NamedTuple):
             yield "it looked at no verdict, or does not say at how many"
         if missing := [name for name in self.rule.refused if name not in gate.refused]:
             yield f"it did not close on {' or '.join(missing)}"
-        counted, wanted = gate.rule.names, self.rule.names
-        if counted and (not wanted or wanted.keys() - counted.keys()):
+        counted, required = gate.rule.names, self.rule.names
+        if counted and (not required or required.keys() - counted.keys()):
             yield f"it looked at {gate.measures} only"
         if gate.tolerated > self.rule.tolerated:
             yield f"it tolerated {gate.tolerated:g} points"
@@ -63,7 +63,7 @@ class Requirement(NamedTuple):
 
 
 def requirement(text: str) -> Requirement:
-    """Parses what `check --require` demands, for argparse.
+    """Parses the rule of `check --require`, for argparse.
 
     Examples:
         >>> requirement("fail-on=biased,worse; tolerate=2").rule.tolerated
@@ -73,10 +73,10 @@ def requirement(text: str) -> Requirement:
     for part in filter(None, map(str.strip, text.split(";"))):
         name, equals, value = map(str.strip, part.partition("="))
         if name not in _PARTS or name in parts or bool(equals) != (name != STRICT) or (equals and not value):
-            raise argparse.ArgumentTypeError(f"found '{part}'; expected such as {_AN_EXAMPLE}, each once")
+            raise argparse.ArgumentTypeError(f"found '{part}'; expected such as {_EXAMPLE}, each once")
         parts[name] = value
     if FAIL_ON not in parts or parts.get(_MARGINS, "own") != "own":
-        raise argparse.ArgumentTypeError(f"found '{text}'; expected such as {_AN_EXAMPLE}")
+        raise argparse.ArgumentTypeError(f"found '{text}'; expected such as {_EXAMPLE}")
     tolerated = points(parts[TOLERATE]) if TOLERATE in parts else 0.0
     rule = Rule(refusals(parts[FAIL_ON]), parts.get(MEASURES), tolerated, STRICT in parts)
     return Requirement(rule, _MARGINS in parts)

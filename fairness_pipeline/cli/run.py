@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.reporting.rule import Gate
 
-_LITTLE = 1 << 20  # bytes
-_FEW = 40  # partitions
-_REASON = 190  # characters
-_OF_A_WORKER = 3 << 29  # bytes; docs/architecture.md, "The lake"
+_LITTLE_SPACE = 1 << 20  # bytes
+_FEW_STEPS = 40  # partitions
+_LONGEST = 190  # characters
+_MEMORY_OF_WORKER = 3 << 29  # bytes; docs/architecture.md, "The lake"
 
 
 def add(command: Command) -> None:
@@ -66,14 +66,14 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
         raise FairnessError("--ask-again asks whole models; leave out --select")
     project = Project(arguments.profile)
     try:
-        return _of_project(project, arguments)
+        return _run_project(project, arguments)
     except FairnessError as error:
         if (settings := project.profile.notify) and not arguments.dry_run:
-            _tell(project, "it could not go on", [str(error)] if settings.texts else [])
+            _notify(project, "it could not go on", [str(error)] if settings.texts else [])
         raise
 
 
-def _of_project(project: "Project", arguments: argparse.Namespace) -> int:
+def _run_project(project: "Project", arguments: argparse.Namespace) -> int:
     from fairness_pipeline.lineage.lineage import Lineage
     from fairness_pipeline.lineage.plan import Plan
 
@@ -88,7 +88,7 @@ def _of_project(project: "Project", arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         for step in plan.stale:
             reason = step.reason or ""
-            print(visible(f"{step.label}: {reason if len(reason) <= _REASON else reason[: _REASON - 3] + '...'}"))
+            print(visible(f"{step.label}: {reason if len(reason) <= _LONGEST else reason[: _LONGEST - 3] + '...'}"))
         tell_format(plan)
         requests = _requests(plan) or "no request to an endpoint"
         print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {requests}")
@@ -103,20 +103,20 @@ def _of_project(project: "Project", arguments: argparse.Namespace) -> int:
 
 
 def with_new_epochs(plan: "Plan", only: list[str] | None, arguments: argparse.Namespace, *, anew: bool) -> bool:
-    """Begins to ask anew what a gate must not take from earlier, or what is too old, and says whose answers of a
-    stopped run are used. Whether anything was begun, so that the plan is another one.
+    """Begins query epochs for answers that a gate must not reuse or that are too old, and prints which answers of a
+    stopped run are used. Returns whether any was begun, so that the plan changes.
 
     Raises:
-        FairnessError: answers are older than the profile allows, and were to be reused.
+        FairnessError: `--reuse` is given, and answers are older than the profile allows.
     """
     from fairness_pipeline.lineage.answer_ages import age_in_words
     from fairness_pipeline.lineage.query_epochs import begin_query_epochs, too_old_answers
 
     old, keep = too_old_answers(plan), not getattr(arguments, "dry_run", False)
     if old and arguments.reuse:
-        told = ", ".join(f"those of {name} are {age_in_words(age)}" for name, age in old.items())
+        ages = ", ".join(f"those of {name} are {age_in_words(age)}" for name, age in old.items())
         raise FairnessError(
-            f"--reuse: {told}, older than max_answer_age in {plan.project.path.name} allows; leave out --reuse"
+            f"--reuse: {ages}, older than max_answer_age in {plan.project.path.name} allows; leave out --reuse"
         )
     if not anew and not old:
         return False
@@ -132,7 +132,7 @@ def with_new_epochs(plan: "Plan", only: list[str] | None, arguments: argparse.Na
 
 
 def seal_older_imports(project: "Project") -> None:
-    """Seals what an earlier version has imported, and says so."""
+    """Seals the imports of an earlier version, and prints their number."""
     from fairness_pipeline.workspace.imports import seal_earlier
 
     if count := seal_earlier(project.workspace):
@@ -140,24 +140,26 @@ def seal_older_imports(project: "Project") -> None:
 
 
 def tell_format(plan: "Plan") -> None:
-    """Prints what a workspace of an older format holds: what is read as it is, and what is made again."""
+    """Prints how many partitions of an older format are read unchanged, and which are made again."""
     if not plan.unsealed:
         return
     again = list(dict.fromkeys(step.name for step in plan.unsealed if step.reason))
     kept = sum(step.reason is None for step in plan.unsealed)
-    told = f"; {number_of(len(plan.unsealed) - kept, 'partition')} to be made again: {some(again)}" if again else ""
+    remade = f"; {number_of(len(plan.unsealed) - kept, 'partition')} to be made again: {some(again)}" if again else ""
     print(f"{plan.lake.root}: made by an earlier version, without seals: {number_of(kept, 'partition')} read as "
-          f"{'it is' if kept == 1 else 'they are'}{told}", flush=True)  # fmt: skip
+          f"{'it is' if kept == 1 else 'they are'}{remade}", flush=True)  # fmt: skip
 
 
 def tell_requests(plan: "Plan") -> None:
     """Prints how many requests to endpoints will be made, and how long they may take, before any is made."""
     if requests := _requests(plan):
-        asking = [step for step in plan.stale if plan.lineage.assets[step.name].asks]
-        seconds = sum(map(plan.expected, asking))
-        known = all(plan.durations.knows(step.name) for step in asking)
-        told = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-        time = f"about {told} at the pace of earlier runs" if known else "the time is estimated once some are answered"
+        steps = [step for step in plan.stale if plan.lineage.assets[step.name].asks]
+        seconds = sum(map(plan.expected, steps))
+        known = all(plan.durations.knows(step.name) for step in steps)
+        duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        time = (
+            f"about {duration} at the pace of earlier runs" if known else "the time is estimated once some are answered"
+        )
         print(f"{requests}; {time}; Ctrl-C stops, and what was answered is kept", flush=True)
 
 
@@ -183,36 +185,36 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     key = Path(arguments.baseline_key) if arguments.baseline and arguments.baseline_key else None
     gated = WORSE in (arguments.fail_on or ())
     baseline = find_baseline(project, arguments.baseline, key, gated=gated) if arguments.baseline else None
-    compared = named_with_hash(arguments.baseline) if baseline else ""
+    baseline_name = named_with_hash(arguments.baseline) if baseline else ""
     started = time.monotonic()
     display = RunDisplay(project.name, len(plan.stale), len(plan.steps))
     standing = Standing(plan)
     outcomes: list[Outcome] = []
-    with _paid(plan, arguments.budget) as spent:
+    with _budgeted(plan, arguments.budget) as spent:
         if plan.stale or not is_told(plan.lineage, plan.state):
             outcomes = _make_stale(plan, arguments.workers, display, standing)
         else:
             history.prune(project.workspace, project.studies, project.profile.records.history)
-    bad = [outcome for outcome in outcomes if outcome.lost]
-    end_query_epochs(plan, [outcome.step for outcome in bad])
+    lost = [outcome for outcome in outcomes if outcome.lost]
+    end_query_epochs(plan, [outcome.step for outcome in lost])
     made_now = {outcome.step.place for outcome in outcomes if outcome.state == "made"}
     rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0, arguments.strict)
     if arguments.fail_on or arguments.sign:
         check_as_written(project.name, plan.lake, [(step.name, step.key) for step in plan.steps])
     state = State(plan.lineage, plan.lake) if plan.stale else plan.state
-    found = examine(plan, rule, state, baseline)
-    for line in told_before(found) if arguments.fail_on else ():
+    examined = examine(plan, rule, state, baseline)
+    for line in told_before(examined) if arguments.fail_on else ():
         print(visible(line))
     for study, audits in standing.of_all():
         print_verdicts(study, project, audits)
     for study in project.studies if chosen.asset else ():  # without a table of verdicts, nothing else prints them
         for warning in study.warnings(project.parts[study.name], plan.lake):
             print(visible(warning))
-    shown = [] if chosen.asset else found.fresh
-    for line in (*answer_ages(plan.lineage, plan.lake, shown, made_now), *_told_changes(found, arguments)):
+    fresh_audits = [] if chosen.asset else examined.fresh
+    for line in (*answer_ages(plan.lineage, plan.lake, fresh_audits, made_now), *_change_lines(examined, arguments)):
         print(visible(line))
     made = len(made_now)
-    print(f"\n{made} made, {len(plan.steps) - made - len(bad)} up to date, {len(bad)} not made, "
+    print(f"\n{made} made, {len(plan.steps) - made - len(lost)} up to date, {len(lost)} not made, "
           f"{time.monotonic() - started:.0f} s")  # fmt: skip
     for line in spent():
         print(visible(line))
@@ -222,44 +224,48 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
             print(f"Report: {plan.lake.document_path(report)}")
     if (index := write_index(project, plan.lake, state)) and len(project.studies) > 1:
         print(f"All reports: {index}")
-    _print_failures(bad)
-    _tell_failures(project, bad)
-    reasons = list(dict.fromkeys(outcome.detail for outcome in bad if outcome.state == "failed"))
-    files = write_for_machines(plan, rule, found, arguments.junit, arguments.summary, reasons)
+    _print_failures(lost)
+    _tell_failures(project, lost)
+    reasons = list(dict.fromkeys(outcome.detail for outcome in lost if outcome.state == "failed"))
+    files = write_for_machines(plan, rule, examined, arguments.junit, arguments.summary, reasons)
     if arguments.write_baseline:
-        write_baseline(Path(arguments.write_baseline), project, plan.lake, found.fresh)
+        write_baseline(Path(arguments.write_baseline), project, plan.lake, examined.fresh)
         files.append(arguments.write_baseline)
     if files:
         print(f"Written: {', '.join(files)}")
     if arguments.mlflow:
         _log(plan, arguments.mlflow)
     try:
-        status = (gate(plan, rule, found) if arguments.fail_on else 0) or (1 if bad else 0)
+        status = (gate(plan, rule, examined) if arguments.fail_on else 0) or (1 if lost else 0)
     except FairnessError:
-        if bad:  # the failures explain why the gate saw too little
+        if lost:  # the failures explain why the gate saw too little
             return 1
         raise
     for study in project.studies if status == REFUSED else ():
-        closed = {entry.audit.name: entry.audit.key for entry in found.closing if entry.study is study}
-        if closed:
-            history.note_refusal(project.workspace, study, closed.values())
-    if arguments.sign and not bad:
-        seen, otherwise = len(found.looked_at), found.not_as_shipped
-        ended = Gate(**rule._asdict(), status=status, verdicts=seen, not_as_shipped=otherwise, baseline=compared)
-        _sign(plan, ended, Path(arguments.sign), arguments.write_baseline)
+        closing_keys = {entry.audit.name: entry.audit.key for entry in examined.closing if entry.study is study}
+        if closing_keys:
+            history.note_refusal(project.workspace, study, closing_keys.values())
+    if arguments.sign and not lost:
+        count, not_shipped = len(examined.looked_at), examined.not_as_shipped
+        gate_record = Gate(
+            **rule._asdict(), status=status, verdicts=count, not_as_shipped=not_shipped, baseline=baseline_name
+        )
+        _sign(plan, gate_record, Path(arguments.sign), arguments.write_baseline)
     return status
 
 
-def _tell_failures(project: "Project", bad: "list[Outcome]") -> None:
-    """Tells whoever the profile names of partitions that could not be made."""
-    settings, failed = project.profile.notify, [outcome for outcome in bad if outcome.state == "failed"]
+def _tell_failures(project: "Project", lost: "list[Outcome]") -> None:
+    """Notifies the recipients in the profile of partitions that could not be made."""
+    settings, failed = project.profile.notify, [outcome for outcome in lost if outcome.state == "failed"]
     if settings and failed:
-        lines = [f"{own.step.label}: {own.detail}" if settings.texts else own.step.label for own in failed]
-        _tell(project, f"{number_of(len(failed), 'partition')} of {len(bad)} that are not made", lines)
+        lines = [
+            f"{failure.step.label}: {failure.detail}" if settings.texts else failure.step.label for failure in failed
+        ]
+        _notify(project, f"{number_of(len(failed), 'partition')} of {len(lost)} that are not made", lines)
 
 
-def _tell(project: "Project", why: str, lines: list[str]) -> None:
-    """Tells of a failure. If a run of Dagster's called this command, its sensor tells of that run."""
+def _notify(project: "Project", why: str, lines: list[str]) -> None:
+    """Sends a notice of a failure. If a run of Dagster called this command, Dagster's sensor reports that run."""
     from fairness_pipeline.foundation.notifications import Message, notify, shortened
     from fairness_pipeline.foundation.processes import PARENT
 
@@ -269,19 +275,19 @@ def _tell(project: "Project", why: str, lines: list[str]) -> None:
         notify(settings, Message("failure", project.name, f"a run failed: {why}", shortened(lines), link))
 
 
-def _told_changes(found: "Examined", arguments: argparse.Namespace) -> Iterator[str]:
-    """What changed since the baseline."""
+def _change_lines(examined: "Examined", arguments: argparse.Namespace) -> Iterator[str]:
+    """Yields what changed since the baseline."""
     from fairness_pipeline.reporting.changes import worth_telling
 
     if not arguments.baseline:
         return
-    yield f"Compared with {found.baseline}:"
-    told, rest = worth_telling(found.changes)
-    yield from (f"  {line}" for line in (*(changed.sentence for changed in told), rest))
+    yield f"Compared with {examined.baseline}:"
+    changes, others = worth_telling(examined.changes)
+    yield from (f"  {line}" for line in (*(change.sentence for change in changes), others))
 
 
-def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standing: "Standing") -> list["Outcome"]:
-    """Makes what is stale, tells Dagster of it, and prints a line for each audit as its verdicts stand."""
+def _make_stale(plan: "Plan", requested: int | None, display: "RunDisplay", standing: "Standing") -> list["Outcome"]:
+    """Makes stale partitions, reports them to Dagster, and prints a line for each audit once its verdicts are final."""
     from fairness_pipeline.cli.console import print_standing
     from fairness_pipeline.defs.instance import open_instance, record_errors
     from fairness_pipeline.defs.processes import mark_ended
@@ -297,15 +303,15 @@ def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standi
             stack.callback(plan.durations.save)
             stack.enter_context(display)
             instance = stack.enter_context(open_instance(project))
-            hands = _workers(stack, plan, workers, display, instance) if plan.stale else None
-            display.forecast = plan.forecast(hands.idle) if hands else None
-            for outcome in plan.run(hands, display.starting) if hands else ():
+            workers = _workers(stack, plan, requested, display, instance) if plan.stale else None
+            display.forecast = plan.forecast(workers.idle) if workers else None
+            for outcome in plan.run(workers, display.starting) if workers else ():
                 outcomes.append(display.ended(outcome))
                 for study, audits in standing.that_stand_now(outcome):
                     print_standing(study, audits, display.console)
             mark_ended(instance, project.workspace)
             prune(project, instance)
-            for _ in range(2):  # the second time nothing is left to tell, which is noted for the next command
+            for _ in range(2):  # the second call finds nothing to report, and records this for the next command
                 sync(plan.lineage, instance)
     except not_recorded as error:
         raise _not_recorded(project, error) from None
@@ -313,25 +319,25 @@ def _make_stale(plan: "Plan", workers: int | None, display: "RunDisplay", standi
 
 
 @contextmanager
-def _paid(plan: "Plan", budget: float | None) -> "Iterator[Callable[[], Iterator[str]]]":
-    """Lets the processes of this run know its budget; yields what says what the run's replies took.
+def _budgeted(plan: "Plan", budget: float | None) -> "Iterator[Callable[[], Iterator[str]]]":
+    """Passes the budget to the processes of this run; yields a function that reports the tokens of its replies.
 
     Raises:
         FairnessError: there is a budget, and the price of an endpoint's model is not known.
     """
     from fairness_pipeline.models import usage
 
-    path, begin = plan.project.workspace / usage.FILE, usage.size(plan.project.workspace)
+    path, start = plan.project.workspace / usage.FILE, usage.size(plan.project.workspace)
     if budget:
         if ray_of(plan.project.profile.engine):
             raise FairnessError("--budget does not reach the machines of a Ray cluster; use endpoint.max_requests")
-        places = {(plan.lineage.study_of[step.name], own) for step in plan.stale for own in step.key.values()}
-        subjects = [plan.project.parts[study].subjects.get(own) for study, own in places]
-        endpoints = [endpoint for own in subjects if (endpoint := getattr(own, "endpoint", None))]
+        names = {(plan.lineage.study_of[step.name], name) for step in plan.stale for name in step.key.values()}
+        subjects = [plan.project.parts[study].subjects.get(name) for study, name in names]
+        endpoints = [endpoint for subject in subjects if (endpoint := getattr(subject, "endpoint", None))]
         usage.check_prices(endpoint.model for endpoint in endpoints)
-        os.environ[usage.BUDGET] = str(usage.Budget(budget, begin))
+        os.environ[usage.BUDGET] = str(usage.Budget(budget, start))
     try:
-        yield lambda: usage.told(usage.used_since(path, begin))
+        yield lambda: usage.told(usage.used_since(path, start))
     finally:
         os.environ.pop(usage.BUDGET, None)
 
@@ -342,7 +348,7 @@ def _log(plan: "Plan", experiment: str) -> None:
     print(f"MLflow: {number_of(len(log(plan, experiment)), 'run')} in the experiment '{experiment}'")
 
 
-def _sign(plan: "Plan", gate: "Gate", key: Path, written: str | None) -> None:
+def _sign(plan: "Plan", gate: "Gate", key: Path, baseline: str | None) -> None:
     from fairness_pipeline.cli.rule import Requirement
     from fairness_pipeline.reporting.rule import Rule
     from fairness_pipeline.reporting.summary import write_summary
@@ -350,11 +356,13 @@ def _sign(plan: "Plan", gate: "Gate", key: Path, written: str | None) -> None:
 
     summary = write_summary(plan, gate)
     print(f"Signed: {summary} and {sign(summary, private_key(key)).name}; whoever has the public key checks it with:")
-    rule = Rule(gate.refused)  # what others would demand of it, if it meets that
+    rule = Rule(gate.refused)  # suggested to others if the gate meets it
     demand = f" --require '{rule.told}'" if not any(Requirement(rule).lacks(gate)) else ""
     print(f"fairness-pipeline check --signed {summary} --key PUBLICKEY{demand}")
-    if written:
-        print(f"Signed: {written} and {sign(Path(written), private_key(key)).name}; --baseline-key PUBLICKEY checks it")
+    if baseline:
+        print(
+            f"Signed: {baseline} and {sign(Path(baseline), private_key(key)).name}; --baseline-key PUBLICKEY checks it"
+        )
 
 
 def make(project: "Project", study: str, asset: str, dimension: str | None = None, subject: str | None = None) -> None:
@@ -375,7 +383,7 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
 
     chosen = Selection(study, dimension, subject, asset)
     plan = Plan(Lineage(project), chosen)
-    alone = argparse.Namespace(
+    options = argparse.Namespace(
         workers=1,
         fail_on=None,
         measures=None,
@@ -389,7 +397,7 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
         baseline=None,
         write_baseline=None,
     )
-    if plan.stale and bring_up_to_date(project, chosen, plan, alone):
+    if plan.stale and bring_up_to_date(project, chosen, plan, options):
         raise FairnessError(f"{asset} could not be made; the reason is given above")
 
 
@@ -403,7 +411,7 @@ def _not_recorded(project: "Project", error: Exception) -> FairnessError:
             "it, or make room there, and run again: it goes on from here"
         )
     existing = next(folder for folder in (project.workspace, *project.workspace.parents) if folder.exists())
-    full = shutil.disk_usage(existing).free < _LITTLE
+    full = shutil.disk_usage(existing).free < _LITTLE_SPACE
     return FairnessError(
         f"{project.workspace}: Dagster's record of runs cannot be written "
         + ("(the disk is full): make room, or set" if full else f"({reason}); check the folder, or set")
@@ -411,22 +419,22 @@ def _not_recorded(project: "Project", error: Exception) -> FairnessError:
     )
 
 
-def _print_failures(bad: "list[Outcome]") -> None:
+def _print_failures(lost: "list[Outcome]") -> None:
     """Prints each cause once, with the steps that were skipped because of it."""
     failed: dict[str, list[str]] = {}
-    for outcome in bad:
+    for outcome in lost:
         if outcome.state == "failed":
             failed.setdefault(outcome.detail, []).append(outcome.step.label)
     for detail, labels in failed.items():
         print(f"failed: {some(labels)}: {visible(detail, lines=True)}", file=sys.stderr)
-    if skipped := [outcome.step.label for outcome in bad if outcome.state == "skipped"]:
+    if skipped := [outcome.step.label for outcome in lost if outcome.state == "skipped"]:
         print(f"skipped because a step that they need failed: {some(skipped)}", file=sys.stderr)
 
 
 def _workers(
-    stack: ExitStack, plan: "Plan", asked: int | None, display: "RunDisplay", instance: "Instance"
+    stack: ExitStack, plan: "Plan", requested: int | None, display: "RunDisplay", instance: "Instance"
 ) -> "Workers":
-    """The workers of the engine: on one machine a pool of processes, or this process if one is enough.
+    """Returns the workers of the engine: on one machine a pool of processes, or this process if one is enough.
 
     Raises:
         FairnessError: the engine cannot be used.
@@ -434,28 +442,28 @@ def _workers(
     if ray := ray_of(plan.project.profile.engine):
         from fairness_pipeline.defs.ray_workers import RayWorkers
 
-        crew = RayWorkers(ray, plan.project, asked, len(plan.stale), display)
-        display.console.print(f"Ray cluster {crew.cluster}", markup=False)
-        return stack.enter_context(crew)
+        workers = RayWorkers(ray, plan.project, requested, len(plan.stale), display)
+        display.console.print(f"Ray cluster {workers.cluster}", markup=False)
+        return stack.enter_context(workers)
     from fairness_pipeline.defs.runs import Maker
     from fairness_pipeline.defs.workers import Pool, ThisProcess
     from fairness_pipeline.foundation.machine import cores, memory
     from fairness_pipeline.foundation.side_by_side import allow_cores
 
     trains = any(plan.lineage.assets[step.name].trains for step in plan.stale)
-    most = asked or max(1, min(cores(), memory() // _OF_A_WORKER))
-    number = min(most, len(plan.stale))
+    limit = requested or max(1, min(cores(), memory() // _MEMORY_OF_WORKER))
+    number = min(limit, len(plan.stale))
     # Loading the libraries in each process takes longer than a few tables; it pays for training or for many steps.
-    if number > 1 and (asked or trains or len(plan.stale) > _FEW):
+    if number > 1 and (requested or trains or len(plan.stale) > _FEW_STEPS):
         return stack.enter_context(Pool(plan.project.name, number, display))
-    allow_cores(lambda: most)
+    allow_cores(lambda: limit)
     return ThisProcess(Maker(plan.project, instance, display).make)
 
 
 def _requests(plan: "Plan") -> str:
-    """The number of endpoint requests that the remaining steps would make, as far as it is known; empty if none."""
+    """Returns the number of endpoint requests of the remaining steps, as far as it is known; empty if none."""
     known, unknown = plan.endpoint_requests()
     if not known and not unknown:
         return ""
-    later = f", and those of {number_of(unknown, 'partition')} whose contexts are not made yet" if unknown else ""
-    return f"{number_of(known, 'request')} to endpoints{later} (fewer where a stopped run has left answers)"
+    pending = f", and those of {number_of(unknown, 'partition')} whose contexts are not made yet" if unknown else ""
+    return f"{number_of(known, 'request')} to endpoints{pending} (fewer where a stopped run has left answers)"

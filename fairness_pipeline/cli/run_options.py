@@ -1,4 +1,4 @@
-"""The options that `run` and `audit` share: workers, the gate, the baseline, and what is written."""
+"""Defines the options that `run` and `audit` share: workers, the gate, the baseline, and what is written."""
 
 import argparse
 import math
@@ -99,9 +99,9 @@ def _address(text: str) -> str:
 
 @contextmanager
 def environment_of_options(arguments: argparse.Namespace) -> Iterator[None]:
-    """Lets this process, and those that it starts in the block, use the engine that the options name.
+    """Sets the engine of the options for this process and those that it starts in the block.
 
-    A gate or a signature also lets them hash large files anew: a checksum that is kept may be wrong, or forged.
+    A gate or a signature also makes them hash large files anew: a stored checksum may be wrong or forged.
 
     Raises:
         FairnessError: an address is given for an engine that has none.
@@ -110,9 +110,9 @@ def environment_of_options(arguments: argparse.Namespace) -> Iterator[None]:
         raise FairnessError("--address is that of a Ray cluster; add --engine ray")
     engine = arguments.engine or ("ray" if arguments.address else None)
     rehash = "1" if arguments.fail_on or arguments.sign else None
-    asked = {ENGINE: engine, ADDRESS: arguments.address, REHASH: rehash}
-    before = {name: os.environ.get(name) for name in asked}
-    os.environ.update({name: own for name, own in asked.items() if own})
+    variables = {ENGINE: engine, ADDRESS: arguments.address, REHASH: rehash}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update({name: setting for name, setting in variables.items() if setting})
     try:
         yield
     finally:
@@ -123,7 +123,7 @@ def environment_of_options(arguments: argparse.Namespace) -> Iterator[None]:
 
 
 def check_run_options(arguments: argparse.Namespace) -> None:
-    """Raises FairnessError if an option of the gate is given without a gate, or a key is none."""
+    """Raises FairnessError if the options do not fit together; deletes what an earlier run wrote to their files."""
     if arguments.sign:
         from fairness_pipeline.workspace.signatures import private_key
 
@@ -139,21 +139,21 @@ def check_run_options(arguments: argparse.Namespace) -> None:
             raise FairnessError(f"--{option} writes verdicts, but --select may produce none; leave one out")
     for option in ("junit", "summary", "write_baseline"):
         path = getattr(arguments, option)
-        if path and option != "write_baseline":  # what a run before has found must not be taken for what this one finds
+        if path and option != "write_baseline":  # an earlier run's results must not pass for this run's
             Path(path).unlink(missing_ok=True)
         if path and not Path(path).absolute().parent.is_dir():
             raise FairnessError(f"--{option.replace('_', '-')}: there is no folder {Path(path).absolute().parent}")
     if arguments.fail_on or arguments.sign:
         check_home(arguments.profile)
-    says = {
+    purposes = {
         "measures": "which verdicts --fail-on looks at",
         "tolerate": "what --fail-on lets pass",
         "strict": "which verdicts --fail-on must see",
         "reuse": "which answers --fail-on judges",
     }
-    for option, what in says.items():
+    for option, purpose in purposes.items():
         if getattr(arguments, option) not in (None, False) and not arguments.fail_on:
-            raise FairnessError(f"--{option} says {what}; add --fail-on biased")
+            raise FairnessError(f"--{option} says {purpose}; add --fail-on biased")
     if arguments.reuse and arguments.ask_again:
         raise FairnessError("--reuse and --ask-again say opposite things; leave one out")
     if "worse" in (arguments.fail_on or ()) and not arguments.baseline:
@@ -165,7 +165,7 @@ def check_run_options(arguments: argparse.Namespace) -> None:
 
 
 def _delete_signed(profile: str) -> None:
-    """Deletes the signed summary of an earlier run, which must not be taken for what this one signs."""
+    """Deletes the signed summary of an earlier run, which must not pass for this run's."""
     from fairness_pipeline.workspace.signatures import signature_of, summary_of
 
     summary = summary_of(workspace_folder(profile))
@@ -174,7 +174,7 @@ def _delete_signed(profile: str) -> None:
 
 
 def check_home(profile: str) -> None:
-    """Refuses, for a gate or a signature, a workspace that a checkout brings: a pull request could bring verdicts."""
+    """Refuses a workspace under version control, for a gate or a signature: a pull request could forge verdicts."""
     for folder in (workspace_folder(profile), cache_folder()):
         if tracked := tracked_file(folder):
             raise FairnessError(
@@ -184,5 +184,5 @@ def check_home(profile: str) -> None:
 
 
 def asks_anew(arguments: argparse.Namespace) -> bool:
-    """Whether what may have changed is asked anew: when it is said, and for a gate unless it is denied."""
+    """Whether models that may have changed are asked anew: on `--ask-again`, and for a gate without `--reuse`."""
     return bool(arguments.ask_again or (arguments.fail_on and not arguments.reuse))

@@ -51,9 +51,9 @@ def _sql(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     words = set(re.findall(r"\w+", arguments.query.lower()))
-    asked = [name for name, asset in lineage.assets.items() if name in words and _judges(asset)]
+    judging = [name for name, asset in lineage.assets.items() if name in words and _judges(asset)]
     for study in project.studies:
-        tables = ", ".join(name for name in asked if lineage.study_of[name] == study.name)
+        tables = ", ".join(name for name in judging if lineage.study_of[name] == study.name)
         audits = audits_of(study, project.parts[study.name], lake) if tables else []
         if degenerate := [f"{audit.name} ({audit.degenerate})" for audit in audits if audit.degenerate]:
             print(f"nothing to judge, whatever the verdict in {tables}: {'; '.join(degenerate)}", file=sys.stderr)
@@ -63,9 +63,9 @@ def _sql(arguments: argparse.Namespace) -> int:
             names = _distinct([column[0] for column in result.description or []])
             rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
     except duckdb.CatalogException as error:
-        made = ", ".join(lake.tables()) or "none"
+        existing = ", ".join(lake.tables()) or "none"
         raise FairnessError(
-            f"the query failed: {str(error).splitlines()[0]}\n  (tables made so far: {made}; the others come with: "
+            f"the query failed: {str(error).splitlines()[0]}\n  (tables made so far: {existing}; the others come with: "
             f"fairness-pipeline run --profile {project.name})"
         ) from None
     except duckdb.Error as error:
@@ -80,12 +80,12 @@ def _judges(asset: "Asset") -> bool:
 
 
 def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> list[tuple[str, str]]:
-    """The partitions of the tables in a query that are stale or that the profile no longer has.
+    """Finds the partitions of the tables in a query that are stale or that the profile no longer has.
 
     Returns:
         For each partition, its name for readers and its file.
     """
-    found = []
+    outdated = []
     for table in lake.tables():
         if table.lower() in query.lower():
             current = {
@@ -95,13 +95,13 @@ def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> l
             }
             for path in lake.partitions(table):
                 if str(path) not in current:
-                    where = " ".join(part.partition("=")[2] for part in path.parts if "=" in part)
-                    found.append((f"{table} {where}".strip(), str(path)))
-    return found
+                    partition = " ".join(part.partition("=")[2] for part in path.parts if "=" in part)
+                    outdated.append((f"{table} {partition}".strip(), str(path)))
+    return outdated
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Column names, numbered when repeated, so that a join keeps all its columns."""
+    """Returns column names, numbered when repeated, so that a join keeps all its columns."""
     uses: dict[str, int] = {}
     distinct = []
     for name in names:

@@ -18,11 +18,12 @@ class Standing:
         self._left = {step.place for step in plan.stale if not plan.lineage.assets[step.name].tolerant}
         self._lost: set[tuple[str, str]] = set()
         self._waiting = {
-            study.name: {step.place for step in self._plain(study) if step.reason} for study in plan.project.studies
+            study.name: {step.place for step in self._without_base(study) if step.reason}
+            for study in plan.project.studies
         }
 
     def that_stand_now(self, outcome: Outcome) -> list[tuple[AnyStudy, list[Audit]]]:
-        """A study with its audits of subjects without a base, once the last of them is made.
+        """Returns a study with its audits of subjects without a base, once the last of them is made.
 
         It returns nothing at the very end of the plan, when all audits are printed anyway.
         """
@@ -34,24 +35,23 @@ class Standing:
             waiting = self._waiting[study.name]
             if place in waiting:
                 waiting.discard(place)
-                audits = self._audits(study, self._plain(study)) if not waiting and self._left else []
+                audits = self._audits(study, self._without_base(study)) if not waiting and self._left else []
                 return [(study, audits)] if audits else []
         return []
 
     def of_all(self) -> list[tuple[AnyStudy, list[Audit]]]:
-        """Every study with all audits of the plan, except those that were lost."""
-        found = [(study, self._audits(study, self._steps(study))) for study in self._plan.project.studies]
-        return [(study, audits) for study, audits in found if audits]
+        """Returns every study with all audits of the plan, except those that were lost."""
+        by_study = [(study, self._audits(study, self._steps(study))) for study in self._plan.project.studies]
+        return [(study, audits) for study, audits in by_study if audits]
 
     def _steps(self, study: AnyStudy) -> list[Step]:
         return [step for step in self._plan.steps if step.name == study.table]
 
-    def _plain(self, study: AnyStudy) -> list[Step]:
+    def _without_base(self, study: AnyStudy) -> list[Step]:
         part = self._plan.project.parts[study.name]
         return [step for step in self._steps(study) if part.base_of(step.key) is None]
 
     def _audits(self, study: AnyStudy, steps: list[Step]) -> "list[Audit]":
-
         names = {partition_name(step.key) for step in steps if step.place not in self._lost}
         audits = audits_of(study, self._plan.project.parts[study.name], self._plan.lake)
         return [audit for audit in audits if partition_name(audit.key) in names]

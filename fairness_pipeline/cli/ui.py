@@ -21,10 +21,10 @@ from fairness_pipeline.foundation.errors import FairnessError
 if TYPE_CHECKING:
     from fairness_pipeline.project.project import Project
 
-_TALK = re.compile(rb" - dagster\S* - (DEBUG|INFO) - ")
-_PATIENCE = 10  # seconds that Dagster has to end after each signal
+_ROUTINE = re.compile(rb" - dagster\S* - (DEBUG|INFO) - ")
+_TIMEOUT = 10  # seconds for Dagster to end after each signal
 _LOCATION = "fairness_pipeline"
-_HERE = ("127.0.0.1", "localhost", "::1")
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def add(command: Command) -> None:
@@ -55,7 +55,7 @@ def _ui(arguments: argparse.Namespace) -> int:
     _sync(project)
     if arguments.sync:
         return 0
-    if arguments.host not in _HERE:
+    if arguments.host not in _LOCAL_HOSTS:
         print(
             f"warning: --host {arguments.host}: whoever reaches this machine can start and delete runs; add "
             "--read-only, or put a server that asks for a password in front of it",
@@ -85,15 +85,15 @@ def _sync(project: "Project") -> None:
     from fairness_pipeline.foundation.plain_text import number_of
     from fairness_pipeline.lineage.lineage import Lineage
 
-    telling = Console(stderr=True).status("Telling Dagster what the workspace holds ...")
-    with telling, open_instance(project) as instance:
+    status = Console(stderr=True).status("Telling Dagster what the workspace holds ...")
+    with status, open_instance(project) as instance:
         ended = mark_ended(instance, project.workspace)
         prune(project, instance)
-        told = sync(Lineage(project), instance)
+        synced = sync(Lineage(project), instance)
     if ended:
         print(f"{number_of(ended, 'run')} marked as failed, because the process is gone")
-    if told.made or told.versions:
-        made, changed = number_of(told.made, "partition"), number_of(told.versions, "partition")
+    if synced.made or synced.versions:
+        made, changed = number_of(synced.made, "partition"), number_of(synced.versions, "partition")
         print(f"Dagster now knows of {made} that were made without it, and of changed settings of {changed}")
     else:
         print("Dagster knows of all that the workspace holds")
@@ -103,14 +103,14 @@ def _sync(project: "Project") -> None:
 def _services(
     arguments: argparse.Namespace, environment: dict[str, str], code: Path
 ) -> "Iterator[list[subprocess.Popen[bytes]]]":
-    """The server with the definitions, the web server and the daemon; they are ended with the block."""
+    """Starts the server with the definitions, the web server and the daemon; ends them with the block."""
     from fairness_pipeline.defs.dagster_internals import DAEMON
 
     web = ["--host", arguments.host, "--port", str(arguments.port), "--location", _LOCATION, "--socket", str(code)]
     web += ["--read-only"] if arguments.read_only else []
     web += [word for name in arguments.trusted_host for word in ("--trusted-host", name)]
     definitions = ["-m", "fairness_pipeline.definitions", "--location-name", _LOCATION, "--socket", str(code)]
-    # The daemon must know the server under the same name: what is switched on in the UI is kept by it.
+    # The daemon must know the server by the same name: the UI's switches are stored by this name.
     workspace = code.with_name("workspace.yaml")
     workspace.write_text(f'load_from: [{{grpc_server: {{socket: "{code}", location_name: {_LOCATION}}}}}]')
     quiet = ["--log-level", "warning"]
@@ -122,7 +122,7 @@ def _services(
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for call in calls:
-            # In a folder of Dagster's own: it looks for modules where it starts, and would import a `random.py` there.
+            # Started in Dagster's own folder: it would import a `random.py` from the folder that it starts in.
             command = [sys.executable, "-W", "ignore", "-m", *call]
             process = subprocess.Popen(
                 command,
@@ -140,11 +140,11 @@ def _services(
             _end(process)
 
 
-def _pass_on(said: IO[bytes]) -> None:
-    """Prints what is worth a look. Dagster prints each event of a run and each tick, whatever its level: the UI has
-    them."""
-    for line in said:
-        if not _TALK.search(line):
+def _pass_on(stream: IO[bytes]) -> None:
+    """Prints all but routine messages. Dagster prints each event of a run and each tick, whatever its level; the UI
+    shows them."""
+    for line in stream:
+        if not _ROUTINE.search(line):
             sys.stderr.buffer.write(line)
             sys.stderr.buffer.flush()
 
@@ -158,12 +158,12 @@ def _wait_for(code: Path, server: "subprocess.Popen[bytes]") -> None:
 
 
 def _check_free(host: str, port: int) -> None:
-    """Raises FairnessError if no server can listen there."""
+    """Raises FairnessError if no server can listen at the address."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(address)
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
     except OSError as error:
         raise FairnessError(
             f"--port {port}, --host {host}: nothing can be served there ({error.strerror or error}); choose another "
@@ -172,11 +172,11 @@ def _check_free(host: str, port: int) -> None:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends a server and what it started, gently at first."""
-    for what in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+    """Ends a server and its children, gently at first."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         try:
-            os.killpg(process.pid, what)
-            process.wait(_PATIENCE)
+            os.killpg(process.pid, number)
+            process.wait(_TIMEOUT)
         except ProcessLookupError:  # no process is left
             return
         except subprocess.TimeoutExpired:

@@ -31,8 +31,8 @@ def _view(arguments: argparse.Namespace) -> int:
 
     project = Project(arguments.profile)
     folder = Path(arguments.output) if arguments.output else project.workspace / "view"
-    holds = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    if arguments.output and holds and not (folder / "data" / LEASE).is_dir():
+    occupied = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if arguments.output and occupied and not (folder / "data" / LEASE).is_dir():
         raise FairnessError(f"--output: {folder} holds something else; name a new folder, or one that 'view' wrote")
     against = Path(arguments.against) if arguments.against else None
     with Progress(console=Console(stderr=True), transient=True) as display:
@@ -65,19 +65,19 @@ def _serve(folder: Path, port: int) -> None:
 
 
 class _Pages(SimpleHTTPRequestHandler):
-    """The files of one folder, for this machine's own names, without a line for each."""
+    """Serves the files of one folder, only under this machine's own names, and logs no requests."""
 
     def do_GET(self) -> None:
-        """Answers; a page of somewhere else that names this machine's address gets nothing."""
+        """Answers requests for this machine's own names; a foreign name that leads to this machine gets nothing."""
         if (self.headers.get("Host") or "").rsplit(":", 1)[0] not in (HOST, "localhost"):
             self.send_error(403)
             return
         super().do_GET()
 
     def end_headers(self) -> None:
-        """A viewer that was written anew is read anew."""
+        """Forbids caching, so that a rewritten viewer is read again."""
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing."""
+        """Logs nothing."""

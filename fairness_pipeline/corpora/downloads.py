@@ -81,12 +81,12 @@ def file_as_declared(file: CorpusFile, folder: Path) -> File:
 def _fetch(address: str, partial: Path, progress: Progress | None) -> None:
     import httpx
 
-    have = partial.stat().st_size if partial.exists() else 0
+    offset = partial.stat().st_size if partial.exists() else 0
     try:
         with httpx.stream(
             "GET",
             address,
-            headers={"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {}),
+            headers={"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {}),
             follow_redirects=True,
             timeout=_TIMEOUT,
         ) as response:
@@ -95,7 +95,7 @@ def _fetch(address: str, partial: Path, progress: Progress | None) -> None:
             if response.is_error:
                 raise FairnessError(f"{address}: the server answers {response.status_code}; check the address")
             resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
-            done = have if resumed else 0
+            done = offset if resumed else 0
             length = response.headers.get("Content-Length")
             total = done + int(length) if length else None
             with partial.open("ab" if resumed else "wb") as stream:

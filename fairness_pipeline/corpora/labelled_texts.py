@@ -49,26 +49,26 @@ def read_labelled(files: tuple[LabelledFile, ...], folder: Path) -> list[Labelle
     Raises:
         FairnessError: a file is missing, lacks a column, or does not have the declared sum; names file and line.
     """
-    found: dict[str, bool] = {}
+    offensive_by_text: dict[str, bool] = {}
     for file in files:
         if file.is_address:
             raise FairnessError(f"{file.path}: expected a local file of labelled texts, found an address; fetch it")
         path = file.resolve(folder)
-        labels = dict.fromkeys(file.offensive, 0)
+        counts = dict.fromkeys(file.offensive, 0)
         for text, label in _rows(path, file):
-            if label in labels:
-                labels[label] += 1
+            if label in counts:
+                counts[label] += 1
             if text:
-                found.setdefault(text, label in labels)
-        if missing := [label for label, count in labels.items() if not count]:
+                offensive_by_text.setdefault(text, label in counts)
+        if missing := [label for label, count in counts.items() if not count]:
             raise FairnessError(
                 f"{path}: no row has the label '{missing[0]}' in column '{file.label}'; see 'offensive'"
             )
-    return [LabelledText(text, offensive) for text, offensive in found.items()]
+    return [LabelledText(text, offensive) for text, offensive in offensive_by_text.items()]
 
 
 def versions(files: tuple[LabelledFile, ...]) -> dict[str, File]:
-    """Every file as it is now; declared sums are checked."""
+    """Every file with its present SHA-256; declared sums are checked."""
     paths = {file: file.resolve(Path()) for file in files if not file.is_address}
     return {file.path: File(path, verify_checksum(path, file.sha256)) for file, path in paths.items()}
 

@@ -1,4 +1,4 @@
-"""What a file of `data/corpora` may say."""
+"""The contents of a file of `data/corpora` about dialogues, and the parts that all corpora share."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, check_address
 
 Column = Annotated[int, pydantic.Field(gt=0)] | str
-"""A column's name; or its number, from 1, in a file whose first line does not name them."""
+"""A column's name, or its number (from 1) in a file without a line of names."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _TABULAR = ("tsv", "csv")
@@ -21,10 +21,10 @@ class CorpusFile(Specification):
     """One file of a corpus."""
 
     path: str
-    """A path or an address (`https://`); `${NAME}` is taken from the environment, a relative path starts at the
-    YAML."""
+    """A path or an address (`https://`). `${NAME}` is replaced from the environment; a relative path starts at the YAML
+    file's folder."""
     sha256: Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
-    """What the file must be; an address needs it."""
+    """The SHA-256 that the file must have; required for an address."""
 
     @pydantic.field_validator("path")
     @classmethod
@@ -45,14 +45,14 @@ class CorpusFile(Specification):
         return self.path.startswith(("http://", "https://"))
 
     def resolve(self, folder: Path) -> Path:
-        """The path on this machine (of a file that is no address).
+        """The path on this machine of a file that is not at an address.
 
         Raises:
             FairnessError: a variable of the path is not set.
         """
 
-        def value(found: re.Match[str]) -> str:
-            name = found.group(1)
+        def value(match: re.Match[str]) -> str:
+            name = match.group(1)
             if name not in os.environ:
                 raise FairnessError(
                     f"{self.path}: the environment has no {name}; set it to the folder that holds the corpus"
@@ -63,57 +63,56 @@ class CorpusFile(Specification):
 
 
 class Columns(Specification):
-    """Where a row holds what: a column's name, or its number from 1 where no line names them."""
+    """The columns of a row, by name, or by number (from 1) if no line names them."""
 
     context: Column = "context"
-    """What is said."""
+    """The turn that is answered."""
     response: Column = "response"
-    """What is answered."""
+    """The answer."""
     turns: str | None = None
-    """A list of turns, each and the next of which are a dialogue: texts, or objects with `content`, `text` or
-    `value`."""
+    """A list of turns: texts, or objects with `content`, `text` or `value`. Each turn and the next form a dialogue."""
     thread_id: Column | None = None
-    """Dialogues of one thread fall into one split; a row with `turns` is a thread of its own."""
+    """The thread; its dialogues go into one split. Without this column a row with `turns` is a thread."""
     topic: Column | None = None
-    """What a dialogue is about; every gap is broken down by it."""
+    """The topic of the dialogue; every gap is broken down by it."""
 
 
 class DatasetSource(Specification):
     """A data set of the `datasets` library."""
 
     name: str
-    """Its name, or a folder."""
+    """The name of the data set, or its folder."""
     configuration: str | None = None
-    """Which configuration, where it has several."""
+    """The configuration, if the data set has several."""
     split: str = "train"
-    """Which part."""
+    """The part to read."""
     revision: str | None = None
-    """The commit, so that it is pinned."""
+    """The commit that the data set is pinned to."""
 
     def place(self, folder: Path) -> str:
-        """What to load: a folder (a relative one starts at the YAML's `folder`) where there is one, else the name."""
+        """What to load: the data set's folder if it exists (a relative path starts at `folder`), else its name."""
         path = folder / Path(self.name).expanduser()
         return str(path.resolve()) if path.is_dir() else self.name
 
     def files(self, folder: Path) -> list[Path]:
-        """The files of a data set that lies in a folder."""
+        """The files of a data set in a folder; none if the data set is loaded by name."""
         path = Path(self.place(folder))
-        return sorted(found for found in path.rglob("*") if found.is_file()) if path.is_absolute() else []
+        return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_absolute() else []
 
 
 class GrammarSource(Specification):
-    """A corpus that is generated."""
+    """A corpus that is generated from a grammar."""
 
     file: str
-    """Its grammar, a data file."""
+    """The grammar, a data file."""
     dialogues: Positive
-    """How many."""
+    """The number of dialogues."""
     seed: int
     """The seed of the draws."""
 
 
 class ContextsSource(Specification):
-    """Contexts that ship, to audit what is not trained here."""
+    """Shipped contexts, for audits of models that are not trained here."""
 
     file: str
     """A data file of frames and persons."""
@@ -122,37 +121,37 @@ class ContextsSource(Specification):
 class CorpusSpecification(Specification):
     """One file of `data/corpora`: where single-turn dialogues come from.
 
-    Formats: `tsv` (no quoting) and `csv`, whose first line names the columns unless `header` is false; `lines` (a turn
-    a line, contexts and responses alternating); `jsonl`; `comments` (Pushshift's comments and submissions, a JSON
-    object a line; a comment and what it answers are a dialogue); `parquet`; `dataset` (of the `datasets` library);
-    `grammar` (generated by `fairness_pipeline.corpora.dialogue.grammar`); `contexts` (put together by
+    Formats: `tsv` (no quoting) and `csv`, whose first line names the columns unless `header` is false; `lines` (one
+    turn on each line, contexts and responses alternating); `jsonl`; `comments` (Pushshift's comments and submissions,
+    one JSON object on each line; a comment and the post it answers form a dialogue); `parquet`; `dataset` (of the
+    `datasets` library); `grammar` (generated by `fairness_pipeline.corpora.dialogue.grammar`); `contexts` (built by
     `fairness_pipeline.corpora.dialogue.framed_contexts`; they have no response, so nothing can be trained on them).
     Text files are UTF-8, plain, `.gz` or `.zst`.
 
-    `replace` exchanges texts in every turn before it is cleaned; turns longer than `maximum_words` and, with
-    `drop_urls`, those with a URL are left out with their dialogue.
+    `replace` exchanges texts in every turn before it is cleaned. A dialogue is left out if a turn is longer than
+    `maximum_words` or, with `drop_urls`, has a URL.
     """
 
     platform: Literal["twitter", "reddit", "other"]
-    """Which table it goes to."""
+    """The table that the corpus goes to."""
     format: Literal["tsv", "csv", "lines", "jsonl", "comments", "parquet", "dataset", "grammar", "contexts"]
-    """What its files are; docs/add-a-corpus.md explains each."""
+    """The format of the files; docs/add-a-corpus.md explains each."""
     files: tuple[CorpusFile, ...] = ()
     """The files of every format but `dataset`, `grammar` and `contexts`."""
     dataset: DatasetSource | None = None
-    """Where a `dataset` comes from."""
+    """The data set to read, for format `dataset`."""
     grammar: GrammarSource | None = None
-    """What a `grammar` corpus is generated from."""
+    """The grammar to generate the corpus from, for format `grammar`."""
     contexts: ContextsSource | None = None
-    """What `contexts` are put together from."""
+    """The frames and persons to build contexts from, for format `contexts`."""
     header: bool = True
     """Whether the first line names the columns (`tsv`, `csv`)."""
     columns: Columns = Columns()
-    """Where a row holds what."""
+    """The columns of a row."""
     replace: dict[str, str] = {}
-    """Texts exchanged in every turn before it is cleaned."""
+    """Texts to exchange in every turn before it is cleaned: the old text and the new one."""
     maximum_words: Positive | None = None
-    """Longer turns are left out with their dialogue."""
+    """The largest number of words in a turn; dialogues with longer turns are left out."""
     drop_urls: bool = False
     """Whether turns with a URL are left out with their dialogue."""
     licence: str

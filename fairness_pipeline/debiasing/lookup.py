@@ -13,8 +13,8 @@ def method_named(methods: Mapping[str, M], name: Any, path: Path) -> M:
     """The method `name`.
 
     Args:
-        methods: The methods of a wing, by name.
-        name: What the file says.
+        methods: The methods for a kind of model, by name.
+        name: The name in the file.
         path: The file.
 
     Raises:

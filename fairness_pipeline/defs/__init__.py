@@ -1,1 +1,1 @@
-"""Dagster, which lives here and nowhere else: assets, partitions, runs, automation."""
+"""All code that uses Dagster: assets, partitions, runs, automation."""

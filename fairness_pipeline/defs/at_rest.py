@@ -1,4 +1,4 @@
-"""Whether Dagster knows already what a lake holds, read from its files: to load Dagster takes longer than to look."""
+"""Checks in Dagster's files whether it already knows what a lake holds, which is faster than loading Dagster."""
 
 import os
 import sqlite3
@@ -22,9 +22,9 @@ _STORAGES = {"event_log_storage": "EventsInOneFile", "run_storage": "RunsInOneFi
 
 
 def is_told(lineage: Lineage, state: State | None = None) -> bool:
-    """Whether Dagster's records show the lake as it is, no run as unfinished, and nothing that is to be deleted.
+    """Whether Dagster's records match the lake, and show no unfinished run and nothing to delete.
 
-    False also where they are not in files, or not there: then the instance has to be asked.
+    Also False if the records are missing or not in files: then the instance has to be queried.
 
     Args:
         lineage: The lineage of a profile.
@@ -33,9 +33,9 @@ def is_told(lineage: Lineage, state: State | None = None) -> bool:
     project = lineage.project
     home = project.workspace / "dagster"
     events, runs = home / "event_log.db", home / "history" / "runs.db"
-    kept = project.profile.records
-    oldest = datetime.now(UTC) - timedelta(days=kept.days)
-    if os.environ.get(POSTGRES) or not _in_these_files(home):
+    limits = project.profile.records
+    oldest = datetime.now(UTC) - timedelta(days=limits.days)
+    if os.environ.get(POSTGRES) or not _in_files_of(home):
         return False
     try:
         ((last,),) = _rows(events, "SELECT max(id) FROM event_logs")
@@ -44,24 +44,24 @@ def is_told(lineage: Lineage, state: State | None = None) -> bool:
         ((count, first),) = _rows(runs, "SELECT count(*), min(create_timestamp) FROM runs")
     except sqlite3.Error:
         return False
-    if unfinished or count > kept.runs or (first and first < f"{oldest:%Y-%m-%d %H:%M:%S}"):
+    if unfinished or count > limits.runs or (first and first < f"{oldest:%Y-%m-%d %H:%M:%S}"):
         return False
     return compared == [(f"{last} {Versions(lineage, state).fingerprint}",)]
 
 
-def _in_these_files(home: Path) -> bool:
-    """Whether `dagster.yaml`, which is the user's to change, says that runs and events are in files of this folder."""
+def _in_files_of(home: Path) -> bool:
+    """Whether `dagster.yaml`, which users may change, keeps runs and events in files of this folder."""
     try:
-        written = read_yaml(home / "dagster.yaml")
+        configuration = read_yaml(home / "dagster.yaml")
     except (FairnessError, OSError, ValueError):
         return False
-    places = ({"env": "DAGSTER_HOME"}, str(home))
-    return "storage" not in written and all(
-        isinstance(own := written.get(name), dict)
-        and (own.get("module"), own.get("class")) == ("fairness_pipeline.defs.records", kind)
-        and isinstance(own.get("config"), dict)
-        and own["config"].get("base_dir") in places
-        for name, kind in _STORAGES.items()
+    base_dirs = ({"env": "DAGSTER_HOME"}, str(home))
+    return "storage" not in configuration and all(
+        isinstance(section := configuration.get(name), dict)
+        and (section.get("module"), section.get("class")) == ("fairness_pipeline.defs.records", class_name)
+        and isinstance(section.get("config"), dict)
+        and section["config"].get("base_dir") in base_dirs
+        for name, class_name in _STORAGES.items()
     )
 
 

@@ -1,9 +1,9 @@
-"""What runs by itself.
+"""Defines what runs by itself: sensors, schedules and jobs.
 
-Always: a sensor that tells Dagster what the lake holds. Once it is switched on in the UI: automation, which makes what
+Always: a sensor that reports to Dagster what the lake holds. Once switched on in the UI: automation, which makes what
 is out of date in runs of Dagster's own; a sensor for changed files and a weekly schedule, which start the job
-`bring_up_to_date`. That runs the command in a process of its own: a new YAML file is seen there at once, while this
-process must be reloaded to show its partitions.
+`bring_up_to_date`. The job runs the command in its own process, which sees a new YAML file at once, while this process
+must be reloaded to show its partitions.
 """
 
 import json
@@ -44,18 +44,18 @@ _OP = "run_command"
 
 _LIMITS = ("study", "dimension", "model", "corpus", "condition")
 _ALL = "(all)"
-"""No key of a profile can be this: a condition may well be called `all`."""
+"""No key of a profile can be this; a condition may be called `all`."""
 
 
 def command_op(lineage: Lineage, names: Names) -> dg.OpDefinition:
-    """The op that runs `fairness-pipeline run` for a profile; each partition that it makes is a run of its own.
+    """The op that runs `fairness-pipeline run` for a profile; each partition that it makes is a separate run.
 
-    `ask_again` asks endpoints and unpinned models anew. `study`, `dimension`, `model`, `corpus` and `condition` limit
-    it, also to what is made only on request; `everything` makes all of that.
+    `ask_again` asks endpoints and unpinned models again. `study`, `dimension`, `model`, `corpus` and `condition` limit
+    the run, also to partitions made only on request; `everything` includes all of these.
     """
     profile, values = lineage.project.name, _values(lineage)
-    # Dagster takes two enumerations of one name for the same one: those of another profile in this process.
-    enums = {name: dg.Enum(f"{profile}_{name}", [*map(dg.EnumValue, own)]) for name, own in values}
+    # Dagster confuses two enumerations of one name, such as those of another profile in this process.
+    enums = {name: dg.Enum(f"{profile}_{name}", [*map(dg.EnumValue, choices)]) for name, choices in values}
     schema = {name: dg.Field(enum, default_value=_ALL) for name, enum in enums.items()}
     switches = {name: dg.Field(bool, default_value=False) for name in ("ask_again", "everything")}
 
@@ -79,7 +79,7 @@ def command_op(lineage: Lineage, names: Names) -> dg.OpDefinition:
                 for line in process.stdout:
                     lines.append(line.rstrip())
                     context.log.info(lines[-1])
-            except BaseException:  # the run is being ended: so is the command, which can be run again
+            except BaseException:  # the run is being ended, so end the command, which can be run again
                 process.terminate()
                 raise
         if process.returncode:
@@ -90,9 +90,11 @@ def command_op(lineage: Lineage, names: Names) -> dg.OpDefinition:
 
 def options(config: Mapping[str, Any]) -> list[str]:
     """The options of the command, from the configuration of the op."""
-    given = [(name, config[name]) for name in _LIMITS if config.get(name, _ALL) != _ALL]
+    limits = [(name, config[name]) for name in _LIMITS if config.get(name, _ALL) != _ALL]
     switched = {"everything": "--all", "ask_again": "--ask-again"}
-    return [f"--{name}={value}" for name, value in given] + [own for name, own in switched.items() if config.get(name)]
+    return [f"--{name}={value}" for name, value in limits] + [
+        switch for name, switch in switched.items() if config.get(name)
+    ]
 
 
 def bring_up_to_date(lineage: Lineage, names: Names, command: dg.OpDefinition) -> dg.JobDefinition:
@@ -117,7 +119,7 @@ def _audits(lineage: Lineage, study: AnyStudy, names: Names, command: dg.OpDefin
     keys = {str(to_dagster(key)): key for key in lineage.keys(study.table)}
 
     def of_partition(name: str) -> dict[str, Any]:
-        # A corpus that is the subject is called the model, as in the command.
+        # A corpus that is the subject is passed as the model, as in the command.
         key = {"model" if axis == study.subject else axis: value for axis, value in keys[name].items()}
         return _configured(command.name, {"study": study.name, **key})
 
@@ -132,7 +134,7 @@ def _audits(lineage: Lineage, study: AnyStudy, names: Names, command: dg.OpDefin
 
 
 def _values(lineage: Lineage) -> list[tuple[str, list[str]]]:
-    """What each limit can be."""
+    """The possible values of each limit."""
     parts = lineage.project.parts
     subjects = [name for part in parts.values() for name in part.subjects]
     known = {"study": list(parts), "model": subjects}
@@ -144,7 +146,7 @@ def _values(lineage: Lineage) -> list[tuple[str, list[str]]]:
 def weekly(job: dg.JobDefinition, names: Names) -> dg.ScheduleDefinition:
     """Off until it is switched on. Mondays at three (UTC) it starts the job `bring_up_to_date` for the whole profile.
 
-    Endpoints and unpinned models are asked anew; what comes out as before stands.
+    Endpoints and unpinned models are asked again; results that come out the same stand.
     """
 
     @dg.schedule(
@@ -187,7 +189,7 @@ def changed_files(job: dg.JobDefinition, profile: str, names: Names) -> dg.Senso
 
 
 def lake(profile: str, names: Names) -> dg.SensorDefinition:
-    """Tells Dagster every half minute what it does not know of the lake: what was made without it, what has changed.
+    """Reports to Dagster every half minute what it does not know of the lake: what was made without it or has changed.
 
     In the workspace's own records it also marks runs whose process is gone as failed, so that they do not block the
     queue.
@@ -201,11 +203,11 @@ def lake(profile: str, names: Names) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         project = Project(profile)
-        own = Path(context.instance.root_directory).resolve() == (project.workspace / "dagster").resolve()
-        ended = mark_ended(context.instance, project.workspace) if own else 0
-        told = sync(Lineage(project), context.instance, names)
+        is_own_instance = Path(context.instance.root_directory).resolve() == (project.workspace / "dagster").resolve()
+        ended = mark_ended(context.instance, project.workspace) if is_own_instance else 0
+        report = sync(Lineage(project), context.instance, names)
         return dg.SkipReason(
-            f"{told.made} made without Dagster, {told.versions} changed, {ended} runs without a process"
+            f"{report.made} made without Dagster, {report.versions} changed, {ended} runs without a process"
         )
 
     return sensor
@@ -214,15 +216,15 @@ def lake(profile: str, names: Names) -> dg.SensorDefinition:
 def failures(
     profile: str, settings: NotifySettings, names: Names, jobs: Collection[str], assets: Collection[dg.AssetKey]
 ) -> dg.SensorDefinition:
-    """Tells whoever the profile's `notify` names of each run of Dagster's that fails. Runs of the command tell it
+    """Notifies whoever the profile's `notify` names of each failed run of Dagster's. Runs of the command notify
     themselves.
 
     Args:
         profile: The profile's key.
-        settings: Its `notify`, as it is when the definitions are loaded: a later profile may be what fails.
-        names: How its definitions are called.
+        settings: Its `notify` when the definitions are loaded, because a later profile may be what fails.
+        names: The names of its definitions.
         jobs: The names of its jobs.
-        assets: The keys of its assets; a run of other ones is somebody else's.
+        assets: The keys of its assets; runs of other assets are ignored.
     """
     steps = {"__".join(key.path) for key in assets}
 
@@ -238,10 +240,10 @@ def failures(
         if not (run.job_name in jobs or keys or any(event.step_key in steps for event in failed)):
             return
         partition = run.tags.get("dagster/partition", "")
-        what = ", ".join(sorted(key.path[-1] for key in keys)) or run.job_name
+        subject = ", ".join(sorted(key.path[-1] for key in keys)) or run.job_name
         reasons = [event.message or "" for event in failed] if settings.texts else []
         link = f"{settings.link}/runs/{run.run_id}" if settings.link else f"run {run.run_id} in Dagster's UI"
-        title = f"a run failed: {' '.join(filter(None, (what, partition)))}"
+        title = f"a run failed: {' '.join(filter(None, (subject, partition)))}"
         notify(settings, Message("failure", profile, title, shortened(reasons), link))
 
     return sensor
@@ -264,25 +266,25 @@ class OutOfDate(dg.AutomationCondition[dg.AssetKey]):
         return "out_of_date"
 
     def evaluate(self, context: dg.AutomationContext[dg.AssetKey]) -> dg.AutomationResult[dg.AssetKey]:
-        """Called at each tick for each asset; the lake is looked at once a tick."""
+        """Called at each tick for each asset; the lake is read once per tick."""
         name = context.key.path[-1]
         ready = _ready(self.profile, context.evaluation_time)
-        among = {to_dagster(key) for own, key in ready if own == name}
-        found = context.asset_graph_view.get_asset_subset_from_asset_partitions(
-            context.key, {AssetKeyPartitionKey(context.key, partition) for partition in among}
+        partitions = {to_dagster(key) for asset, key in ready if asset == name}
+        subset = context.asset_graph_view.get_asset_subset_from_asset_partitions(
+            context.key, {AssetKeyPartitionKey(context.key, partition) for partition in partitions}
         )
-        return dg.AutomationResult(context, true_subset=context.candidate_subset.compute_intersection(found))
+        return dg.AutomationResult(context, true_subset=context.candidate_subset.compute_intersection(subset))
 
 
-@lru_cache(maxsize=4)  # a profile each
+@lru_cache(maxsize=4)  # one entry per profile
 def _ready(profile: str, tick: datetime) -> list[tuple[str, Key]]:
     return Versions(Lineage(Project(profile))).ready
 
 
 def condition(profile: str) -> dg.AutomationCondition[dg.AssetKey]:
-    """Makes what is out of date. What failed waits until somebody runs it again."""
-    own = OutOfDate(profile=profile)
-    return own & ~dg.AutomationCondition.in_progress() & ~dg.AutomationCondition.execution_failed()
+    """Returns the condition that makes what is out of date; what failed waits until somebody runs it again."""
+    out_of_date = OutOfDate(profile=profile)
+    return out_of_date & ~dg.AutomationCondition.in_progress() & ~dg.AutomationCondition.execution_failed()
 
 
 def automation(names: Names, keys: Sequence[dg.AssetKey]) -> dg.AutomationConditionSensorDefinition:
@@ -307,7 +309,7 @@ def _configured(op: str, config: Mapping[str, Any]) -> dict[str, Any]:
 def _file_states(profile: str) -> dict[str, str]:
     """Time and size of every YAML file, and of every local file that the profile's studies are made from."""
     files = [path for folder in paths.data_folders() for path in folder.glob("*/*.yaml")]
-    with suppress(FairnessError):  # a file that cannot be read yet is watched all the same; the run says what is wrong
+    with suppress(FairnessError):  # an unreadable file is watched nevertheless; the run reports the error
         files += Lineage(Project(profile)).files()
     return {str(path): _state(path) for path in files if path.is_file()}
 

@@ -1,4 +1,4 @@
-"""Asset checks on the tables of verdicts, so that the marks in Dagster's UI mean something.
+"""Asset checks on the tables of verdicts, which give the marks in Dagster's UI a meaning.
 
 Both only warn: a biased model is a finding and not a failure, and what is out of date is not wrong.
 """
@@ -24,18 +24,18 @@ _SHOWN = 20
 
 
 def checks(shown: Shown) -> list[dg.AssetChecksDefinition]:
-    """Two checks of every study's table of verdicts."""
-    made = {asset.name for asset in shown.assets}
-    studies = [study for study in shown.lineage.project.studies if study.table in made]
-    return [_check(shown, study, own) for study in studies for own in _CHECKS]
+    """Returns two checks of every study's table of verdicts."""
+    with_partitions = {asset.name for asset in shown.assets}
+    studies = [study for study in shown.lineage.project.studies if study.table in with_partitions]
+    return [_check(shown, study, name) for study in studies for name in _CHECKS]
 
 
 def evaluations(lineage: Lineage, versions: Versions, names: Names) -> Iterator[dg.AssetCheckEvaluation]:
-    """What the checks say now."""
+    """Yields the present evaluations of the checks."""
     for study in lineage.project.studies:
-        for own in _CHECKS if lineage.keys(study.table) else ():
-            said = _said(own, study, lineage, versions)
-            yield dg.AssetCheckEvaluation(asset_key=names.asset(study.table), check_name=own, **said)
+        for name in _CHECKS if lineage.keys(study.table) else ():
+            evaluation = _evaluate(name, study, lineage, versions)
+            yield dg.AssetCheckEvaluation(asset_key=names.asset(study.table), check_name=name, **evaluation)
 
 
 def _check(shown: Shown, study: AnyStudy, name: str) -> dg.AssetChecksDefinition:
@@ -44,7 +44,7 @@ def _check(shown: Shown, study: AnyStudy, name: str) -> dg.AssetChecksDefinition
     @dg.asset_check(asset=shown.names.asset(study.table), name=name, description=_CHECKS[name].__doc__)
     def check() -> dg.AssetCheckResult:
         lineage = Lineage(Project(profile))  # as the files are now
-        return dg.AssetCheckResult(**_said(name, study, lineage, Versions(lineage)))
+        return dg.AssetCheckResult(**_evaluate(name, study, lineage, Versions(lineage)))
 
     return check
 
@@ -70,21 +70,25 @@ def _biased(study: AnyStudy, lineage: Lineage, versions: Versions) -> list[str]:
 
 
 def _audits(study: AnyStudy, lineage: Lineage) -> list[Audit]:
-    found = audits_of(study, lineage.project.parts[study.name], Lake(lineage.project.workspace))
-    return [audit for audit in found if audit.measured and not audit.degenerate]
+    audits = audits_of(study, lineage.project.parts[study.name], Lake(lineage.project.workspace))
+    return [audit for audit in audits if audit.measured and not audit.degenerate]
 
 
 _CHECKS = {"up_to_date": _outdated, "no_verdict_is_biased": _biased}
 
 
-def _said(name: str, study: AnyStudy, lineage: Lineage, versions: Versions) -> dict[str, Any]:
-    found = _CHECKS[name](study, lineage, versions)
-    told = {"found": _listed(found[:_SHOWN])} if found else {}
+def _evaluate(name: str, study: AnyStudy, lineage: Lineage, versions: Versions) -> dict[str, Any]:
+    findings = _CHECKS[name](study, lineage, versions)
+    metadata = {"found": _listed(findings[:_SHOWN])} if findings else {}
     if name == "no_verdict_is_biased":
         audits = [(study, audit) for audit in _audits(study, lineage)]
         ages = list(answer_ages(lineage, Lake(lineage.project.workspace), audits))
-        told |= {"answers": _listed(ages)} if ages else {}
-    return {"passed": not found, "severity": dg.AssetCheckSeverity.WARN, "metadata": {"count": len(found)} | told}
+        metadata |= {"answers": _listed(ages)} if ages else {}
+    return {
+        "passed": not findings,
+        "severity": dg.AssetCheckSeverity.WARN,
+        "metadata": {"count": len(findings)} | metadata,
+    }
 
 
 def _listed(lines: list[str]) -> dg.MetadataValue[str]:

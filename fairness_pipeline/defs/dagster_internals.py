@@ -1,6 +1,6 @@
-"""What this package uses of Dagster that Dagster does not promise to keep: all of it stands here.
+"""Imports everything that this package uses of Dagster's internals, which may change.
 
-`pyproject.toml` pins Dagster's minor version; `test_dagster_internals.py` says what of it a new one has changed.
+`pyproject.toml` pins Dagster's minor version; `test_dagster_internals.py` shows what a new version has changed.
 """
 
 from dagster._cli.api import api_cli

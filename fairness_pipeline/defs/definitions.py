@@ -31,34 +31,34 @@ def definitions(
 
     Args:
         project: The profile.
-        names: How they are called.
-        listener: Hears of progress instead of Dagster's log.
+        names: Their names.
+        listener: Receives progress instead of Dagster's log.
         everything: Whether to include the partitions that are made on request and were not made yet.
-        executor: By default, one process makes a whole run: one for each step would import torch once a step.
+        executor: By default, one process makes a whole run: a process for each step would import torch each time.
     """
     lineage, names = Lineage(project), names or Names(owners=project.profile.owners)
     shown = Shown(lineage, None if everything else chain(*partitions_shown(lineage)), names)
     sources = Sources(shown)
-    hears, condition = listener or assets.Log(), automation.condition(project.name)
+    progress_listener, condition = listener or assets.Log(), automation.condition(project.name)
     command = automation.command_op(lineage, names)
     job = automation.bring_up_to_date(lineage, names, command)
     jobs = [job, *automation.audits(lineage, names, command)]
-    keys, told = [names.asset(asset.name) for asset in shown.assets], project.profile.notify
+    keys, notify = [names.asset(asset.name) for asset in shown.assets], project.profile.notify
     return dg.Definitions(
         assets=[
             *sources.files(),
             *sources.settings(lambda instance: sync(Lineage(Project(project.name)), instance, names)),
-            *(assets.definition(shown, asset, hears, condition) for asset in shown.assets),
+            *(assets.definition(shown, asset, progress_listener, condition) for asset in shown.assets),
             *(assets.on_request(shown, asset) for asset in shown.on_request),
         ],
-        asset_checks=[] if everything else checks(shown),  # the command looks at them once, when it has ended
+        asset_checks=[] if everything else checks(shown),  # the command evaluates them once, at its end
         jobs=jobs,
         schedules=[automation.weekly(job, names)],
         sensors=[
             automation.lake(project.name, names),
             automation.automation(names, keys),
             automation.changed_files(job, project.name, names),
-            *([automation.failures(project.name, told, names, {own.name for own in jobs}, keys)] if told else []),
+            *([automation.failures(project.name, notify, names, {j.name for j in jobs}, keys)] if notify else []),
         ],
         resources={names.other(RESOURCE): LakeIOManager(profile=project.name)},
         executor=executor,
@@ -78,11 +78,11 @@ def build_definitions(
     Args:
         profile: The profile's key.
         key_prefix: Comes before every asset's key, and before the names of jobs, schedules and sensors. Two profiles in
-            one location need two.
+            one location need different prefixes.
         group_prefix: Comes before the name of every group.
         owners: Own every asset: e-mail addresses, or `team:` and a name; by default those of the profile.
-        executor: Makes the runs; by default that of the location. Choose `dagster.in_process_executor` where none of
-            your own is needed: a process for each step would load the libraries once a step.
+        executor: Makes the runs; by default that of the location. Choose `dagster.in_process_executor` unless you
+            need another: a process for each step would load the libraries each time.
 
     Raises:
         FairnessError: there is no such profile, or a file that it names is wrong.
@@ -94,8 +94,8 @@ def build_definitions(
         >>> both = dg.Definitions.merge(audits, dg.Definitions(assets=[dg.AssetSpec("releases")]))
     """
     project = Project(profile)
-    called = names(key_prefix, group_prefix, project.profile.owners if owners is None else owners)
-    return definitions(project, called, executor=executor)
+    prefixed = names(key_prefix, group_prefix, project.profile.owners if owners is None else owners)
+    return definitions(project, prefixed, executor=executor)
 
 
 @dg.definitions

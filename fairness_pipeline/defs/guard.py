@@ -49,8 +49,8 @@ class Guard:
         if scope["type"] == "websocket":
             return None
         if scope["method"] in _READING:
-            asks = "query" in parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            return "GraphQL is asked by POST here" if asks and scope["path"].endswith("/graphql") else None
+            is_query = "query" in parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+            return "GraphQL is asked by POST here" if is_query and scope["path"].endswith("/graphql") else None
         if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             return "expected the content type application/json"
         return None

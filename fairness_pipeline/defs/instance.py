@@ -1,4 +1,4 @@
-"""The Dagster instance of a workspace: its runs, events and schedules lie beside the data they describe."""
+"""The Dagster instance of a workspace: its runs, events and schedules are kept beside the data they describe."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ from fairness_pipeline.workspace.locks import identity
 from fairness_pipeline.workspace.postgres import POSTGRES, check_postgres, place
 
 Instance = dg.DagsterInstance
-"""For other rooms, which do not import Dagster."""
+"""For other packages, which do not import Dagster."""
 _LOCK = ".opening"
 ONE_MACHINE = "FAIRNESS_ONE_MACHINE"
 """The environment variable that says that no other machine uses a folder that others could mount."""
@@ -107,19 +107,19 @@ def home(project: Project) -> Path:
 
 
 def _check_place(configuration: Path) -> None:
-    """Refuses records that are elsewhere than is said, or in a file that several machines share."""
+    """Refuses records that are elsewhere than configured, or in a file that several machines share."""
     lines = configuration.read_text(encoding="utf-8").splitlines()
-    says_nothing = all(not line.strip() or line.lstrip().startswith("#") for line in lines)  # as Dagster allows
-    written = {} if says_nothing else read_yaml(configuration)
+    is_empty = all(not line.strip() or line.lstrip().startswith("#") for line in lines)  # as Dagster allows
+    written = {} if is_empty else read_yaml(configuration)
     storage = written.get("storage")
     in_postgres = isinstance(storage, dict) and ("postgres" in storage or "custom" in storage)
-    named = os.environ.get(POSTGRES)
-    if in_postgres and f"env: {POSTGRES}" in "\n".join(lines) and not named:
+    postgres = os.environ.get(POSTGRES)
+    if in_postgres and f"env: {POSTGRES}" in "\n".join(lines) and not postgres:
         raise FairnessError(
             f"{configuration}: Dagster's records of this workspace are in Postgres; set {POSTGRES} to its address "
             "(postgresql://user:password@host:5432/database)"
         )
-    if named and not in_postgres:
+    if postgres and not in_postgres:
         raise FairnessError(
             f"{configuration}: Dagster's records of this workspace are in this folder, but {POSTGRES} is set. Unset "
             f"it, or delete {configuration.parent}: the next command tells the database of all that is made, and only "
@@ -144,9 +144,9 @@ def _in_files(configuration: dict[str, Any]) -> bool:
 
 
 def _check_database(locks: Path, profile: str) -> None:
-    """Refuses a database other than the one that keeps this workspace's locks: two would give a lock twice."""
-    found = check_postgres(identity(locks), profile)
-    if identity(locks, "database", found) != found:
+    """Refuses a database other than the one that keeps this workspace's locks: two would grant a lock twice."""
+    database = check_postgres(identity(locks), profile)
+    if identity(locks, "database", database) != database:
         raise FairnessError(
             f"{POSTGRES}: {place()} is another database than the one that keeps this workspace's locks and records. "
             f"Name that one; or, if nobody uses it any more, delete {locks / '.database'}: the next command tells the "
@@ -156,12 +156,12 @@ def _check_database(locks: Path, profile: str) -> None:
 
 def warn_if_elsewhere(project: Project) -> None:
     """Warns if Dagster keeps its records elsewhere, where it would show the workspace as empty."""
-    own, used = project.workspace / "dagster", os.environ.get("DAGSTER_HOME")
-    if used is None or Path(used).resolve() != own.resolve():
+    expected, used = project.workspace / "dagster", os.environ.get("DAGSTER_HOME")
+    if used is None or Path(used).resolve() != expected.resolve():
         logging.getLogger("dagster").warning(
-            f"DAGSTER_HOME is {used or 'not set'}, but the records of profile '{project.name}' are in {own}, so "
+            f"DAGSTER_HOME is {used or 'not set'}, but the records of profile '{project.name}' are in {expected}, so "
             f"nothing looks made here. Open the UI with: fairness-pipeline ui --profile {project.name}, or set: "
-            f"export DAGSTER_HOME={own}"
+            f"export DAGSTER_HOME={expected}"
         )
 
 
@@ -177,8 +177,8 @@ def open_instance(project: Project) -> dg.DagsterInstance:
     if os.environ.get(POSTGRES):
         _check_database(project.workspace / "locks", project.name)
     with leased(folder / _LOCK):  # two first runs at once would both make Dagster's tables
-        for rest in folder.glob(f"{MAKING}*"):  # of a first run that was killed
-            shutil.rmtree(rest, ignore_errors=True)
+        for leftover in folder.glob(f"{MAKING}*"):  # of a first run that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
         return dg.DagsterInstance.get()
 
 

@@ -1,4 +1,4 @@
-"""Gives the tables of a lake to assets of your own, as arguments. It writes nothing: the lake's assets do."""
+"""Loads the tables of a lake as arguments of your own assets. It writes nothing: only the lake's assets write."""
 
 from pathlib import Path
 from typing import Any
@@ -53,49 +53,49 @@ class LakeIOManager(dg.ConfigurableIOManager):
         keys = [from_dagster(asset.axes, name) for name in names]
         if (context.definition_metadata or {}).get(_MAY_MISS):
             keys = [key for key in keys if lake.has(asset.name, key)]
-        wanted = context.dagster_type.typing_type
-        if asset.kind != "table" or wanted is Path:
+        argument_type = context.dagster_type.typing_type
+        if asset.kind != "table" or argument_type is Path:
             if len(keys) != 1:
                 raise FairnessError(f"{asset.name}: expected one partition for a path, found {len(keys)}")
             return asset.path(lake, keys[0])
-        return _as(wanted, _table(lake, asset, keys), asset.name)
+        return _convert(argument_type, _read_table(lake, asset, keys), asset.name)
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
-        """Nothing: the pipeline's assets have written by then.
+        """Does nothing: the pipeline's assets have written by then.
 
         Raises:
-            FairnessError: an asset of yours would have it store a value.
+            FairnessError: your own asset returned a value to store.
         """
         if obj is not None:
             raise FairnessError(f"the lake is written by its own assets; choose another IO manager for {context.name}")
 
 
-def _table(lake: Lake, asset: Asset, keys: list[Key]) -> pa.Table:
+def _read_table(lake: Lake, asset: Asset, keys: list[Key]) -> pa.Table:
     if not keys:
         if asset.schema is None:
             raise FairnessError(f"{asset.name}: no partition is made yet, and its columns are not known before")
         axes = [pa.field(axis, pa.string()) for axis in sorted(asset.axes) if axis not in asset.schema.names]
         return pa.schema([*axes, *asset.schema]).empty_table()
-    found = []
+    tables = []
     for key in keys:
         table = lake.read(asset.name, key)
-        for place, axis in enumerate(axis for axis in sorted(key) if axis not in table.column_names):
-            table = table.add_column(place, axis, pa.repeat(key[axis], len(table)))
-        found.append(table)
-    return pa.concat_tables(found)
+        for index, axis in enumerate(axis for axis in sorted(key) if axis not in table.column_names):
+            table = table.add_column(index, axis, pa.repeat(key[axis], len(table)))
+        tables.append(table)
+    return pa.concat_tables(tables)
 
 
-def _as(wanted: Any, table: pa.Table, name: str) -> Any:
-    if wanted in (Any, pa.Table):
+def _convert(argument_type: Any, table: pa.Table, name: str) -> Any:
+    if argument_type in (Any, pa.Table):
         return table
-    described = f"{wanted.__module__.split('.')[0]}.{wanted.__qualname__}"
-    if described == "pandas.DataFrame":
+    type_name = f"{argument_type.__module__.split('.')[0]}.{argument_type.__qualname__}"
+    if type_name == "pandas.DataFrame":
         return table.to_pandas()
-    if described.endswith(".DuckDBPyRelation"):
+    if type_name.endswith(".DuckDBPyRelation"):
         import duckdb
 
         return duckdb.connect().from_arrow(table)
     raise FairnessError(
         f"{name}: expected an argument of type pyarrow.Table, pandas.DataFrame, duckdb.DuckDBPyRelation or "
-        f"pathlib.Path, found {described}"
+        f"pathlib.Path, found {type_name}"
     )

@@ -39,10 +39,10 @@ from fairness_pipeline.foundation.processes import is_of_this_machine, process_n
 from fairness_pipeline.foundation.turns import wait_for_turns
 
 HEEDS = "fairness_pipeline/heeds_cancelling"
-"""The tag of a run whose process looks whether it is to be cancelled."""
+"""The tag of a run whose process checks whether it is to be cancelled."""
 _HEED_EVERY = 1.0  # seconds
 _LEFT_OUT = (".cli", "__main__", ".ray_")
-"""Modules that no run imports, or only one on a cluster."""
+"""Modules that no run imports, or only a run on a cluster."""
 _LIBRARIES = ("torch", "transformers", "pandas", "scipy.stats", "sklearn.linear_model", "nltk")
 
 
@@ -78,7 +78,7 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         return cls(inst_data)
 
     def launch_run(self, context: LaunchRunContext) -> None:
-        """Hands the run to the process that forks; the fork says in a tag of the run which process it is."""
+        """Hands the run to the process that forks; the fork records itself in a tag of the run."""
         run = context.dagster_run
         assert run.job_code_origin is not None
         arguments = ExecuteRunArgs(run.job_code_origin, run.run_id, self._instance.get_ref(), True)
@@ -86,7 +86,7 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         self._instance.add_run_tags(run.run_id, {PROCESS: ""})  # a second try has the tags of the first
         try:
             self._write(request, run)
-        except BrokenPipeError:  # it was killed; another takes its place
+        except BrokenPipeError:  # it was killed; start another one
             self._server = None
             self._write(request, run)
 
@@ -98,14 +98,14 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished:
             return False
-        described = run.tags.get(PROCESS)
-        if not described or not is_alive(described, lake_of(self._instance)):
+        process = run.tags.get(PROCESS)
+        if not process or not is_alive(process, lake_of(self._instance)):
             return False
         if HEEDS in run.tags:
             self._instance.report_run_canceling(run)
-        elif is_of_this_machine(described):
+        elif is_of_this_machine(process):
             self._instance.report_run_canceling(run)
-            os.kill(process_number(described), signal.SIGINT)
+            os.kill(process_number(process), signal.SIGINT)
         else:
             return False
         return True
@@ -117,12 +117,12 @@ class WarmRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Whether the process of a run still runs."""
-        described = run.tags.get(PROCESS)
-        if not described:
+        process = run.tags.get(PROCESS)
+        if not process:
             return CheckRunHealthResult(WorkerStatus.UNKNOWN, "it has not said which process it is")
-        if is_alive(described, lake_of(self._instance)):
+        if is_alive(process, lake_of(self._instance)):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
-        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"its process ended before the run did ({described})")
+        return CheckRunHealthResult(WorkerStatus.NOT_FOUND, f"its process ended before the run did ({process})")
 
     def dispose(self) -> None:
         """Lets the process that forks end; the runs that it started go on."""
@@ -148,13 +148,13 @@ def lake_of(instance: dg.DagsterInstance) -> Path:
 
 
 def _newest_source() -> float:
-    """When a file of this package was last changed: what has been loaded by then is old."""
+    """Returns when a file of this package was last changed: code that was loaded before is outdated."""
     folder = Path(fairness_pipeline.__file__).parent
     return max(path.stat().st_mtime for path in folder.rglob("*.py"))
 
 
 def serve() -> None:
-    """Forks once for each run that it reads; ends when nobody can ask any more."""
+    """Forks once for each run that it reads; ends when its input is closed."""
     _load()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the runs
@@ -171,7 +171,7 @@ def _load() -> None:
         if not any(name in module.name for name in _LEFT_OUT):
             with suppress(ImportError):  # of an extra that is not installed
                 importlib.import_module(module.name)
-    gc.freeze()  # so that forks share it
+    gc.freeze()  # so that forks share the memory
 
 
 def _run(request: str) -> None:
@@ -180,9 +180,9 @@ def _run(request: str) -> None:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 0)
-        os.dup2(nothing, 2)  # the run may outlive whoever listens there; what it says is in Dagster's records
+        devnull = os.open(os.devnull, os.O_RDWR)
+        os.dup2(devnull, 0)
+        os.dup2(devnull, 2)  # the run may outlive its reader; its messages are in Dagster's records
         arguments = deserialize_value(request, ExecuteRunArgs)
         assert arguments.instance_ref is not None
         with dg.DagsterInstance.from_ref(arguments.instance_ref) as instance:

@@ -1,4 +1,4 @@
-"""How an asset shows in Dagster's UI: schema, kinds, figures, tables and pictures."""
+"""Metadata of an asset for Dagster's UI: schema, kinds, figures, tables and pictures."""
 
 import base64
 import inspect
@@ -25,8 +25,8 @@ _SHOWN_ENTRIES = 25
 
 
 def definition_metadata(shown: Shown, asset: Asset) -> dict[str, Any]:
-    """What is known of an asset before it is made: its code and workspace, and the columns of a table, with what they
-    hold and where they are copied from."""
+    """The metadata of an asset before it is made: its code and workspace, and a table's columns with their
+    descriptions and origins."""
     schema = asset.schema
     known = code_references(asset.function) | {"workspace": dg.MetadataValue.path(str(shown.lineage.project.workspace))}
     if schema is None:
@@ -60,15 +60,17 @@ def copied_columns(lineage: Lineage, asset: Asset) -> dict[str, list[str]]:
     A schema takes over the fields of another where it holds the same (`schemas.fields`): name, type and description are
     then the same. The columns of comparisons are not copied, though many tables have them.
     """
-    found: dict[str, list[str]] = {}
+    copied: dict[str, list[str]] = {}
     for source in asset.sources:
         for column in asset.schema or ():
-            taken = column.metadata and not pa.types.is_floating(column.type) and column.name not in COMPARISON.names
-            own = lineage.assets[source].schema or pa.schema([])
-            place = own.get_field_index(column.name)
-            if taken and place >= 0 and own.field(place).equals(column, check_metadata=True):
-                found.setdefault(column.name, []).append(source)
-    return found
+            is_candidate = (
+                column.metadata and not pa.types.is_floating(column.type) and column.name not in COMPARISON.names
+            )
+            source_schema = lineage.assets[source].schema or pa.schema([])
+            index = source_schema.get_field_index(column.name)
+            if is_candidate and index >= 0 and source_schema.field(index).equals(column, check_metadata=True):
+                copied.setdefault(column.name, []).append(source)
+    return copied
 
 
 def code_references(function: Callable[..., object]) -> dict[str, Any]:
@@ -84,13 +86,13 @@ def code_references(function: Callable[..., object]) -> dict[str, Any]:
 
 
 def card_metadata(card: Card, path: Path, workspace: Path) -> dict[str, Any]:
-    """What the lake still knows of a partition that another instance, or an earlier one, saw being made."""
+    """The metadata that the lake keeps of a partition that was made under another or an earlier instance."""
     figures = {name: _value(figure) for name, figure in card.figures.items() if figure is not None}
     return figures | {"file": _file(path, workspace)}
 
 
 def run_metadata(result: Result, glance: Glance, path: Path, workspace: Path, seconds: float) -> dict[str, Any]:
-    """What one run found, in words and pictures first: they are what a person looks for."""
+    """The metadata of one run: words and pictures first, because a person looks for these."""
     metadata: dict[str, Any] = {"found": dg.MetadataValue.md(harmless(glance.says))} if glance.says else {}
     for name, png in glance.pictures.items():
         metadata[name] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
@@ -104,12 +106,12 @@ def run_metadata(result: Result, glance: Glance, path: Path, workspace: Path, se
 
 
 def _file(path: Path, workspace: Path) -> str:
-    """A file by its path in the workspace: what is recorded stays true of a copy."""
+    """A file's path in the workspace, which stays true in a copy."""
     return path.relative_to(workspace).as_posix()
 
 
 def harmless(markdown: str) -> str:
-    """Markdown without tags and pictures: what it quotes of a corpus makes no browser run or fetch anything."""
+    """Markdown without tags and pictures, so that text quoted from a corpus makes no browser run or fetch anything."""
     return markdown.replace("<", "&lt;").replace("![", "!\\[")
 
 

@@ -1,5 +1,4 @@
-"""How the definitions of a profile are called in Dagster, so that several profiles and a company's own stand side by
-side."""
+"""Names of a profile's definitions in Dagster, which keep several profiles and a company's own definitions apart."""
 
 import re
 from collections.abc import Sequence
@@ -47,19 +46,21 @@ class Names:
         return "_".join((*self.key_prefix, name))
 
     def cursor(self, name: str) -> str:
-        """Where an instance keeps what it was told of this profile."""
+        """The key under which an instance keeps what was reported of this profile."""
         return "/".join((name, *self.key_prefix))
 
 
 def names(key_prefix: str | Sequence[str] | None, group_prefix: str | None, owners: str | Sequence[str]) -> Names:
-    """Names as users write them.
+    """Returns names from prefixes and owners as users write them.
 
     Raises:
         FairnessError: a prefix has other characters than Dagster allows in the name of a job or group.
     """
     prefix = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
-    for what, given in (*(("key_prefix", own) for own in prefix), ("group_prefix", group_prefix or "_")):
-        if not re.fullmatch(r"[A-Za-z0-9_]+", given):
-            raise FairnessError(f"{what}: expected letters, digits and _, found '{given}'; a list has several parts")
+    for parameter, value in (*(("key_prefix", part) for part in prefix), ("group_prefix", group_prefix or "_")):
+        if not re.fullmatch(r"[A-Za-z0-9_]+", value):
+            raise FairnessError(
+                f"{parameter}: expected letters, digits and _, found '{value}'; a list has several parts"
+            )
     owned = (owners,) if isinstance(owners, str) else tuple(owners)
     return Names(prefix, f"{group_prefix}_" if group_prefix else "", owned)

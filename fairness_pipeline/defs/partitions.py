@@ -17,12 +17,12 @@ _SEPARATOR = "|"
 
 
 class Shown:
-    """The partitions that Dagster is told about, by asset.
+    """The partitions that Dagster shows, by asset.
 
     Args:
         lineage: The lineage of a profile.
         partitions: The partitions; by default all that can be made.
-        names: How its definitions are called.
+        names: The names of its definitions.
     """
 
     def __init__(
@@ -45,14 +45,18 @@ class Shown:
         return [asset for asset in self.lineage.assets.values() if self._keys[asset.name]]
 
     def above(self, asset: Asset) -> list[str]:
-        """The assets that Dagster draws an arrow from; those too that have partitions on request alone: a run records
-        what its partition was made from, and an arrow that comes and goes would make it stale."""
+        """The assets that Dagster draws an arrow from, also those with partitions only on request: a run records what
+        its partition was made from, and an arrow that comes and goes would make it stale."""
         return [name for name in asset.arrows or asset.sources if self.lineage.keys(name)]
 
     @property
     def on_request(self) -> list[Asset]:
-        """The assets all of whose partitions are made only when they are asked for, and were not yet."""
-        return [own for own in self.lineage.assets.values() if not self._keys[own.name] and self.lineage.keys(own.name)]
+        """The assets whose partitions are all made only on request, and were not made yet."""
+        return [
+            asset
+            for asset in self.lineage.assets.values()
+            if not self._keys[asset.name] and self.lineage.keys(asset.name)
+        ]
 
     def definition(self, asset: Asset) -> dg.PartitionsDefinition | None:
         """Dagster's partitions of an asset; None if it has no axes."""
@@ -60,19 +64,19 @@ class Shown:
 
     def mappings(self, asset: Asset) -> dict[str, dg.PartitionMapping | None]:
         """`Lineage.sources` as Dagster's own mappings, by upstream asset; None where all partitions are meant."""
-        found: dict[str, dict[str, set[str]]] = {name: {} for name in self.above(asset)}
-        for below, key in self.keys(asset.name).items():
+        targets_of: dict[str, dict[str, set[str]]] = {name: {} for name in self.above(asset)}
+        for partition, key in self.keys(asset.name).items():
             for source, source_key in self.lineage.sources(asset.name, key):
                 name = to_dagster(source_key)
-                if source in found and name in self.keys(source):
-                    found[source].setdefault(str(name), set()).add(str(below))
+                if source in targets_of and name in self.keys(source):
+                    targets_of[source].setdefault(str(name), set()).add(str(partition))
         return {
-            name: dg.StaticPartitionMapping(own) if asset.axes and self._axes(name) else None
-            for name, own in found.items()
+            name: dg.StaticPartitionMapping(targets) if asset.axes and self._axes(name) else None
+            for name, targets in targets_of.items()
         }
 
     def _axes(self, name: str) -> Axes:
-        """What an asset is partitioned by in Dagster."""
+        """The axes of an asset's partitions in Dagster."""
         return self.lineage.assets[name].axes if self._keys[name] else ()
 
 
@@ -85,5 +89,5 @@ def from_dagster(axes: Axes, partition_key: str | None) -> Key:
     """The inverse of `to_dagster` for an asset with these axes."""
     if not axes:
         return {}
-    found = dict(zip(sorted(axes), str(partition_key).split(_SEPARATOR), strict=True))
-    return {axis: found[axis] for axis in axes}
+    values = dict(zip(sorted(axes), str(partition_key).split(_SEPARATOR), strict=True))
+    return {axis: values[axis] for axis in axes}

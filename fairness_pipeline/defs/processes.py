@@ -1,6 +1,6 @@
-"""Marks the runs whose process is gone. A killed process cannot say that its run has ended.
+"""Marks the runs whose process is gone, because a killed process cannot report the end of its run.
 
-Dagster would count such a run as in progress for ever, against the number of runs that may run at once.
+Dagster would count such a run as in progress for ever, against the limit of concurrent runs.
 """
 
 import os
@@ -24,8 +24,8 @@ _ENDED = "its process ended before the run did; run again: what was made stands"
 
 
 def show_signs_of_life(lake: Path) -> None:
-    """Lets other machines that share the lake see that this process lives, for as long as it does."""
-    file = _signs(lake, own_process())
+    """Shows other machines that share the lake that this process is alive, as long as it is."""
+    file = _sign_file(lake, own_process())
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         for left_over in file.parent.iterdir():
@@ -58,7 +58,7 @@ def mark_ended(instance: dg.DagsterInstance, lake: Path) -> int:
         if not _is_gone(record.dagster_run, record.update_timestamp.timestamp(), lake):
             continue
         run = instance.get_run_by_id(record.dagster_run.run_id)
-        if run is None or run.is_finished:  # meanwhile
+        if run is None or run.is_finished:  # it ended meanwhile
             continue
         if run.status == dg.DagsterRunStatus.CANCELING:
             instance.report_run_canceled(run, _ENDED)
@@ -69,18 +69,18 @@ def mark_ended(instance: dg.DagsterInstance, lake: Path) -> int:
 
 
 def is_alive(described: str, lake: Path) -> bool:
-    """Whether a process runs: one of this machine by its number, another by the signs of life that it gives."""
+    """Whether a process runs: one of this machine by its number, another by its signs of life."""
     if is_of_this_machine(described):
         return is_running(described)
-    return is_fresh(_signs(lake, described))
+    return is_fresh(_sign_file(lake, described))
 
 
 def _is_gone(run: dg.DagsterRun, updated: float, lake: Path) -> bool:
-    described = run.tags.get(PROCESS)
-    if not described:  # it is starting, or of an earlier release
+    process = run.tags.get(PROCESS)
+    if not process:  # it is starting, or of an earlier release
         return time.time() - updated > (_TO_START if run.status == dg.DagsterRunStatus.STARTING else _LONG)
-    return not is_alive(described, lake)
+    return not is_alive(process, lake)
 
 
-def _signs(lake: Path, described: str) -> Path:
-    return lake / "locks" / ".processes" / sha256(described.encode()).hexdigest()[:24]
+def _sign_file(lake: Path, process: str) -> Path:
+    return lake / "locks" / ".processes" / sha256(process.encode()).hexdigest()[:24]

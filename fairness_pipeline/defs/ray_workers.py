@@ -1,4 +1,4 @@
-"""Makes the units of a plan side by side on a Ray cluster: `Workers`, as the pool of processes is."""
+"""Makes the units of a plan in parallel on a Ray cluster; implements `Workers`, like the pool of processes."""
 
 import ctypes
 import queue
@@ -41,14 +41,14 @@ _GRACE = 20.0
 
 @dataclass
 class _Worker:
-    """An actor; what it will return: its greeting until it has come, what it tells next, and the unit it makes."""
+    """An actor and its pending results: its greeting until it has come, its next messages, and the unit it makes."""
 
     actor: Any
     greeting: Any
-    tells: Any
+    messages: Any
     unit: Unit | None = None
-    makes: Any = None
-    told: Progress | None = None
+    results: Any = None
+    progress: Progress | None = None
 
 
 class RayWorkers:
@@ -60,9 +60,9 @@ class RayWorkers:
     Args:
         settings: The cluster.
         project: The profile.
-        count: How many; by default one for each processor of the cluster.
-        most: More are never of use.
-        listener: Is told how far each partition is, and which one waits.
+        count: The number of workers; by default one for each processor of the cluster.
+        most: The largest number of workers that is of use.
+        listener: Receives the waiting notices and progress of all workers.
 
     Attributes:
         cluster: The cluster, in words.
@@ -78,11 +78,11 @@ class RayWorkers:
         self.cluster = described()
         self._profile = project.name
         self._listener = listener
-        self._seen = nonce(project.workspace)
-        self._given = environment()
+        self._nonce = nonce(project.workspace)
+        self._environment = environment()
         groups: Any = {"concurrency_groups": {"tells": 1, "ends": 1}}
         self._kind: Any = ray.remote(**groups)(_Maker).options(num_cpus=0, max_restarts=0, scheduling_strategy="SPREAD")
-        self._workers = [self._started() for _ in range(min(count or settings.workers or processors(), most))]
+        self._workers = [self._start_worker() for _ in range(min(count or settings.workers or processors(), most))]
         self._done: deque[Done] = deque()
 
     def __enter__(self) -> Self:
@@ -91,16 +91,16 @@ class RayWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        made = []
+        pending = []
         for worker in self._workers:
             if worker.unit and not worker.greeting:
                 worker.actor.end.remote()
-                made.append(worker.makes)
-        if made:
-            ray.wait(made, num_returns=len(made), timeout=_GRACE)
+                pending.append(worker.results)
+        if pending:
+            ray.wait(pending, num_returns=len(pending), timeout=_GRACE)
         for worker in self._workers:
             ray.kill(worker.actor)
-        self._seen.unlink(missing_ok=True)
+        self._nonce.unlink(missing_ok=True)
 
     @property
     def idle(self) -> int:
@@ -109,15 +109,15 @@ class RayWorkers:
 
     def start(self, unit: Unit) -> None:
         """Hands the unit to a worker that is idle."""
-        place = next(place for place, worker in enumerate(self._workers) if worker.unit is None)
-        if not self._workers[place].greeting and not _lives(self._workers[place]):  # it died with nothing to do
-            self._workers[place] = self._started()
-        worker = self._workers[place]
+        index = next(index for index, worker in enumerate(self._workers) if worker.unit is None)
+        if not self._workers[index].greeting and not _is_alive(self._workers[index]):  # it died with nothing to do
+            self._workers[index] = self._start_worker()
+        worker = self._workers[index]
         worker.unit = unit
-        worker.makes = worker.actor.make.remote(unit)
+        worker.results = worker.actor.make.remote(unit)
 
     def wait(self) -> Done:
-        """The next unit that ends; passes on what the workers tell meanwhile.
+        """The next unit that ends; passes on what the workers report meanwhile.
 
         Raises:
             KeyboardInterrupt: a worker was interrupted.
@@ -126,58 +126,60 @@ class RayWorkers:
         """
         while not self._done:
             working = [worker for worker in self._workers if worker.unit]
-            awaited = {ref: worker for worker in working for ref in (worker.greeting or worker.tells, worker.makes)}
+            awaited = {
+                ref: worker for worker in working for ref in (worker.greeting or worker.messages, worker.results)
+            }
             for ref in ray.wait(list(awaited), num_returns=1)[0]:
                 worker = awaited[ref]
                 try:
-                    self._heard(worker, ref, ray.get(ref))
+                    self._receive(worker, ref, ray.get(ref))
                 except ray.exceptions.RayActorError as error:
-                    self._lost(worker, error)
+                    self._replace(worker, error)
         return self._done.popleft()
 
-    def _heard(self, worker: _Worker, ref: Any, found: Any) -> None:
+    def _receive(self, worker: _Worker, ref: Any, value: Any) -> None:
         if ref == worker.greeting:
             worker.greeting = None
-            check_visit(found)
-        elif ref == worker.tells:
-            worker.tells = worker.actor.tell.remote(_LISTENS)
-            for message in found:
-                worker.told = passed_on(self._listener, worker.told, *message)
+            check_visit(value)
+        elif ref == worker.messages:
+            worker.messages = worker.actor.take_messages.remote(_LISTENS)
+            for message in value:
+                worker.progress = passed_on(self._listener, worker.progress, *message)
         else:
             assert worker.unit is not None
-            self._done.append(Done(worker.unit.number, results_of(*found)))
-            worker.unit = worker.makes = worker.told = None
+            self._done.append(Done(worker.unit.number, results_of(*value)))
+            worker.unit = worker.results = worker.progress = None
 
-    def _lost(self, worker: _Worker, error: Exception) -> None:
+    def _replace(self, worker: _Worker, error: Exception) -> None:
         """Replaces a worker that died; its unit has failed."""
         assert worker.unit is not None
         ray.kill(worker.actor)  # where only the connection was lost it may still write
-        why = (
+        explanation = (
             f"its process on the Ray cluster ended ({reason(error)}); if memory ran "
             "out, call with fewer --workers: what is made stands"
         )
-        self._workers[self._workers.index(worker)] = self._started()
-        self._done.append(failed(worker.unit, why))
+        self._workers[self._workers.index(worker)] = self._start_worker()
+        self._done.append(failed(worker.unit, explanation))
 
-    def _started(self) -> _Worker:
-        actor = self._kind.remote(self._profile, self._seen, self._given)
-        return _Worker(actor, actor.visit.remote(), actor.tell.remote(_LISTENS))
+    def _start_worker(self) -> _Worker:
+        actor = self._kind.remote(self._profile, self._nonce, self._environment)
+        return _Worker(actor, actor.visit.remote(), actor.take_messages.remote(_LISTENS))
 
 
-def _lives(worker: _Worker) -> bool:
+def _is_alive(worker: _Worker) -> bool:
     try:
-        ray.get(worker.actor.tell.remote(0.0), timeout=_GRACE)
+        ray.get(worker.actor.take_messages.remote(0.0), timeout=_GRACE)
     except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
         return False
     return True
 
 
 class _Maker:
-    """What runs in an actor: makes units in one thread, tells in a second, is interrupted from a third."""
+    """The code of an actor: makes units in one thread, reports in a second, is interrupted from a third."""
 
-    def __init__(self, profile: str, seen: Path, given: dict[str, str]) -> None:
-        use_environment(given)
-        self._visit = visit(seen)
+    def __init__(self, profile: str, nonce_file: Path, variables: dict[str, str]) -> None:
+        use_environment(variables)
+        self._visit = visit(nonce_file)
         self._profile = profile
         self._messages: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._opened = ExitStack()
@@ -206,15 +208,15 @@ class _Maker:
             self._thread = None
 
     @ray.method(concurrency_group="tells")
-    def tell(self, seconds: float) -> list[tuple[Any, ...]]:
-        """What the maker has told since the last call; waits so long for something."""
+    def take_messages(self, seconds: float) -> list[tuple[Any, ...]]:
+        """Returns the messages since the last call; waits up to `seconds` for the first one."""
         try:
-            found = [self._messages.get(timeout=seconds)]
+            messages = [self._messages.get(timeout=seconds)]
         except queue.Empty:
             return []
-        while not self._messages.empty():  # nobody else takes from it
-            found.append(self._messages.get())
-        return found
+        while not self._messages.empty():  # no other thread takes from it
+            messages.append(self._messages.get())
+        return messages
 
     @ray.method(concurrency_group="ends")
     def end(self) -> None:

@@ -1,7 +1,7 @@
-"""Dagster's records in files, with less to do for each event.
+"""Dagster's records in files, with less work for each event.
 
-Dagster's own storage opens its file anew for each statement, keeps what a table's metadata say twice (as an output and
-as a materialization), and starts four processes a run that copy what is printed to the terminal. The workspace's
+Dagster's own storage opens its file anew for each statement, stores a table's metadata twice (as an output and as
+a materialization), and starts four processes a run that copy what is printed to the terminal. The workspace's
 `dagster.yaml` names the classes here; what they write is what Dagster's own classes read.
 """
 
@@ -40,26 +40,30 @@ from fairness_pipeline.defs.dagster_internals import (
     touch_file,
 )
 
-_OF_NO_INTEREST = (dg.DagsterEventType.RESOURCE_INIT_STARTED, dg.DagsterEventType.RESOURCE_INIT_SUCCESS)
+_IGNORED = (dg.DagsterEventType.RESOURCE_INIT_STARTED, dg.DagsterEventType.RESOURCE_INIT_SUCCESS)
 """Events of a resource that no asset here uses."""
 
 
 MAKING = ".making-"
-"""How the names of folders begin in which the file of events is made."""
+"""The prefix of folders in which the file of events is made."""
 
 
 class LastStaysNoted(SqlEventLogStorage):
-    """An asset's last materialization stays noted as such. Two processes that make partitions of an asset at once may
-    note theirs in the other order than they stored them; what is made from the later one would then look out of date.
+    """Keeps an asset's last materialization noted as such. Two processes that make partitions of an asset at once may
+    note theirs in another order than they stored them; downstream partitions would then look out of date.
     """
 
     def _store_asset_event(self, conn: Connection, event: dg.EventLogEntry, event_id: int) -> None:
         """Called by Dagster in a transaction whose first statement keeps others from noting one meanwhile."""
         super()._store_asset_event(conn, event, event_id)
-        told = event.dagster_event
-        if told is None or told.event_type != dg.DagsterEventType.ASSET_MATERIALIZATION or not told.asset_key:
+        dagster_event = event.dagster_event
+        if (
+            dagster_event is None
+            or dagster_event.event_type != dg.DagsterEventType.ASSET_MATERIALIZATION
+            or not dagster_event.asset_key
+        ):
             return
-        (last,) = self.fetch_materializations(told.asset_key, 1).records
+        (last,) = self.fetch_materializations(dagster_event.asset_key, 1).records
         if last.storage_id > event_id:
             super()._store_asset_event(conn, last.event_log_entry, last.storage_id)
 
@@ -68,31 +72,31 @@ class EventsInOneFile(LastStaysNoted, ConsolidatedSqliteEventLogStorage):
     """The events of all runs in one SQLite file; its place is Dagster's home."""
 
     def _init_db(self) -> None:
-        """Called by Dagster for a new file. It is made elsewhere and then moved, so that a kill leaves no half of
-        it; its pages have twice the usual size, so that fewer events need a second one."""
-        place, own = Path(self.get_db_path()), self._conn_string  # type: ignore[no-untyped-call]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=MAKING, dir=place.parent) as folder:
-            made = Path(folder) / place.name
-            with closing(sqlite3.connect(made)) as connection:
+        """Called by Dagster for a new file. It is made elsewhere and then moved, so that a kill leaves no
+        partial file; its pages have twice the usual size, so that fewer events need a second page."""
+        path, address = Path(self.get_db_path()), self._conn_string  # type: ignore[no-untyped-call]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=MAKING, dir=path.parent) as folder:
+            new_file = Path(folder) / path.name
+            with closing(sqlite3.connect(new_file)) as connection:
                 connection.execute("PRAGMA page_size = 8192")
                 connection.execute("PRAGMA journal_mode = WAL")
-            self._conn_string = create_db_conn_string(folder, place.stem)
+            self._conn_string = create_db_conn_string(folder, path.stem)
             try:
                 super()._init_db()  # type: ignore[no-untyped-call]
             finally:
                 if (engine := _engines.pop(self._conn_string, None)) is not None:
                     engine.dispose()
-                self._conn_string = own
+                self._conn_string = address
             try:
-                os.link(made, place)
+                os.link(new_file, path)
             except FileExistsError:  # another process was first
                 pass
             except OSError:  # this file system has no links
-                made.replace(place)
+                new_file.replace(path)
 
     def has_table(self, table_name: str) -> bool:
-        """Whether a table is there; none is ever taken away."""
+        """Whether a table exists; tables are never dropped."""
         if table_name not in self._tables:
             self._tables[table_name] = super().has_table(table_name)
         return self._tables[table_name]
@@ -107,18 +111,18 @@ class EventsInOneFile(LastStaysNoted, ConsolidatedSqliteEventLogStorage):
             yield connection
 
     def store_event(self, event: dg.EventLogEntry) -> None:
-        """Stores an event without what stands elsewhere: tags for Python's logging, its message a second time, an
-        output's metadata, which are those of its materialization. That a check is planned stands in the check's own
+        """Stores an event without what is stored elsewhere: tags for Python's logging, a second copy of its message, an
+        output's metadata, which are those of its materialization. A planned check is stored only in the check's own
         row."""
-        told = event.dagster_event
-        if told is not None:
-            if told.event_type in _OF_NO_INTEREST or _is_said_elsewhere(told):
+        inner = event.dagster_event
+        if inner is not None:
+            if inner.event_type in _IGNORED or _is_redundant(inner):
                 return
-            told = told._replace(logging_tags={})
-            if told.event_type == dg.DagsterEventType.STEP_OUTPUT:
-                told = told._replace(event_specific_data=told.step_output_data._replace(metadata={}))
-            event = event._replace(dagster_event=told, user_message="" if told.message else event.user_message)
-            if told.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED:
+            inner = inner._replace(logging_tags={})
+            if inner.event_type == dg.DagsterEventType.STEP_OUTPUT:
+                inner = inner._replace(event_specific_data=inner.step_output_data._replace(metadata={}))
+            event = event._replace(dagster_event=inner, user_message="" if inner.message else event.user_message)
+            if inner.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED:
                 return self.store_asset_check_event(event, self.get_maximum_record_id())
         super().store_event(event)
 
@@ -127,19 +131,19 @@ class EventsInOneFile(LastStaysNoted, ConsolidatedSqliteEventLogStorage):
         return row | {"event": json.dumps(json.loads(row["event"]), separators=(",", ":"))}  # without spaces
 
 
-def _is_said_elsewhere(told: dg.DagsterEvent) -> bool:
-    """Whether an event is the output of a check, whose evaluation follows, or says that a process begins or ends the
-    steps that begin and end themselves."""
-    if told.event_type == dg.DagsterEventType.STEP_OUTPUT:
-        return told.step_output_data.output_name != _RESULT
-    if told.event_type == dg.DagsterEventType.ENGINE_EVENT:
-        data = told.engine_event_data
+def _is_redundant(event: dg.DagsterEvent) -> bool:
+    """Whether other events say the same: an evaluation follows the output of a check, and steps report their own
+    beginning and end, also where their process does."""
+    if event.event_type == dg.DagsterEventType.STEP_OUTPUT:
+        return event.step_output_data.output_name != _RESULT
+    if event.event_type == dg.DagsterEventType.ENGINE_EVENT:
+        data = event.engine_event_data
         return data.error is None and "step_keys" in data.metadata
     return False
 
 
 _RESULT = "result"
-"""What Dagster calls the output of an asset's step."""
+"""Dagster's name of the output of an asset's step."""
 
 
 class RunsInOneFile(SqliteRunStorage):
@@ -158,10 +162,10 @@ class RunsInOneFile(SqliteRunStorage):
 
 
 class PrintsInFiles(LocalComputeLogManager):
-    """What runs print goes into files, where Dagster keeps them in its home, and the UI shows it.
+    """Captures what runs print in files, where Dagster keeps them in its home and the UI reads them.
 
     Attributes:
-        in_terminal: Whether this process leaves what it prints to the terminal: a command that makes units itself.
+        in_terminal: Whether this process prints to the terminal, as a command does that makes units itself.
     """
 
     in_terminal: ClassVar[bool] = False
@@ -173,7 +177,7 @@ class PrintsInFiles(LocalComputeLogManager):
 
     @contextmanager
     def capture_logs(self, log_key: Sequence[str]) -> Iterator[CapturedLogContext]:
-        """Sends what is printed meanwhile into files."""
+        """Redirects what is printed meanwhile to files."""
         with ExitStack() as stack:
             for stream, kind in ((sys.stdout, ComputeIOType.STDOUT), (sys.stderr, ComputeIOType.STDERR)):
                 path = self.get_captured_local_path(log_key, IO_TYPE_EXTENSION[kind])
@@ -193,20 +197,20 @@ def _engine(address: str) -> Engine:
         engine = create_engine(
             address, poolclass=QueuePool, max_overflow=-1, connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}
         )
-        event.listen(engine, "connect", _begun)
-        event.listen(engine, "checkout", _still_there)
+        event.listen(engine, "connect", _on_connect)
+        event.listen(engine, "checkout", _on_checkout)
         _engines[address] = engine
     return _engines[address]
 
 
-def _begun(connection: sqlite3.Connection, record: Any) -> None:
-    """A commit need not wait for the disk: after a power cut the lake tells Dagster again what the file lost."""
+def _on_connect(connection: sqlite3.Connection, record: Any) -> None:
+    """Lets commits return before the disk has written: after a power cut the lake reports again what the file lost."""
     connection.execute("PRAGMA synchronous = NORMAL")
     record.info["file"] = _file_of(connection)
 
 
-def _still_there(connection: sqlite3.Connection, record: Any, proxy: object) -> None:
-    """A file that was deleted or replaced meanwhile is opened anew."""
+def _on_checkout(connection: sqlite3.Connection, record: Any, proxy: object) -> None:
+    """Opens the file again if it was deleted or replaced meanwhile."""
     if record.info["file"] != _file_of(connection):
         raise DisconnectionError
 

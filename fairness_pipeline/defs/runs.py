@@ -18,7 +18,7 @@ class Maker:
     Args:
         project: The profile.
         instance: Where Dagster records the runs.
-        listener: Is told how far the partition is, and when it waits.
+        listener: Receives the waiting notices and progress of the partition.
     """
 
     def __init__(self, project: Project, instance: dg.DagsterInstance, listener: Listener) -> None:
@@ -27,7 +27,7 @@ class Maker:
         self._repository = definitions(project, listener=listener, everything=True).get_repository_def()
 
     def make(self, unit: Unit) -> list[StepResult]:
-        """What became of each step; raises KeyboardInterrupt if the run was interrupted."""
+        """Returns the result of each step; raises KeyboardInterrupt if the run was interrupted."""
         keys = [dg.AssetKey(name) for name in unit.names]
         job = self._repository.get_implicit_job_def_for_assets(keys)
         assert job is not None
@@ -41,7 +41,7 @@ class Maker:
         )
         failures = [event for event in result.all_events if event.is_step_failure]
         if any(map(_interrupted, failures)):
-            raise KeyboardInterrupt  # Dagster makes a failed step of it and returns
+            raise KeyboardInterrupt  # Dagster reports a failed step and returns
         errors = {event.step_key: _error(event) for event in failures}
         seconds = {
             event.step_key: event.step_success_data.duration_ms / 1000
@@ -53,17 +53,17 @@ class Maker:
             for event in result.all_events
             if event.is_step_materialization and event.asset_key and LEFT_ALONE in event.materialization.metadata
         }
-        found, lost = [], set(errors)
+        results, lost = [], set(errors)
         for name in unit.names:
             if name in seconds:
-                found.append(StepResult(name, "unchanged" if name in left_alone else "made", seconds=seconds[name]))
+                results.append(StepResult(name, "unchanged" if name in left_alone else "made", seconds=seconds[name]))
             elif name in errors:
-                found.append(StepResult(name, "failed", errors[name]))
+                results.append(StepResult(name, "failed", errors[name]))
             else:
-                needed = next((source for source in self._lineage.assets[name].sources if source in lost), None)
-                found.append(StepResult(name, "skipped", f"needs {needed or 'what failed before'}"))
+                missing = next((source for source in self._lineage.assets[name].sources if source in lost), None)
+                results.append(StepResult(name, "skipped", f"needs {missing or 'what failed before'}"))
                 lost.add(name)
-        return found
+        return results
 
 
 def _interrupted(event: dg.DagsterEvent) -> bool:

@@ -3,7 +3,7 @@
 Every asset has an observable source `settings/<asset>` with the same partitions. Its data version is the fingerprint of
 a partition while the partition is up to date, and something else as soon as `run` would make it again. Dagster compares
 it with the version that the partition was made from, and so comes to the same answer as `run --dry-run`. The YAML files
-are there for reading the lineage; their content is part of the settings.
+only make the lineage readable; their content is part of the settings.
 """
 
 import warnings
@@ -30,7 +30,7 @@ class Sources:
     """The sources of a lineage.
 
     Args:
-        shown: The partitions that Dagster is told about.
+        shown: The partitions that Dagster shows.
     """
 
     def __init__(self, shown: Shown) -> None:
@@ -56,8 +56,8 @@ class Sources:
     def settings(self, observe: Callable[[dg.DagsterInstance], object]) -> list[dg.AssetsDefinition]:
         """The observable sources of all assets; `observe` reports their versions to Dagster.
 
-        Those of the same partitions are one definition: Dagster's telemetry counts each definition's partitions, and
-        fails where they are of several kinds.
+        Sources with the same partitions are one definition: Dagster's telemetry counts each definition's partitions,
+        and fails where they are of several kinds.
         """
         names, group = self._shown.names, self._shown.lineage.group
         alike: dict[tuple[str, ...] | None, list[dg.AssetSpec]] = {}
@@ -75,24 +75,28 @@ class Sources:
             )
             alike.setdefault(tuple(partitions.get_partition_keys()) if partitions else None, []).append(spec)
         return [
-            _observed(names.other(f"settings_of_{specs[0].key.path[-1]}"), specs, observe) for specs in alike.values()
+            _observable(names.other(f"settings_of_{specs[0].key.path[-1]}"), specs, observe) for specs in alike.values()
         ]
 
     def _files_of(self, asset: Asset) -> Iterator[tuple[str, str]]:
-        """The files that first matter for this asset: what its upstream was made for reaches it from there."""
+        """Yields the files that this asset uses and its upstream does not."""
         keys, part = self._shown.keys, self._shown.lineage.part(asset.name)
         upstream = asset.sources
         if not upstream:
             yield "profiles", self._shown.lineage.project.name
         for axis in asset.axes:
-            above = {key.get(axis) for name in upstream for key in keys(name).values()}
-            own = dict.fromkeys(key[axis] for key in keys(asset.name).values() if key[axis] not in above)
-            yield from ((kind, value) for value in own if value in self._known.get(kind := _KINDS.get(axis, ""), {}))
+            upstream_values = {key.get(axis) for name in upstream for key in keys(name).values()}
+            new_values = dict.fromkeys(
+                key[axis] for key in keys(asset.name).values() if key[axis] not in upstream_values
+            )
+            yield from (
+                (kind, value) for value in new_values if value in self._known.get(kind := _KINDS.get(axis, ""), {})
+            )
         if not asset.axes and not upstream:
             yield from (("corpora", corpus) for corpus in part.corpora_of_all)
 
 
-def _observed(
+def _observable(
     name: str, specs: list[dg.AssetSpec], observe: Callable[[dg.DagsterInstance], object]
 ) -> dg.AssetsDefinition:
     def observe_settings(context: dg.OpExecutionContext) -> Iterator[dg.ObserveResult]:
@@ -101,7 +105,7 @@ def _observed(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
-        found: dg.AssetsDefinition = dg.multi_observable_source_asset(specs=specs, name=name, can_subset=True)(
+        definition: dg.AssetsDefinition = dg.multi_observable_source_asset(specs=specs, name=name, can_subset=True)(
             observe_settings
         )
-    return found
+    return definition

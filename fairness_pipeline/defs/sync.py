@@ -1,8 +1,8 @@
-"""Tells a Dagster instance what a lake holds.
+"""Reports to a Dagster instance what a lake holds.
 
-The lake knows what was made and what is out of date. Dagster knows what its own runs reported, so a lake that was
-copied, an instance that is new, and a settings file that changed are news to it. What differs is reported as events
-without a run; the second time there is nothing to report.
+The lake knows what was made and what is out of date. Dagster knows what its own runs reported, so it misses a
+copied lake and a changed settings file, and a new instance knows nothing. Differences are reported as events without a
+run; the second time there is nothing to report.
 """
 
 import time
@@ -30,8 +30,8 @@ from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.workspace.lake import Card, Key, Lake
 
 _CHECKED = "fairness_pipeline_checks"
-"""Where it keeps the state of the lake that the checks were last told of."""
-_GOING_ON = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+"""The cursor that keeps the state of the lake at the last evaluation of the checks."""
+_IN_PROGRESS = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 _MOMENT = 0.05  # seconds
 _MADE = dg.DagsterEventType.ASSET_MATERIALIZATION
 _OBSERVED = dg.DagsterEventType.ASSET_OBSERVATION
@@ -39,19 +39,19 @@ _OBSERVED = dg.DagsterEventType.ASSET_OBSERVATION
 
 @dataclass(frozen=True)
 class Told:
-    """How many partitions a synchronisation reported as made, and of how many it reported a new version."""
+    """How many partitions a synchronisation reported as made, and for how many it reported a new version."""
 
     made: int
     versions: int
 
 
 def sync(lineage: Lineage, instance: dg.DagsterInstance, names: Names | None = None) -> Told:
-    """Reports to a Dagster instance what of the lake it does not know.
+    """Reports to a Dagster instance what it does not know of the lake.
 
     Args:
         lineage: The lineage of a profile.
         instance: The instance.
-        names: How the profile's definitions are called in the instance; by default, without a prefix.
+        names: The names of the profile's definitions in the instance; by default, without a prefix.
     """
     names = names or Names()
     versions = Versions(lineage)
@@ -62,13 +62,13 @@ def sync(lineage: Lineage, instance: dg.DagsterInstance, names: Names | None = N
     if compared.items() <= known.items():
         return Told(0, 0)
     shown = Shown(lineage, versions.shown, names)
-    ended_badly = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED])
-    any_failed = instance.get_runs_count(ended_badly) > 0
+    unsuccessful = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED])
+    any_failed = instance.get_runs_count(unsuccessful) > 0
     made = changed = 0
-    for asset in shown.assets:  # upstream first: a partition is told before what is made from it
-        teller = _Teller(shown, asset, instance, versions, any_failed=any_failed)
-        made += teller.tell_what_was_made()
-        changed += teller.tell_versions()
+    for asset in shown.assets:  # upstream first: a partition is reported before those made from it
+        reporter = _Reporter(shown, asset, instance, versions, any_failed=any_failed)
+        made += reporter.report_made()
+        changed += reporter.report_versions()
     if known.get(checked) != state:
         for evaluation in evaluations(lineage, versions, names):
             instance.report_runless_asset_event(evaluation)
@@ -93,12 +93,12 @@ def _report_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: s
 
 def reported_version(record: dg.EventLogRecord | None) -> str | None:
     """The data version that an event reported; None if there is no event, or none in it."""
-    told = (record.asset_observation or record.asset_materialization) if record else None
-    return (told.tags or {}).get(DATA_VERSION_TAG) if told else None
+    event = (record.asset_observation or record.asset_materialization) if record else None
+    return (event.tags or {}).get(DATA_VERSION_TAG) if event else None
 
 
-class _Teller:
-    """Compares one asset."""
+class _Reporter:
+    """Reports the partitions and versions of one asset."""
 
     def __init__(
         self, shown: Shown, asset: Asset, instance: dg.DagsterInstance, versions: Versions, *, any_failed: bool
@@ -109,21 +109,21 @@ class _Teller:
         self._lake = Lake(shown.lineage.project.workspace)
         self._keys = shown.keys(asset.name)
         self._any_failed = any_failed
-        self._jobs = {  # a job of assets names none of them; these make none themselves
+        self._jobs = {  # runs of any job may name no assets; runs of these make none themselves
             shown.names.other(name)
             for name in ("bring_up_to_date", *(f"audit_{study.name}" for study in shown.lineage.project.studies))
         }
-        self._looked, self._going_on = float("-inf"), set[str | None]()
+        self._checked_at, self._in_progress = float("-inf"), set[str | None]()
         self._above = shown.above(asset)
         self._key, self._settings = shown.names.asset(asset.name), shown.names.settings(asset.name)
         self._names = {name: shown.names.asset(name) for name in self._above}
         self._observed = self._latest(self._settings, _OBSERVED)
 
-    def tell_what_was_made(self) -> int:
-        """Reports the partitions that Dagster does not know as they are; returns how many."""
+    def report_made(self) -> int:
+        """Reports the made partitions that Dagster does not know as they are now; returns how many."""
         unknown = self._unknown(self._keys)
         if unknown:
-            # A run that goes on will tell of what it has made. One that has ended meanwhile has told: so look again.
+            # A run in progress will report what it made. One that has ended meanwhile has reported it: compare again.
             being_made = self._being_made()
             unknown = self._unknown(partition for partition, _, _ in unknown if partition not in being_made)
         for partition, _, card in unknown:
@@ -141,42 +141,42 @@ class _Teller:
         return len(unknown)
 
     def _unknown(self, partitions: Iterable[str | None]) -> list[tuple[str | None, Key, Card]]:
-        """Those of the partitions that Dagster does not know as the lake holds them now."""
+        """The partitions, out of these, that Dagster does not know as the lake holds them now."""
         known, failed = self._latest(self._key, _MADE), self._failed(self._key)
         return [
             (partition, key, card)
             for partition in partitions
             if (key := self._keys[partition]) is not None
-            and (card := self._versions.cards.get(where := place(self._asset.name, key)))
+            and (card := self._versions.cards.get(asset_partition := place(self._asset.name, key)))
             # Report again the partitions that a failed run left valid; those that it was to remake stay failed.
             and (
-                (partition in failed and where not in self._versions.stale)
+                (partition in failed and asset_partition not in self._versions.stale)
                 or not self._is_known(partition, card, known.get(partition))
             )
             and self._lake.card(self._asset.name, key) == card  # a run may have made it anew meanwhile
         ]
 
     def _being_made(self) -> set[str | None]:
-        """The partitions that a run makes now, looked up anew after a moment: many may be told one after the other."""
-        if time.monotonic() > self._looked + _MOMENT:
-            runs = self._instance.get_runs(dg.RunsFilter(statuses=_GOING_ON))
-            self._going_on = {
+        """The partitions that runs make now; kept for a moment, because many may be reported in sequence."""
+        if time.monotonic() > self._checked_at + _MOMENT:
+            runs = self._instance.get_runs(dg.RunsFilter(statuses=_IN_PROGRESS))
+            self._in_progress = {
                 run.tags.get("dagster/partition")
                 for run in runs
                 if self._key in (run.asset_selection or ())
                 or (not run.asset_selection and run.job_name not in self._jobs)
             }
-            self._looked = time.monotonic()
-        return self._going_on
+            self._checked_at = time.monotonic()
+        return self._in_progress
 
-    def tell_versions(self) -> int:
-        """Reports what the partitions would be made from now; returns of how many that changed."""
+    def report_versions(self) -> int:
+        """Reports the versions that the partitions would have now; returns how many changed."""
         changed = 0
         for partition, key in self._keys.items():
-            where = place(self._asset.name, key)
-            if where in self._versions.cards or partition in self._observed:
-                version = self._versions.of(where)
-                # A run that goes on has told its version, and Dagster records with its result the one it heard last.
+            asset_partition = place(self._asset.name, key)
+            if asset_partition in self._versions.cards or partition in self._observed:
+                version = self._versions.of(asset_partition)
+                # A run in progress has reported its version, and Dagster records the latest one with its result.
                 if self._observed.get(partition) != version and partition not in self._being_made():
                     changed += self._observe(partition, version)
         return changed
@@ -187,16 +187,16 @@ class _Teller:
             return False
         if self._observed.get(partition) == card.fingerprint:
             return True
-        # The settings may have changed since; which it was made from stands before it.
+        # The settings may have changed since; the version that it was made from was reported before it.
         instance = self._instance
-        made = instance.get_latest_data_version_record(self._key, is_source=False, partition_key=partition)
-        before = instance.get_latest_data_version_record(
+        latest = instance.get_latest_data_version_record(self._key, is_source=False, partition_key=partition)
+        observed_before = instance.get_latest_data_version_record(
             self._settings,
             is_source=True,
             partition_key=partition,
-            before_cursor=made.storage_id if made else None,
+            before_cursor=latest.storage_id if latest else None,
         )
-        return reported_version(before) == card.fingerprint
+        return reported_version(observed_before) == card.fingerprint
 
     def _observe(self, partition: str | None, version: str) -> bool:
         if self._observed.get(partition) == version:
@@ -211,8 +211,8 @@ class _Teller:
             last = self._instance.get_latest_data_version_record(asset, is_source=event == _OBSERVED)
             return {None: reported_version(last)} if last else {}
         storage = self._instance.event_log_storage
-        found = storage.get_latest_tags_by_partition(asset, event, [DATA_VERSION_TAG])
-        return {partition: tags[DATA_VERSION_TAG] for partition, tags in found.items()}
+        tags_of = storage.get_latest_tags_by_partition(asset, event, [DATA_VERSION_TAG])
+        return {partition: tags[DATA_VERSION_TAG] for partition, tags in tags_of.items()}
 
     def _failed(self, asset: dg.AssetKey) -> set[str | None]:
         """The partitions whose last run has ended without making them."""
@@ -230,13 +230,13 @@ class _Teller:
     def _pointers(self) -> dict[str, int]:
         """The latest event of every asset that this one is made from, and of its settings."""
         keys = [*self._names.values()]
-        found = {
+        pointers = {
             record.asset_entry.asset_key.to_user_string(): record.asset_entry.last_materialization_storage_id
             for record in self._instance.get_asset_records(keys)
         }
         last = self._instance.fetch_observations(self._settings, limit=1).records
-        found[self._settings.to_user_string()] = last[0].storage_id if last else None
-        return {name: pointer for name, pointer in found.items() if pointer is not None}
+        pointers[self._settings.to_user_string()] = last[0].storage_id if last else None
+        return {name: pointer for name, pointer in pointers.items() if pointer is not None}
 
     def _tags(self, card: Card, pointers: Mapping[str, int]) -> dict[str, str]:
         settings = self._settings.to_user_string()

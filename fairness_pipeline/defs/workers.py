@@ -1,7 +1,7 @@
-"""Who makes the units of a plan: this process, or several that load the libraries once and work side by side.
+"""Workers that make the units of a plan: this process, or several that load the libraries once and work in parallel.
 
-A pool of our own, as it must tell progress while it works, outlive a worker that dies, end in order at Ctrl-C, and end
-at once when this process is killed: an orphan would hold the lock of what it makes.
+The pool is our own, as it must report progress while it works, outlive a worker that dies, end in order at Ctrl-C, and
+end at once when this process is killed: an orphan would hold the lock of what it makes.
 """
 
 import multiprocessing
@@ -35,10 +35,10 @@ _GRACE = 20.0
 
 
 class ThisProcess:
-    """Makes one unit at a time, here.
+    """Makes one unit at a time in this process.
 
     Args:
-        make: Makes it.
+        make: Makes a unit.
     """
 
     def __init__(self, make: Callable[[Unit], list[StepResult]]) -> None:
@@ -50,7 +50,7 @@ class ThisProcess:
 
     @property
     def idle(self) -> int:
-        """1 until a unit was begun."""
+        """1 until a unit was started."""
         return 0 if self._units else 1
 
     def start(self, unit: Unit) -> None:
@@ -58,13 +58,13 @@ class ThisProcess:
         self._units.append(unit)
 
     def wait(self) -> Done:
-        """Makes the unit that was begun."""
+        """Makes the unit that was started."""
         unit = self._units.pop()
         return Done(unit.number, self._make(unit))
 
 
 class NotRecorded(Exception):
-    """Dagster's record of runs cannot be written; a table's own trouble is a result."""
+    """Dagster's record of runs cannot be written; an error of a table itself is a result."""
 
 
 @dataclass
@@ -72,7 +72,7 @@ class _Worker:
     process: Any
     pipe: Connection
     unit: Unit | None = None
-    told: Progress | None = None
+    progress: Progress | None = None
     ready: bool = False
 
 
@@ -80,9 +80,9 @@ class Pool:
     """Worker processes; a context manager that ends them.
 
     Args:
-        profile: What they load.
-        count: How many.
-        listener: Is told how far each partition is, and which one waits.
+        profile: The profile that they load.
+        count: The number of workers.
+        listener: Receives the waiting notices and progress of all workers.
     """
 
     def __init__(self, profile: str, count: int, listener: Listener) -> None:
@@ -90,7 +90,7 @@ class Pool:
         self._listener = listener
         self._count = count
         self._busy = _CONTEXT.RawValue("i", 1)  # a lock could die with its holder
-        self._workers = [self._started() for _ in range(count)]
+        self._workers = [self._start_worker() for _ in range(count)]
         self._done: deque[Done] = deque()
 
     def __enter__(self) -> Self:
@@ -105,7 +105,7 @@ class Pool:
             elif worker.ready:
                 os.kill(worker.process.pid, signal.SIGINT)  # it records how its run ended
             else:
-                worker.process.kill()  # it is loading yet
+                worker.process.kill()  # it is still loading
         deadline = time.monotonic() + _GRACE
         for worker in self._workers:
             worker.process.join(max(0.0, deadline - time.monotonic()))
@@ -120,19 +120,19 @@ class Pool:
 
     def start(self, unit: Unit) -> None:
         """Hands the unit to a worker that is idle."""
-        place = next(place for place, worker in enumerate(self._workers) if worker.unit is None)
-        if not self._workers[place].process.is_alive():  # it died with nothing to do: another takes its place
-            self._workers[place] = self._started()
-        self._workers[place].unit = unit
+        index = next(index for index, worker in enumerate(self._workers) if worker.unit is None)
+        if not self._workers[index].process.is_alive():  # it died with nothing to do: another takes its place
+            self._workers[index] = self._start_worker()
+        self._workers[index].unit = unit
         try:
-            self._workers[place].pipe.send(unit)
+            self._workers[index].pipe.send(unit)
         except OSError:
-            self._lost(self._workers[place])
+            self._replace(self._workers[index])
         else:
             self._count_busy()
 
     def wait(self) -> Done:
-        """The next unit that ends; passes on what the workers tell meanwhile.
+        """The next unit that ends; passes on what the workers report meanwhile.
 
         Raises:
             KeyboardInterrupt: a worker was interrupted.
@@ -143,103 +143,107 @@ class Pool:
             for pipe in wait([worker.pipe for worker in self._workers if worker.unit]):
                 worker = next(worker for worker in self._workers if worker.pipe is pipe)
                 try:
-                    self._heard(worker, *worker.pipe.recv())
+                    self._receive(worker, *worker.pipe.recv())
                 except (EOFError, OSError):
-                    self._lost(worker)
+                    self._replace(worker)
         return self._done.popleft()
 
-    def _heard(self, worker: _Worker, what: str, *told: Any) -> None:
-        if what == "ready":
+    def _receive(self, worker: _Worker, kind: str, *content: Any) -> None:
+        if kind == "ready":
             worker.ready = True
-        elif what in TELLING:
-            worker.told = passed_on(self._listener, worker.told, what, *told)
+        elif kind in TELLING:
+            worker.progress = passed_on(self._listener, worker.progress, kind, *content)
         else:
             assert worker.unit is not None
-            self._done.append(Done(worker.unit.number, results_of(what, *told)))
-            worker.unit = worker.told = None
+            self._done.append(Done(worker.unit.number, results_of(kind, *content)))
+            worker.unit = worker.progress = None
             self._count_busy()
 
     def _count_busy(self) -> None:
-        """Tells the workers how many share the cores: at the end of a run, one has them all."""
+        """Tells the workers how many share the cores: at the end of a run, one may use all."""
         self._busy.value = max(1, self._count - self.idle)
 
-    def _lost(self, worker: _Worker) -> None:
+    def _replace(self, worker: _Worker) -> None:
         """Replaces a worker that died (killed for lack of memory, for example); its unit has failed."""
         worker.process.join(_GRACE)
         unit = worker.unit
         assert unit is not None
-        how = worker.process.exitcode
-        ended = f"signal {signal.Signals(-how).name}" if how is not None and how < 0 else f"status {how}"
+        exit_code = worker.process.exitcode
+        ended = (
+            f"signal {signal.Signals(-exit_code).name}"
+            if exit_code is not None and exit_code < 0
+            else f"status {exit_code}"
+        )
         reason = (
             f"its process ended by itself ({ended}); if memory ran out, call with fewer --workers: what is made stands"
         )
-        self._workers[self._workers.index(worker)] = self._started()
+        self._workers[self._workers.index(worker)] = self._start_worker()
         self._count_busy()
         self._done.append(failed(unit, reason))
 
-    def _started(self) -> _Worker:
-        own, theirs = _CONTEXT.Pipe()
+    def _start_worker(self) -> _Worker:
+        ours, theirs = _CONTEXT.Pipe()
         arguments = theirs, self._profile, self._busy, self._count
         process = _CONTEXT.Process(target=_work, args=arguments)  # no daemon: it may have children
         process.start()
         theirs.close()
-        return _Worker(process, own)
+        return _Worker(process, ours)
 
 
-def results_of(what: str, told: Any = None) -> list[StepResult]:
+def results_of(outcome: str, content: Any = None) -> list[StepResult]:
     """The results that a worker returns at the end of a unit.
 
     Args:
-        what: `done`, or why there are none.
-        told: The results, or the reason in words.
+        outcome: `done`, or why there are no results.
+        content: The results, or the reason in words.
 
     Raises:
         KeyboardInterrupt: the worker was interrupted.
         FairnessError: it could not load the profile.
         NotRecorded: it could not write Dagster's record of runs.
     """
-    if what == "interrupted":
+    if outcome == "interrupted":
         raise KeyboardInterrupt
-    if what == "refused":
-        raise FairnessError(told)
-    if what == "not recorded":
-        raise NotRecorded(told)
-    results: list[StepResult] = told
+    if outcome == "refused":
+        raise FairnessError(content)
+    if outcome == "not recorded":
+        raise NotRecorded(content)
+    results: list[StepResult] = content
     return results
 
 
-def failed(unit: Unit, why: str) -> Done:
+def failed(unit: Unit, reason: str) -> Done:
     """A unit whose worker died."""
-    return Done(unit.number, [StepResult(name, "failed", why) for name in unit.names])
+    return Done(unit.number, [StepResult(name, "failed", reason) for name in unit.names])
 
 
 TELLING = ("waiting", "stage", "progress")
 """The first words of what `Telling` sends."""
 
 
-def passed_on(listener: Listener, told: Progress | None, what: str, *message: Any) -> Progress | None:
+def passed_on(listener: Listener, progress: Progress | None, kind: str, *message: Any) -> Progress | None:
     """Passes on to the listener what a worker's `Telling` has sent.
 
     Args:
-        listener: Hears it.
-        told: Where the worker's progress goes, until now.
-        what: One of `TELLING`.
+        listener: Receives the message.
+        progress: The function that has received the worker's progress until now.
+        kind: One of `TELLING`.
         message: The rest.
 
     Returns:
-        Where the worker's progress goes from now on.
+        The function that receives the worker's progress from now on.
     """
-    if what == "waiting":
+    if kind == "waiting":
         listener.waiting(*message)
-    elif what == "stage":
+    elif kind == "stage":
         return listener.progress(*message)
-    elif told:
-        told(*message)
-    return told
+    elif progress:
+        progress(*message)
+    return progress
 
 
 class Telling(Listener):
-    """Tells the process that started this one.
+    """Reports to the process that started this one.
 
     Args:
         send: Sends a tuple to it.
@@ -249,7 +253,7 @@ class Telling(Listener):
         self._send = send
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
-        """Another run makes the partition; this one waits."""
+        """Reports that another run makes the partition and this one waits."""
         self._send(("waiting", asset, key, holder))
 
     def progress(self, asset: str, key: Key) -> Progress:
@@ -257,21 +261,21 @@ class Telling(Listener):
         self._send(("stage", asset, key))
         last = 0.0
 
-        def tell(done: int, total: int | None, note: str) -> None:
+        def report(done: int, total: int | None, note: str) -> None:
             nonlocal last
             if time.monotonic() - last > _TELL_EVERY or done == total:
                 last = time.monotonic()
                 self._send(("progress", done, total, note))
 
-        return tell
+        return report
 
 
 def _work(pipe: Connection, profile: str, busy: c_int, count: int) -> None:
-    """What a worker does: makes the units it is sent until there are no more, or until it is interrupted.
+    """Runs a worker: makes the units that it receives until there are no more, or until it is interrupted.
 
     Args:
-        pipe: Brings the units, and takes what is told of them.
-        profile: What it loads.
+        pipe: Brings the units, and takes their results and progress.
+        profile: The profile that it loads.
         busy: How many workers have a unit.
         count: How many cores they share.
     """
@@ -306,7 +310,7 @@ def _work(pipe: Connection, profile: str, busy: c_int, count: int) -> None:
                 raise
             pipe.send(("not recorded", told(error)))
     except (EOFError, OSError, KeyboardInterrupt):
-        pass  # nobody listens any more
+        pass  # the receiver has ended
     if records := sys.modules.get("fairness_pipeline.defs.records"):
         records.forget_connections()  # the last one tidies SQLite's file
     os._exit(0)  # what libraries do at exit would write over the message of the process that was called

@@ -1,1 +1,1 @@
-"""Where the work is done: in this process and its workers, or on a Ray cluster."""
+"""The engines that do the work: this process with its workers, or a Ray cluster."""

@@ -1,4 +1,4 @@
-"""Joins a Ray cluster, and finds out whether its nodes can work on this lake."""
+"""Joins a Ray cluster, and checks that its nodes can work on this lake."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ from fairness_pipeline.foundation.paths import cache_folder
 _SECONDS = 5.0
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PASSED_ON = ("FAIRNESS_", "HF_", "TRANSFORMERS_", "NLTK_")
-_OF_A_MACHINE = (
+_MACHINE_SPECIFIC = (
     "CONDA_", "CUDA_", "LD_", "MKL_", "NVIDIA_", "OMP_", "OPENBLAS_", "PYTHON", "RAY_", "SLURM_", "TMP", "VIRTUAL_ENV",
     "XDG_",
 )  # fmt: skip
@@ -29,7 +29,7 @@ _SAME = ("fairness-pipeline", "ray", "torch", "transformers", "tokenizers", "num
 
 
 class Visit(NamedTuple):
-    """What a process on some node says of itself: the versions there, and which file of the lake it cannot read."""
+    """The report of a process on a node: its versions, and the lake if it does not see that, else an empty string."""
 
     node: str
     versions: dict[str, str]
@@ -37,23 +37,23 @@ class Visit(NamedTuple):
 
 
 def join(settings: RaySettings) -> None:
-    """Joins the cluster, once a process.
+    """Joins the cluster, once per process.
 
     Raises:
-        FairnessError: nobody answers at the address (found out within five seconds), or the
-            cluster has another version of Ray or Python.
+        FairnessError: nothing answers at the address within five seconds, or the cluster has another version of Ray or
+            Python.
     """
     if ray.is_initialized():
         return
     address = settings.address if settings.address == LOCAL else _answering(settings.address)
-    # A process without a GPU of its own sees those of its node, as Ray's coming default has it: a training takes one.
-    shown = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-    os.environ.update(shown)
+    # A process without a GPU of its own sees those of its node, for trainings; it is Ray's future default.
+    gpu_visibility = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    os.environ.update(gpu_visibility)
     options: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
     try:
         ray.init(
             address=address,
-            runtime_env={"env_vars": shown},
+            runtime_env={"env_vars": gpu_visibility},
             log_to_driver=False,
             logging_level=logging.ERROR,
             configure_logging=False,
@@ -71,15 +71,17 @@ def join(settings: RaySettings) -> None:
 def environment() -> dict[str, str]:
     """The variables that a process of the cluster needs: keys of endpoints, the database, this project's settings.
 
-    They travel to a process itself, as Ray writes its `runtime_env` into files that everybody can read.
+    They are passed as an argument, because Ray writes its `runtime_env` into files that everybody can read.
     """
-    own = {name: value for name, value in os.environ.items() if not name.startswith(_OF_A_MACHINE)}
-    paths = {name: str(Path(own[name]).expanduser().resolve()) for name in ("FAIRNESS_DATA",) if own.get(name)}
-    return {**own, **paths, "FAIRNESS_HOME": str(cache_folder().parent)}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(_MACHINE_SPECIFIC)}
+    paths = {
+        name: str(Path(variables[name]).expanduser().resolve()) for name in ("FAIRNESS_DATA",) if variables.get(name)
+    }
+    return {**variables, **paths, "FAIRNESS_HOME": str(cache_folder().parent)}
 
 
 def use_environment(given: dict[str, str]) -> None:
-    """Takes over what `environment` gave elsewhere; what the node itself has set stands, but for this project's."""
+    """Sets the variables that `environment` gave elsewhere. Those that the node has stay, except `_PASSED_ON`."""
     for name, value in given.items():
         if name.startswith(_PASSED_ON) or name not in os.environ:
             os.environ[name] = value
@@ -88,17 +90,17 @@ def use_environment(given: dict[str, str]) -> None:
 def described() -> str:
     """The cluster that this process has joined, in words."""
     alive = nodes()
-    graphics = sum(node["Resources"].get("GPU", 0) for node in alive)
+    gpus = sum(node["Resources"].get("GPU", 0) for node in alive)
     return (
         f"{ray.get_runtime_context().gcs_address}: {len(alive)} node{'s' * (len(alive) != 1)}, "
-        f"{processors()} processors" + (f", {graphics:g} GPUs" if graphics else "")
+        f"{processors()} processors" + (f", {gpus:g} GPUs" if gpus else "")
     )
 
 
 def nodes() -> list[dict[str, Any]]:
     """The nodes that are alive, as Ray describes them."""
-    found: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    return [node for node in found if node["Alive"]]
+    all_nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in all_nodes if node["Alive"]]
 
 
 def processors() -> int:
@@ -107,7 +109,7 @@ def processors() -> int:
 
 
 def nonce(lake: Path) -> Path:
-    """A new file in the lake that a node which sees the lake can read; the caller deletes it.
+    """Creates a file in the lake, which a node that sees the lake can read. The caller deletes it.
 
     Raises:
         FairnessError: the lake cannot be written.
@@ -123,24 +125,24 @@ def nonce(lake: Path) -> Path:
 
 
 def visit(seen: Path) -> Visit:
-    """What this process, on a node, finds: its versions, and whether it sees the file that the driver wrote."""
+    """Reports the versions of this process on a node, and whether it sees the file that the driver wrote."""
     try:
-        same = seen.read_text(encoding="ascii") == seen.name
+        visible = seen.read_text(encoding="ascii") == seen.name
     except (OSError, UnicodeDecodeError):
-        same = False
-    return Visit(socket.gethostname(), versions(), "" if same else str(seen.parent.parent))
+        visible = False
+    return Visit(socket.gethostname(), versions(), "" if visible else str(seen.parent.parent))
 
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions that must be the same everywhere for the same bytes to come out."""
-    found = {"python": platform.python_version()}
+    """The versions that must be the same on all nodes, so that results are the same to the byte."""
+    versions_by_name = {"python": platform.python_version()}
     for name in _SAME:
         try:
-            found[name] = version(name)
+            versions_by_name[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "missing"
-    return found
+            versions_by_name[name] = "missing"
+    return versions_by_name
 
 
 def check_visit(found: Visit) -> None:
@@ -150,40 +152,40 @@ def check_visit(found: Visit) -> None:
             f"the node {found.node} does not see the lake {found.unseen}: mount the shared folder there at the same "
             "path, or start the nodes where it is mounted"
         )
-    own = versions()
-    if differs := [name for name, value in found.versions.items() if value != own[name]]:
-        said = ", ".join(f"{name} {found.versions[name]} (here {own[name]})" for name in differs)
-        raise FairnessError(f"the node {found.node} has other versions: {said}; install the same on all nodes")
+    here = versions()
+    if differs := [name for name, value in found.versions.items() if value != here[name]]:
+        differences = ", ".join(f"{name} {found.versions[name]} (here {here[name]})" for name in differs)
+        raise FairnessError(f"the node {found.node} has other versions: {differences}; install the same on all nodes")
 
 
 def reason(error: Exception) -> str:
-    """Why a process of the cluster ended, in one line: the first of what Ray says, or the error at the end of it."""
+    """Why a process of the cluster ended: the first line of Ray's message, or the error at its end."""
     lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line] or [type(error).__name__]
     return lines[-1 if "Traceback" in str(error) or "creation task" in lines[0] else 0].rstrip(".:")
 
 
 def _answering(address: str) -> str:
-    """The address of the cluster's head, at which somebody answers."""
-    found = address
+    """The address of the cluster's head, after checking that it answers."""
+    head = address
     if address == AUTO:
-        found = cluster_of_this_machine()
-        if not found:
+        head = cluster_of_this_machine()
+        if not head:
             raise FairnessError(
                 "engine.ray.address: auto: no Ray cluster runs on this machine; start one (ray start --head), give "
                 "host:port of its head, or 'local' for one that this command starts"
             )
-    host, _, port = found.rpartition(":")
+    host, _, port = head.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS).close()
     except (OSError, ValueError) as error:
         raise FairnessError(
-            f"no Ray cluster answers at {found} ({getattr(error, 'strerror', None) or error}); start one there "
+            f"no Ray cluster answers at {head} ({getattr(error, 'strerror', None) or error}); start one there "
             "(ray start --head), or give the address of one that runs"
         ) from None
-    if os.environ.get("RAY_USE_TLS", "0") == "0" and asks_for_a_token(found, _SECONDS) is None:
+    if os.environ.get("RAY_USE_TLS", "0") == "0" and asks_for_a_token(head, _SECONDS) is None:
         raise FairnessError(
-            f"what answers at {found} is no head of a Ray cluster; its port is that of `ray start --head --port` (6379 "
+            f"what answers at {head} is no head of a Ray cluster; its port is that of `ray start --head --port` (6379 "
             "unless it is named), not that of Ray's client (10001) or dashboard (8265)"
         )
-    return found
+    return head

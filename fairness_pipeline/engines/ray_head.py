@@ -1,4 +1,4 @@
-"""Asks the head of a Ray cluster without Ray, as Ray reads the settings for its token only when it is imported."""
+"""Queries the head of a Ray cluster without importing Ray, which reads the settings of its token only at import."""
 
 import os
 import tempfile
@@ -6,17 +6,17 @@ from pathlib import Path
 
 _ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
 _CURRENT = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
-"""The file in which `ray start` writes the address of the cluster that runs on this machine."""
+"""The file to which `ray start` writes the address of the cluster that runs on this machine."""
 
 
 def cluster_of_this_machine() -> str:
     """The address of the cluster that runs on this machine; empty if there is none."""
-    named = os.environ.get("RAY_ADDRESS", "")
-    return (named if ":" in named else "") or (_CURRENT.read_text().strip() if _CURRENT.is_file() else "")
+    address = os.environ.get("RAY_ADDRESS", "")
+    return (address if ":" in address else "") or (_CURRENT.read_text().strip() if _CURRENT.is_file() else "")
 
 
 def asks_for_a_token(address: str, seconds: float) -> bool | None:
-    """Whether a head asks for a token; None if what answers is no head, or nothing does.
+    """Whether a head asks for a token; None if nothing answers, or something other than a head.
 
     Args:
         address: host:port.

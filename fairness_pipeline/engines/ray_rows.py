@@ -1,7 +1,7 @@
-"""Chunks of texts scored by a pool of Ray actors, each of which loads the model once.
+"""Scores chunks of texts with a pool of Ray actors, each of which loads the model once.
 
-A pool of our own: Ray Data restarts an actor and its chunk without end, so that a text that kills the process is never
-named, and wraps our errors in its own.
+Ray Data does not fit: it restarts an actor and its chunk without end, so that a text that kills the process is never
+named, and it wraps our errors in its own.
 """
 
 import math
@@ -35,16 +35,16 @@ from fairness_pipeline.foundation.threads import one_thread
 from fairness_pipeline.workspace.distinct import HERE, Check, Chunks, LazyScorer
 
 _IN_FLIGHT = 2
-"""Chunks that an actor has at once: the next one is there when it ends one."""
+"""Chunks that an actor has at once, so that the next one is there when it ends one."""
 _DEATHS = 3
 _WAIT = 1.0  # seconds
 _PATIENCE = 15.0
-"""Seconds without a node that could hold an actor, in which a lost one may come back."""
+"""Seconds to wait without a node that could hold an actor; a lost node may come back."""
 _SHOWN = 80
 
 
 class RayRows:
-    """Scores chunks on a Ray cluster. What loads no model, keeps nothing or is one chunk stays in this process.
+    """Scores chunks on a Ray cluster. Chunks that load no model or keep nothing, and single ones, stay in this process.
 
     Args:
         settings: The cluster.
@@ -82,7 +82,7 @@ class RayRows:
 
 
 class _Refused(NamedTuple):
-    """Why a process has made nothing: its error, whether that is one for users, and where it arose."""
+    """Why a process failed: its error, whether that is meant for users, and its traceback."""
 
     message: str
     expected: bool
@@ -91,19 +91,19 @@ class _Refused(NamedTuple):
     def error(self) -> Exception:
         if self.expected:
             return FairnessError(self.message)
-        found = RuntimeError(self.message)
-        found.add_note(f"On the Ray cluster:\n{self.trace}")
-        return found
+        error = RuntimeError(self.message)
+        error.add_note(f"On the Ray cluster:\n{self.trace}")
+        return error
 
 
 class _Scoring:
-    """What runs in an actor: one scorer, which loads its model at its first chunk."""
+    """The actor: one scorer, which loads its model at its first chunk."""
 
-    def __init__(self, scorer: LazyScorer, seen: Path, given: dict[str, str], files: Files | None) -> None:
-        use_environment(given)
+    def __init__(self, scorer: LazyScorer, nonce_file: Path, variables: dict[str, str], files: Files | None) -> None:
+        use_environment(variables)
         self._scorer, self._files = scorer, files
-        self._visit = visit(seen)
-        self._limits = ExitStack()  # kept: they end with the object
+        self._visit = visit(nonce_file)
+        self._limits = ExitStack()  # kept, as they end with the object
         self._limits.enter_context(one_thread())
 
     def visit(self) -> Visit:
@@ -114,13 +114,13 @@ class _Scoring:
             return _refusal(lambda: Chunks(texts, self._scorer, check, folder, size).make(number))
 
     def examine(self) -> dict[str, Any] | _Refused:
-        found: dict[str, Any] = {}
+        figures: dict[str, Any] = {}
         with only(self._files):
-            return _refusal(lambda: found.update(self._scorer.examination())) or found
+            return _refusal(lambda: figures.update(self._scorer.examination())) or figures
 
 
 def _refusal(work: Callable[[], object]) -> _Refused | None:
-    """Does the work; returns what stopped it."""
+    """Does the work; returns the error that stopped it."""
     try:
         work()
     except FairnessError as error:
@@ -132,7 +132,7 @@ def _refusal(work: Callable[[], object]) -> _Refused | None:
 
 @dataclass
 class _Member:
-    """An actor, its greeting until it has come, and the numbers of its chunks by the reference to what comes back."""
+    """An actor, the reference of its greeting until that has come, and the numbers of its chunks by reference."""
 
     actor: Any
     greetings: list[Any]
@@ -140,21 +140,21 @@ class _Member:
 
 
 class _Pool:
-    """The actors that score one scorer's chunks; a context manager that ends them."""
+    """The actors that score the chunks of one scorer; as a context manager it ends them."""
 
     def __init__(self, scorer: LazyScorer, lake: Path, waiting: Callable[[str], None]) -> None:
         self._scorer = scorer
-        self._tell_waiting = waiting
+        self._report_waiting = waiting
         self._deaths: Counter[int] = Counter()
         self._unread: Counter[int] = Counter()
-        self._starts_in_vain = 0
+        self._failed_starts = 0
         self._members: list[_Member] = []
         self._waiting: deque[int] = deque()
-        self._working = time.monotonic()
-        self._given = environment()
-        self._seen = nonce(lake)
-        self._graphics = _graphics(scorer)
-        self._kind = _actor(scorer, self._graphics)
+        self._last_progress = time.monotonic()
+        self._environment = environment()
+        self._nonce_file = nonce(lake)
+        self._gpus = _gpus_of(scorer)
+        self._actor_class = _actor(scorer, self._gpus)
 
     def __enter__(self) -> "_Pool":
         return self
@@ -162,33 +162,33 @@ class _Pool:
     def __exit__(self, *error: object) -> None:
         for member in self._members:
             ray.kill(member.actor)
-        self._seen.unlink(missing_ok=True)
+        self._nonce_file.unlink(missing_ok=True)
 
     def examine(self) -> dict[str, Any]:
         """The figures of the scorer's examination."""
         while not self._members or self._members[0].greetings:
             self._start(1)
             for ref in self._awaited():
-                self._ended(self._of(ref), ref)
+                self._ended(self._member_of(ref), ref)
         try:
-            found = ray.get(self._members[0].actor.examine.remote())
+            result = ray.get(self._members[0].actor.examine.remote())
         except ray.exceptions.RayActorError as error:
             raise FairnessError(f"the process that examined the model ended ({reason(error)})") from None
-        if isinstance(found, _Refused):
-            raise found.error()
-        examined: dict[str, Any] = found
-        return examined
+        if isinstance(result, _Refused):
+            raise result.error()
+        figures: dict[str, Any] = result
+        return figures
 
     def score(self, chunks: Chunks, missing: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
         """Yields each chunk as it is made."""
-        self._all, left = chunks, len(missing)
+        self._chunks, left = chunks, len(missing)
         self._waiting = deque(missing)
-        self._texts = ray.put(chunks.texts)  # they travel once a node; what is sent with each chunk is small
+        self._texts = ray.put(chunks.texts)  # sent once per node; the arguments of a chunk are small
         while left:
             self._start(left)
             self._hand_out()
             for ref in self._awaited():
-                number = self._ended(self._of(ref), ref)
+                number = self._ended(self._member_of(ref), ref)
                 part = None if number is None else chunks.kept(number)
                 if number is not None and part is not None:
                     left -= 1
@@ -196,39 +196,39 @@ class _Pool:
                 elif number is not None:
                     self._again(number)
 
-    def _of(self, ref: Any) -> "_Member":
-        return next(own for own in self._members if ref in own.chunks or ref in own.greetings)
+    def _member_of(self, ref: Any) -> "_Member":
+        return next(member for member in self._members if ref in member.chunks or ref in member.greetings)
 
     def _awaited(self) -> list[Any]:
-        """The next of what the actors return, after a moment at most; tells if no node is free, ends if none can be."""
+        """The next result of the actors, or none after a moment. Reports if no node is free; fails if none can be."""
         pending = [ref for member in self._members for ref in [*member.chunks, *member.greetings]]
-        long = time.monotonic() - self._working > _PATIENCE
+        overdue = time.monotonic() - self._last_progress > _PATIENCE
         if not pending:
-            if long:
+            if overdue:
                 raise FairnessError(self._no_room())
             time.sleep(_WAIT)
             return []
-        found: list[Any] = ray.wait(pending, num_returns=1, timeout=_WAIT)[0]
-        if found or any(not member.greetings for member in self._members):
-            self._working = time.monotonic()
-        elif long:
-            self._tell_waiting("waiting for free processors of the Ray cluster")
-        return found
+        ready: list[Any] = ray.wait(pending, num_returns=1, timeout=_WAIT)[0]
+        if ready or any(not member.greetings for member in self._members):
+            self._last_progress = time.monotonic()
+        elif overdue:
+            self._report_waiting("waiting for free processors of the Ray cluster")
+        return ready
 
     def _again(self, number: int) -> None:
-        """Has a chunk scored again whose file this process cannot read."""
+        """Queues a chunk again whose file this process cannot read."""
         self._unread[number] += 1
         if self._unread[number] == _DEATHS:
             raise FairnessError(
-                f"{self._all.folder}: what the Ray cluster writes there cannot be read here; let all nodes run as the "
-                "same user, with the same folder mounted"
+                f"{self._chunks.folder}: what the Ray cluster writes there cannot be read here; let all nodes run as "
+                "the same user, with the same folder mounted"
             )
         self._waiting.append(number)
 
     def _start(self, left: int) -> None:
-        """Starts actors until there are as many as the cluster holds, and no more than there are chunks."""
+        """Starts as many actors as the cluster holds, but no more than there are chunks."""
         for _ in range(min(self._room(), left) - len(self._members)):
-            actor = self._kind.remote(self._scorer, self._seen, self._given, declared())
+            actor = self._actor_class.remote(self._scorer, self._nonce_file, self._environment, declared())
             self._members.append(_Member(actor, [actor.visit.remote()]))
 
     def _hand_out(self) -> None:
@@ -236,36 +236,36 @@ class _Pool:
             for member in self._members:
                 if self._waiting and not member.greetings and len(member.chunks) == round_:
                     number = self._waiting.popleft()
-                    own = self._all
-                    made = member.actor.make.remote(self._texts, own.check, own.folder, own.size, number)
-                    member.chunks[made] = number
+                    chunks = self._chunks
+                    ref = member.actor.make.remote(self._texts, chunks.check, chunks.folder, chunks.size, number)
+                    member.chunks[ref] = number
 
     def _ended(self, member: _Member, ref: Any) -> int | None:
         """The number of the chunk that was made; None if the actor greeted, or died."""
         try:
-            found = ray.get(ref)
+            result = ray.get(ref)
         except ray.exceptions.RayActorError as error:
             self._lost(member, error)
             return None
         if ref in member.greetings:
-            check_visit(found)
+            check_visit(result)
             member.greetings.clear()
-            self._starts_in_vain = 0
+            self._failed_starts = 0
             return None
         number = member.chunks.pop(ref)
-        if found is not None:
-            raise found.error()
+        if result is not None:
+            raise result.error()
         return number
 
     def _lost(self, member: _Member, error: Exception) -> None:
-        """Takes back the chunks of an actor that died; only the one that it was at can have killed it."""
-        ray.kill(member.actor)  # where only the connection was lost it may still write
+        """Queues the chunks of a dead actor again; only the first, which it was scoring, can have killed it."""
+        ray.kill(member.actor)  # if only the connection was lost, it may still write
         self._members.remove(member)
         numbers = list(member.chunks.values())
         self._waiting.extendleft(reversed(numbers))
         if member.greetings:
-            self._starts_in_vain += 1
-            if self._starts_in_vain == _DEATHS:
+            self._failed_starts += 1
+            if self._failed_starts == _DEATHS:
                 raise FairnessError(f"processes on the Ray cluster end before they can work: {reason(error)}")
         for number in numbers[:1]:
             self._deaths[number] += 1
@@ -273,46 +273,46 @@ class _Pool:
                 raise FairnessError(self._killing(number, error))
 
     def _killing(self, number: int, error: Exception) -> str:
-        texts = self._all.texts_of(number)
-        assert self._all.folder is not None
-        named = self._all.folder / f"killing-{number:06d}.txt"
-        named.write_text("\n".join(map(str, texts.to_pylist())), encoding="utf-8")
+        texts = self._chunks.texts_of(number)
+        assert self._chunks.folder is not None
+        path = self._chunks.folder / f"killing-{number:06d}.txt"
+        path.write_text("\n".join(map(str, texts.to_pylist())), encoding="utf-8")
         return (
             f"{len(texts)} texts ended the process that scored them {_DEATHS} times ({reason(error)}), from "
-            f"{texts[0].as_py()[:_SHOWN]!r} to {texts[-1].as_py()[:_SHOWN]!r}; all of them are in {named}. If memory "
+            f"{texts[0].as_py()[:_SHOWN]!r} to {texts[-1].as_py()[:_SHOWN]!r}; all of them are in {path}. If memory "
             "ran out, make the model's batch smaller; what else was scored is kept"
         )
 
     def _no_room(self) -> str:
-        graphics = f" and {self._graphics:g} GPU" if self._graphics else ""
+        gpus = f" and {self._gpus:g} GPU" if self._gpus else ""
         return (
-            f"no node of the Ray cluster has the {self._scorer.processors} processors{graphics} that the model's file "
+            f"no node of the Ray cluster has the {self._scorer.processors} processors{gpus} that the model's file "
             "asks for (threads, device); start one that has, or run with --engine embedded"
         )
 
     def _room(self) -> int:
         """The number of actors that the cluster's nodes could hold if nothing else ran there."""
-        processors, graphics, room = self._scorer.processors, self._graphics, 0
+        processors, gpus, room = self._scorer.processors, self._gpus, 0
         for node in nodes():
-            has = node["Resources"]
+            resources = node["Resources"]
             room += math.floor(
-                min(has.get("CPU", 0) / processors, has.get("GPU", 0) / graphics if graphics else math.inf)
+                min(resources.get("CPU", 0) / processors, resources.get("GPU", 0) / gpus if gpus else math.inf)
             )
         return room
 
 
-def _actor(scorer: LazyScorer, graphics: float) -> Any:
-    """The class of the actors, with what one takes of a node. A death is ours to answer, so Ray restarts nothing."""
+def _actor(scorer: LazyScorer, gpus: float) -> Any:
+    """The class of the actors, with the resources that one takes. The pool handles deaths, so Ray restarts nothing."""
     return ray.remote(_Scoring).options(
         num_cpus=scorer.processors,
-        num_gpus=graphics,
+        num_gpus=gpus,
         max_restarts=0,
         max_task_retries=0,
         scheduling_strategy="SPREAD",
     )
 
 
-def _graphics(scorer: LazyScorer) -> float:
+def _gpus_of(scorer: LazyScorer) -> float:
     """The GPUs that a model takes: one, unless its file or the cluster has none."""
     if scorer.device == "auto":
         return float(any(node["Resources"].get("GPU", 0) for node in nodes()))

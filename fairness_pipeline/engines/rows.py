@@ -1,4 +1,4 @@
-"""The engine that scores rows."""
+"""Chooses the engine that scores rows."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def engine_of(settings: EngineSettings, lake: Path) -> Engine:
     """The engine of a profile; Ray is only imported where it is used.
 
     Args:
-        settings: Those of the profile.
+        settings: The profile's engine.
         lake: The workspace's folder.
     """
     if ray := ray_of(settings):

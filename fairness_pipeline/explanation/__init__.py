@@ -1,1 +1,1 @@
-"""Which words a classifier relies on, one method per file."""
+"""Explains which words a classifier relies on, with one method per file."""

@@ -1,4 +1,4 @@
-"""How much two distributions over a text's words overlap, and how far two explanations agree."""
+"""Measures how much two distributions over a text's words overlap, and how far two explanations agree."""
 
 from collections.abc import Sequence
 
@@ -50,8 +50,12 @@ def evenness(shares: Sequence[np.ndarray]) -> float:
         >>> evenness([np.array([0.5, 0.5]), np.array([1.0, 0.0])])
         0.5
     """
-    found = [float(scipy.stats.entropy(own) / np.log(len(own))) for own in shares if len(own) > 1]
-    return float(np.mean(found)) if found else float("nan")
+    ratios = [
+        float(scipy.stats.entropy(text_shares) / np.log(len(text_shares)))
+        for text_shares in shares
+        if len(text_shares) > 1
+    ]
+    return float(np.mean(ratios)) if ratios else float("nan")
 
 
 def rank_correlation(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
@@ -67,11 +71,11 @@ def rank_correlation(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> 
         >>> rank_correlation([np.array([0.1, 0.2, 0.7])], [np.array([0.5, 0.3, 0.2])])
         -1.0
     """
-    found = []
-    for own, theirs in zip(one, other, strict=True):
-        if len(own) > 1 and np.ptp(own) > 0 and np.ptp(theirs) > 0:
-            found.append(float(scipy.stats.spearmanr(own, theirs).statistic))
-    return float(np.mean(found)) if found else float("nan")
+    correlations = []
+    for shares, other_shares in zip(one, other, strict=True):
+        if len(shares) > 1 and np.ptp(shares) > 0 and np.ptp(other_shares) > 0:
+            correlations.append(float(scipy.stats.spearmanr(shares, other_shares).statistic))
+    return float(np.mean(correlations)) if correlations else float("nan")
 
 
 def same_top_word(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -85,5 +89,5 @@ def same_top_word(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> tup
         >>> same_top_word([np.array([0.1, 0.9])], [np.array([0.3, 0.7])])
         (1.0, 0.5)
     """
-    same = [int(own.argmax() == theirs.argmax()) for own, theirs in zip(one, other, strict=True)]
-    return float(np.mean(same)), float(np.mean([1 / len(own) for own in one]))
+    same = [int(shares.argmax() == other_shares.argmax()) for shares, other_shares in zip(one, other, strict=True)]
+    return float(np.mean(same)), float(np.mean([1 / len(shares) for shares in one]))

@@ -30,17 +30,17 @@ def integrated_gradients(network: TextNetwork, texts: list[np.ndarray], steps: i
         return logits[:, 1] - logits[:, 0]
 
     method = IntegratedGradients(difference)
-    own = LabelledTexts(texts, np.zeros(len(texts)))
+    dataset = LabelledTexts(texts, np.zeros(len(texts)))
     device = next(network.parameters()).device
-    found: list[np.ndarray] = [np.empty(0)] * len(texts)
-    for indices in own.batches(_AT_ONCE, seed=None):
-        batch = own.batch(indices, device)
+    shares: list[np.ndarray] = [np.empty(0)] * len(texts)
+    for indices in dataset.batches(_AT_ONCE, seed=None):
+        batch = dataset.batch(indices, device)
         embedded = network.embed(batch.texts).detach()
         with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients in eval mode
-            given = method.attribute(embedded, additional_forward_args=(batch.lengths,), n_steps=steps)
-        amounts = given.sum(dim=2).abs().double().cpu().numpy()
-        for row, place in zip(amounts, indices, strict=True):
-            inside = row[: len(texts[place])]
-            total = inside.sum()
-            found[place] = inside / total if total > 0 else np.full(len(inside), 1 / len(inside))
-    return found
+            attributions = method.attribute(embedded, additional_forward_args=(batch.lengths,), n_steps=steps)
+        amounts = attributions.sum(dim=2).abs().double().cpu().numpy()
+        for row, index in zip(amounts, indices, strict=True):
+            kept = row[: len(texts[index])]
+            total = kept.sum()
+            shares[index] = kept / total if total > 0 else np.full(len(kept), 1 / len(kept))
+    return shares

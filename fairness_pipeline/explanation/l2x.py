@@ -23,8 +23,8 @@ _AT_ONCE = 256
 
 
 class Explainer(nn.Module):
-    """The network that is trained: a saliency network, judged by the frozen classifier's output on the words that it
-    lets through.
+    """The trained network: a saliency network, judged by the frozen classifier's output on the words that it lets
+    through.
 
     Args:
         network: The classifier.
@@ -40,24 +40,24 @@ class Explainer(nn.Module):
         """The summed cross-entropy of the goals given X_S, and the number of texts."""
         (network,) = self._frozen
         embedded = network.embed(batch.texts)
-        seen = self.saliency(embedded, batch.lengths)[:, :, None] * embedded
-        loss = cross_entropy(network.logits(seen, batch.lengths), batch.goals, reduction="sum")
+        masked = self.saliency(embedded, batch.lengths)[:, :, None] * embedded
+        loss = cross_entropy(network.logits(masked, batch.lengths), batch.goals, reduction="sum")
         return loss, torch.tensor(len(batch.goals))
 
     @torch.inference_mode()
     def explain(self, texts: list[np.ndarray]) -> list[np.ndarray]:
         """S of each text: one share per word. The shares of a text sum to 1."""
         (network,) = self._frozen
-        own = LabelledTexts(texts, np.zeros(len(texts)))
+        dataset = LabelledTexts(texts, np.zeros(len(texts)))
         device = next(self.parameters()).device
         self.eval()
-        found: list[np.ndarray] = [np.empty(0)] * len(texts)
-        for indices in own.batches(_AT_ONCE, seed=None):
-            batch = own.batch(indices, device)
+        explanations: list[np.ndarray] = [np.empty(0)] * len(texts)
+        for indices in dataset.batches(_AT_ONCE, seed=None):
+            batch = dataset.batch(indices, device)
             shares = self.saliency(network.embed(batch.texts), batch.lengths).double().cpu().numpy()
-            for row, place in zip(shares, indices, strict=True):
-                found[place] = row[: len(texts[place])]
-        return found
+            for row, index in zip(shares, indices, strict=True):
+                explanations[index] = row[: len(texts[index])]
+        return explanations
 
 
 def train_explainer(

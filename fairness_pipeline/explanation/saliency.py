@@ -1,4 +1,4 @@
-"""Do the words that predict the label overlap with those that predict the author's group? (Liu 2022, section 4.3.2)"""
+"""Measures how far the words that predict the label and the author's group overlap (Liu 2022, section 4.3.2)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.network import TextNetwork, fit
 from fairness_pipeline.models.classifiers.texts import LabelledTexts
 
-_APART = 500_000_000
+_SEED_OFFSET = 500_000_000
 
 
 def saliency(
@@ -40,29 +40,29 @@ def saliency(
         FairnessError: the loss is not a number.
     """
     classifier = task.classifier.model_copy(update={"base": None, "debiasing": None, "settings": None})
-    apart = task.seed + _APART  # nothing but the texts is shared
-    torch.manual_seed(apart)
-    of_group = registry.new_network(classifier, task.tokens)
-    train, valid = (LabelledTexts(own.words, own.groups) for own in (task.train, task.valid))
+    group_seed = task.seed + _SEED_OFFSET  # only the texts are shared
+    torch.manual_seed(group_seed)
+    group_network = registry.new_network(classifier, task.tokens)
+    train, valid = (LabelledTexts(split.words, split.groups) for split in (task.train, task.valid))
     folder = task.folder / "group"
     folder.mkdir(parents=True, exist_ok=True)
-    fit(of_group, train, valid, classifier.fitting, folder, apart, task.progress)
+    fit(group_network, train, valid, classifier.fitting, folder, group_seed, task.progress)
     shares = {}
-    for name, own, goals, seed in (
+    for name, explained, goals, seed in (
         ("label", network, task.train.labels, task.seed),
-        ("group", of_group, task.train.groups, apart),
+        ("group", group_network, task.train.groups, group_seed),
     ):
         texts = LabelledTexts(task.train.words, goals)
-        explainer = train_explainer(own, texts, settings, task.folder / f"explainer-{name}", seed, task.progress)
+        explainer = train_explainer(explained, texts, settings, task.folder / f"explainer-{name}", seed, task.progress)
         shares[f"{name}_l2x"] = explainer.explain(words)
-        shares[f"{name}_gradients"] = integrated_gradients(own, words, settings.steps)
-    columns: dict[str, Any] = {name: [each.tolist() for each in own] for name, own in shares.items()}
+        shares[f"{name}_gradients"] = integrated_gradients(explained, words, settings.steps)
+    columns: dict[str, Any] = {name: [text.tolist() for text in by_text] for name, by_text in shares.items()}
     for name in ("l2x", "gradients"):
-        both = zip(shares[f"label_{name}"], shares[f"group_{name}"], strict=True)
-        columns[f"js_{name}"] = [js_divergence(one, other) for one, other in both]
+        pairs = zip(shares[f"label_{name}"], shares[f"group_{name}"], strict=True)
+        columns[f"js_{name}"] = [js_divergence(label, group) for label, group in pairs]
     columns["text_id"] = ids
     columns["seed"] = [0] * len(ids)
-    columns["words"] = [task.tokens.words(own) for own in words]
+    columns["words"] = [task.tokens.words(text_words) for text_words in words]
     return pa.table({name: columns[name] for name in SALIENCY.names}, schema=SALIENCY)
 
 
@@ -86,6 +86,6 @@ def part_of(task: Task, folder: Path, number: int, total: int) -> Task:
             progress, (number - 1) * (count or 0) + done, total * (count or 0), f"seed {number}"
         )
 
-    own = folder / f"seed-{number}"
-    own.mkdir(parents=True, exist_ok=True)
-    return replace(task, folder=own, seed=task.seed + number, progress=within(task.progress))
+    seed_folder = folder / f"seed-{number}"
+    seed_folder.mkdir(parents=True, exist_ok=True)
+    return replace(task, folder=seed_folder, seed=task.seed + number, progress=within(task.progress))

@@ -61,8 +61,8 @@ def values_not_negative(table: pa.Table) -> str | None:
 
 def shares_in_range(diversity: pa.Table) -> str | None:
     """Every share of distinct n-grams lies in 0..1."""
-    found = (_outside(diversity, column, 0.0, 1.0) for column in ("distinct_1", "distinct_2", "diversity"))
-    return next((wrong for wrong in found if wrong), None)
+    problems = (_outside(diversity, column, 0.0, 1.0) for column in ("distinct_1", "distinct_2", "diversity"))
+    return next((problem for problem in problems if problem), None)
 
 
 def perplexities_in_range(table: pa.Table) -> str | None:
@@ -73,15 +73,15 @@ def perplexities_in_range(table: pa.Table) -> str | None:
 def rates_in_range(significance: pa.Table) -> str | None:
     """Every percentage lies in 0..100, and every p in 0..1."""
     percent = significance.filter(pc.equal(significance["unit"], "percent"))
-    found = [_outside(percent, column, 0.0, 100.0) for column in ("value_a", "value_b")]
-    found += [
+    problems = [_outside(percent, column, 0.0, 100.0) for column in ("value_a", "value_b")]
+    problems += [
         _outside(significance, column, 0.0, 1.0) for column in ("p", "p_holm", "p_bh", "p_paired", "p_equivalence")
     ]
-    return next((wrong for wrong in found if wrong), None)
+    return next((problem for problem in problems if problem), None)
 
 
 def _outside(table: pa.Table, column: str, low: float, high: float) -> str | None:
     values = table[column].drop_null()
-    inside = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))  # NaN is not inside either
-    wrong = len(values) - (pc.sum(inside).as_py() or 0)
-    return f"{wrong:,} values of '{column}' are not in {low}..{high}" if wrong else None
+    inside = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))  # NaN counts as outside
+    outside = len(values) - (pc.sum(inside).as_py() or 0)
+    return f"{outside:,} values of '{column}' are not in {low}..{high}" if outside else None

@@ -12,11 +12,11 @@ from fairness_pipeline.foundation.paths import cache_folder
 from fairness_pipeline.foundation.text_files import parse_json, unreadable
 
 REHASH = "FAIRNESS_REHASH"
-"""If this variable is set, only what the same process has hashed counts: the cache may be wrong, or forged."""
+"""If this variable is set, only checksums that this process has computed count: the cache may be wrong or forged."""
 _REMEMBER = 1 << 20
-"""Bytes. Hashing a smaller file is faster than looking up its sum."""
+"""Bytes. Hashing a smaller file is faster than looking up its checksum."""
 _hashed: dict[Path, dict[str, Any]] = {}
-"""What this process has hashed."""
+"""The records of the files that this process has hashed."""
 
 
 def checksum(path: Path) -> str:
@@ -26,63 +26,63 @@ def checksum(path: Path) -> str:
         FairnessError: the file does not exist.
     """
     try:
-        place, state = path.resolve(), _state(path)
+        resolved, state = path.resolve(), _state(path)
         if state[0] < _REMEMBER:
             return _hash(path)
-        known = _hashed.get(place, {}) if os.environ.get(REHASH) else _remembered(place)
-        if known.get("state") == state and "sha256" in known:
-            return str(known["sha256"])
-        _hashed[place] = known = {"file": str(path), "state": state, "sha256": _hash(path)}
+        record = _hashed.get(resolved, {}) if os.environ.get(REHASH) else _read_record(resolved)
+        if record.get("state") == state and "sha256" in record:
+            return str(record["sha256"])
+        _hashed[resolved] = record = {"file": str(path), "state": state, "sha256": _hash(path)}
     except OSError as error:
         raise unreadable(path, error) from None
-    with replacing(_record(place)) as temporary:
-        temporary.write_text(json.dumps(known), encoding="utf-8")
-    return str(known["sha256"])
+    with replacing(_record_path(resolved)) as temporary:
+        temporary.write_text(json.dumps(record), encoding="utf-8")
+    return str(record["sha256"])
 
 
 def wrong_record(path: Path) -> Path | None:
-    """The file that keeps a wrong checksum of a file; None if the checksum is right, or not kept.
+    """The record that keeps a wrong checksum of a file; None if the checksum is right or was not kept.
 
     Raises:
         FairnessError: the file does not exist.
     """
     try:
-        place = path.resolve()
-        known = _remembered(place)
-        wrong = known.get("state") == _state(path) and known.get("sha256") != _hash(path)
+        resolved = path.resolve()
+        record = _read_record(resolved)
+        is_wrong = record.get("state") == _state(path) and record.get("sha256") != _hash(path)
     except OSError as error:
         raise unreadable(path, error) from None
-    return _record(place) if wrong else None
+    return _record_path(resolved) if is_wrong else None
 
 
 def verify_checksum(path: Path, expected: str | None) -> str:
     """The file's SHA-256.
 
     Raises:
-        FairnessError: the sum is not `expected`, or the file does not exist.
+        FairnessError: the checksum is not `expected`, or the file does not exist.
     """
-    found = checksum(path)
-    if expected is not None and found != expected:
+    actual = checksum(path)
+    if expected is not None and actual != expected:
         raise FairnessError(
-            f"{path}: expected SHA-256 {expected}, found {found}; the file changed or was cut short: "
+            f"{path}: expected SHA-256 {expected}, found {actual}; the file changed or was cut short: "
             "fetch it again, or correct the corpus's YAML file"
         )
-    return found
+    return actual
 
 
 def _state(path: Path) -> list[int]:
-    """What differs once a file has changed. Whoever writes it can set the time of its content, but not `st_ctime`."""
+    """The properties that change with a file. A writer can set `st_mtime`, but not `st_ctime`."""
     status = path.stat()
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
-def _record(place: Path) -> Path:
-    return cache_folder() / "checksums" / f"{sha256(str(place).encode()).hexdigest()[:32]}.json"
+def _record_path(resolved: Path) -> Path:
+    return cache_folder() / "checksums" / f"{sha256(str(resolved).encode()).hexdigest()[:32]}.json"
 
 
-def _remembered(place: Path) -> dict[str, Any]:
+def _read_record(resolved: Path) -> dict[str, Any]:
     try:
-        record = parse_json(_record(place).read_bytes())
+        record = parse_json(_record_path(resolved).read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Use it for loops that make many small objects and no cycles: each search would visit every object in memory."""
-    running = gc.isenabled()
+    """Pauses the collector in a loop that makes many small objects and no cycles: each search would visit them all."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if running:
+        if was_enabled:
             gc.enable()

@@ -1,7 +1,7 @@
-"""Reads and writes CSV; what is written no spreadsheet takes for a formula.
+"""Reads and writes CSV that no spreadsheet takes for formulas.
 
-A cell that begins with `=`, `+`, `-` or `@` is run by spreadsheets, and text from outside may say anything. The usual
-remedy is an apostrophe before it, which the commands that read such files take off again.
+Spreadsheets run a cell that begins with `=`, `+`, `-` or `@`, and text from outside may hold anything. The usual remedy
+is an apostrophe before the cell; the commands that read such files remove it.
 """
 
 import csv
@@ -13,16 +13,16 @@ from typing import Any, TextIO
 
 from fairness_pipeline.foundation.errors import FairnessError
 
-_BEGINS = r"[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20\u2212]|[\t\r]"
-"""The four, also as wide letters, and behind what nobody sees."""
-_FORMULA = re.compile(rf"'*(?:{_BEGINS})")
-_ESCAPED = re.compile(rf"'+(?:{_BEGINS})")
+_FORMULA_START = r"[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20\u2212]|[\t\r]"
+"""The four characters, also in full width, and after invisible characters."""
+_FORMULA = re.compile(rf"'*(?:{_FORMULA_START})")
+_ESCAPED = re.compile(rf"'+(?:{_FORMULA_START})")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-"""How files write a number."""
+"""A number as files write it."""
 
 
 def escaped(cell: Any) -> Any:
-    """`cell` as text that no spreadsheet runs; numbers, also as text, are left as they are.
+    """Returns `cell` as text that no spreadsheet runs; numbers, also as text, are unchanged.
 
     Example:
         >>> escaped("@USER hi"), escaped("-0.5"), escaped(-0.5), escaped("'=1+1"), escaped("hi")
@@ -34,7 +34,7 @@ def escaped(cell: Any) -> Any:
 
 
 def restored(cell: str) -> str:
-    """The text of which `escaped` made `cell`.
+    """The text from which `escaped` made `cell`.
 
     Example:
         >>> restored("'@USER hi"), restored("''=1+1"), restored("'tis"), restored("@USER hi")
@@ -44,14 +44,14 @@ def restored(cell: str) -> str:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a CSV or TSV file by the names of its columns, each with its place for errors. Cells that a row lacks
-    are missing.
+    """Yields the rows of a CSV or TSV file by column name, each with its location for error messages. Cells that a row
+    lacks are missing.
 
     Args:
         path: The file, in UTF-8.
 
     Raises:
-        FairnessError: it is no UTF-8, or no CSV.
+        FairnessError: the file is not UTF-8, or not CSV.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -86,13 +86,13 @@ def write_rows(stream: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any
     writer.writerow([escaped(name) for name in names])
     for row in rows:
         cells = [escaped(cell) for cell in row]
-        count += sum(cell is not own for cell, own in zip(cells, row, strict=True))
+        count += sum(cell is not original for cell, original in zip(cells, row, strict=True))
         writer.writerow(cells)
     return count
 
 
 def say_escaped(count: int) -> str:
-    """What a user should know of cells that were escaped, as a line of its own; empty if none was."""
+    """The note about escaped cells, on a line of its own; empty if there are none."""
     if not count:
         return ""
     return (

@@ -8,7 +8,7 @@ _SHARED = (
     "smb3", "smbfs", "virtiofs", "wekafs",
 )  # fmt: skip
 _LOCAL_FUSE = ("encfs", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs", "unionfs")
-"""What programs (FUSE) make of this machine's disks. Any other may be shared: `sshfs`, or one without a name."""
+"""FUSE file systems on this machine's own disks. Any other may be shared: `sshfs`, or one without a name."""
 
 
 def shared_by_hosts(folder: Path) -> str | None:
@@ -19,16 +19,16 @@ def shared_by_hosts(folder: Path) -> str | None:
     """
     try:
         lines = _MOUNTS.read_text(encoding="utf-8").splitlines()
-    except OSError:  # no Linux: nothing is known
+    except OSError:  # not Linux: the mounts are unknown
         return None
     mounts = [line.split(" - ") for line in lines]
-    kinds = {Path(_unescaped(of_mount.split()[4])): of_source.split()[0] for of_mount, of_source in mounts}
-    place = folder.resolve()
-    kind = next((kinds[own] for own in (place, *place.parents) if own in kinds), "")
-    by_a_program = kind == "fuse" or (kind.startswith("fuse.") and kind.removeprefix("fuse.") not in _LOCAL_FUSE)
-    return kind if kind in _SHARED or by_a_program else None
+    kinds = {Path(_unescaped(mount.split()[4])): source.split()[0] for mount, source in mounts}
+    resolved = folder.resolve()
+    kind = next((kinds[parent] for parent in (resolved, *resolved.parents) if parent in kinds), "")
+    is_shared_fuse = kind == "fuse" or (kind.startswith("fuse.") and kind.removeprefix("fuse.") not in _LOCAL_FUSE)
+    return kind if kind in _SHARED or is_shared_fuse else None
 
 
 def _unescaped(path: str) -> str:
-    """A path as the kernel lists it: blanks and backslashes are written in octal."""
+    """Decodes a path from the kernel's list, where blanks and backslashes are in octal."""
     return path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
 
-_A_DAY = 24 * 3600.0
+_DAY = 24 * 3600.0
 _HOST = socket.gethostname().replace(".", "_")
 
 
@@ -19,11 +19,11 @@ _HOST = socket.gethostname().replace(".", "_")
 def replacing(path: Path, still_ours: Callable[[], None] = lambda: None) -> Iterator[Path]:
     """A temporary path beside `path` to write to. It replaces `path` if the block succeeds, and is deleted otherwise.
 
-    Of two processes that write to one path, the one that ends last counts.
+    If two processes write to one path, the one that ends last wins.
 
     Args:
         path: The path.
-        still_ours: Called before `path` is replaced; raises an error to keep what is there.
+        still_ours: Called before `path` is replaced; raises an error to keep the existing file.
 
     Raises:
         FairnessError: the disk is full or the folder cannot be written.
@@ -35,12 +35,12 @@ def replacing(path: Path, still_ours: Callable[[], None] = lambda: None) -> Iter
                 left_over.unlink(missing_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
         still_ours()
         temporary.replace(path)
     except Exception as error:
-        if isinstance(error, OSError) or _says_full(error):
+        if isinstance(error, OSError) or _is_disk_full(error):
             raise explained(error, path) from error
         raise
     finally:
@@ -49,7 +49,7 @@ def replacing(path: Path, still_ours: Callable[[], None] = lambda: None) -> Iter
 
 
 def _is_left_over(temporary: Path) -> bool:
-    """Whether its writer was killed: a process of this host that is gone, or another one a day ago."""
+    """Whether its writer was killed: its process on this host is gone, or the file is a day old."""
     host, _, number = temporary.name.split(".")[-2].rpartition("-")[0].rpartition("-")
     if host == _HOST and number.isdigit():
         try:
@@ -59,14 +59,14 @@ def _is_left_over(temporary: Path) -> bool:
         except PermissionError:
             pass
     try:
-        return time.time() - temporary.stat().st_mtime > _A_DAY
+        return time.time() - temporary.stat().st_mtime > _DAY
     except FileNotFoundError:
         return False
 
 
 def explained(error: Exception, path: Path) -> FairnessError:
     """The error about a failure to write `path`, with advice."""
-    if _says_full(error):
+    if _is_disk_full(error):
         return FairnessError(
             f"{path}: the disk is full; nothing was written. Make room, or set FAIRNESS_HOME to another disk, and run "
             "again: it goes on from here"
@@ -77,6 +77,6 @@ def explained(error: Exception, path: Path) -> FairnessError:
     )
 
 
-def _says_full(error: Exception) -> bool:
+def _is_disk_full(error: Exception) -> bool:
     """Whether the error means a full disk, even if a library (such as safetensors) wraps the system's error as text."""
     return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left" in str(error)

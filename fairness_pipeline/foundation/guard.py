@@ -1,7 +1,7 @@
-"""Refuses files of the data folders that an asset did not declare, whoever opens them.
+"""Refuses to open files of the data folders that an asset did not declare.
 
-Python reports every `open()` to its audit hooks, so no loader has to help. What C++ opens by itself (pyarrow, torch)
-slips through: such files are handed on as `File`s.
+Python reports every `open()` to its audit hooks, so no loader has to cooperate. Files that C++ code opens (pyarrow,
+torch) escape them: such files are passed as `File`s.
 """
 
 import os
@@ -21,23 +21,23 @@ Files = Collection[File | DataFile]
 
 
 class UndeclaredRead(FairnessError):
-    """An asset opened a data file that is none of its inputs: a change of the file would go unnoticed."""
+    """An asset opened a data file that is not among its inputs: a change of the file would go unnoticed."""
 
 
 class _Allowed(NamedTuple):
-    """The declared files; where they lie; the data folders; folders that may lie in one and hold no data files
-    (outputs, code, models that were downloaded); and what was refused."""
+    """The declared files; their paths; the data folders; folders that may be inside one but hold no data files
+    (outputs, code, downloaded models); and the messages about refused files."""
 
     files: frozenset[File | DataFile]
     paths: tuple[str, ...]
     folders: tuple[str, ...]
-    others: tuple[str, ...]
+    exempt: tuple[str, ...]
     refused: list[str]
 
 
 _allowed: ContextVar[_Allowed | None] = ContextVar("allowed")
 _elsewhere: _Allowed | None = None
-"""What is allowed in threads that were started meanwhile: their context is empty."""
+"""What is allowed in threads that were started later: their context is empty."""
 _caches: list[Callable[[], None]] = []
 _last: frozenset[File | DataFile] | None = None
 
@@ -46,17 +46,17 @@ R = TypeVar("R")
 
 
 def remembered(size: int) -> Callable[[F], F]:
-    """`lru_cache` for what is read from data files. It is emptied when other files, or other versions of them, are
-    declared: what one asset read may neither hide that the next did not declare it, nor outlive a change. What is read
-    where all files are allowed is kept apart."""
+    """`lru_cache` for functions that read data files. It is cleared when other files, or other versions of them, are
+    declared: a cached value must neither hide that the next asset did not declare its file, nor outlive a change.
+    Values that are read while all files are allowed are cached separately."""
 
     def decorate(function: F) -> F:
-        anywhere, guarded = lru_cache(size)(function), lru_cache(size)(function)
+        unguarded, guarded = lru_cache(size)(function), lru_cache(size)(function)
         _caches.append(guarded.cache_clear)
 
         @wraps(function)
         def call(*arguments: Any) -> Any:
-            return (anywhere if _now() is None else guarded)(*arguments)
+            return (unguarded if _current() is None else guarded)(*arguments)
 
         return call  # type: ignore[return-value]
 
@@ -64,7 +64,7 @@ def remembered(size: int) -> Callable[[F], F]:
 
 
 def declare(files: Files | None) -> Token[_Allowed | None]:
-    """From now on no other file of a data folder can be opened in this process or thread. None allows all.
+    """Makes these the only files of the data folders that this process or thread can open. None allows all.
 
     Args:
         files: The declared files, and folders whose files are declared.
@@ -74,10 +74,10 @@ def declare(files: Files | None) -> Token[_Allowed | None]:
     if files is not None:
         _install()
         declared = frozenset(files)
-        paths = tuple({str(place) for file in declared for place in (file.path.resolve(), file.path.absolute())})
-        code = [PACKAGE_FOLDER, *(Path(place) for place in (sys.prefix, *sys.path, os.environ.get("HF_HOME")) if place)]
-        others = tuple(f"{place.resolve()}{os.sep}" for place in (home_folder(), *code))
-        allowed = _Allowed(declared, paths, tuple(f"{folder}{os.sep}" for folder in data_folders()), others, [])
+        paths = tuple({str(path) for file in declared for path in (file.path.resolve(), file.path.absolute())})
+        code = [PACKAGE_FOLDER, *(Path(path) for path in (sys.prefix, *sys.path, os.environ.get("HF_HOME")) if path)]
+        exempt = tuple(f"{path.resolve()}{os.sep}" for path in (home_folder(), *code))
+        allowed = _Allowed(declared, paths, tuple(f"{folder}{os.sep}" for folder in data_folders()), exempt, [])
         if declared != _last:
             _last = declared
             for clear in _caches:
@@ -87,11 +87,11 @@ def declare(files: Files | None) -> Token[_Allowed | None]:
 
 
 def read_once(name: str, read: Callable[[Path], R]) -> R:
-    """What a function reads of a data file: once a process, as long as the file is unchanged.
+    """Reads a data file, once per process as long as the file is unchanged.
 
     Args:
         name: The file's name in its data folder.
-        read: Reads it.
+        read: Called with the file's path.
 
     Raises:
         UndeclaredRead: the file is not declared here.
@@ -110,10 +110,10 @@ def _read_once(read: Callable[[Path], Any], path: Path, *state: int) -> Any:
 
 @contextmanager
 def only(files: Files | None) -> Iterator[None]:
-    """`declare` while the block runs.
+    """Declares files while the block runs.
 
     Raises:
-        UndeclaredRead: another file was opened, even if the block has taken that for a missing file.
+        UndeclaredRead: another file was opened, even if the block treated it as missing.
     """
     global _elsewhere
     before = _elsewhere
@@ -134,7 +134,7 @@ def only(files: Files | None) -> Iterator[None]:
 
 @contextmanager
 def freely() -> Iterator[None]:
-    """For what decides no table, such as what an answer costs: all files may be read here."""
+    """Allows all files while the block runs, for work that decides no table, such as the cost of an answer."""
     token = _allowed.set(None)
     try:
         yield
@@ -142,13 +142,13 @@ def freely() -> Iterator[None]:
         _allowed.reset(token)
 
 
-def _now() -> _Allowed | None:
+def _current() -> _Allowed | None:
     return _allowed.get(_elsewhere)
 
 
 def declared() -> Files | None:
-    """The files that are declared here, for work that goes on elsewhere; None if all are allowed."""
-    allowed = _now()
+    """The files that are declared here, to declare them in another process; None if all are allowed."""
+    allowed = _current()
     return allowed.files if allowed else None
 
 
@@ -158,19 +158,19 @@ def _install() -> None:
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and _now() is not None and isinstance(arguments[0], str | bytes | os.PathLike):
+    if event == "open" and _current() is not None and isinstance(arguments[0], str | bytes | os.PathLike):
         _check(Path(os.fsdecode(arguments[0])))
 
 
 def _check(file: Path) -> None:
     """Refuses a file of a data folder that is not declared."""
-    if (allowed := _now()) is None:
+    if (allowed := _current()) is None:
         return
     for path in {str(file.resolve()), str(file.absolute())}:
         folder = max((folder for folder in allowed.folders if path.startswith(folder)), key=len, default=None)
-        if folder is None or any(path.startswith(other) for other in allowed.others if other.startswith(folder)):
+        if folder is None or any(path.startswith(exempt) for exempt in allowed.exempt if exempt.startswith(folder)):
             continue
-        if not any(path == declared or path.startswith(declared + os.sep) for declared in allowed.paths):
+        if not any(path == declared_path or path.startswith(declared_path + os.sep) for declared_path in allowed.paths):
             allowed.refused.append(
                 f"{path.removeprefix(folder)} is read, and is no input of the asset: a change of it would go "
                 "unnoticed; declare it as a DataFile among the asset's inputs"

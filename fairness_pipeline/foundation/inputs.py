@@ -1,7 +1,7 @@
-"""What an asset is made from, as an object that can be hashed: the object that is hashed is the one that is used.
+"""The inputs of an asset, as objects that can be hashed: the object that is hashed is the one that is used.
 
-Inputs are frozen dataclasses and `Specification`s of plain values. A file is among them with the hash of its bytes; a
-file in a data folder that is not declared this way cannot be opened (`foundation/guard.py`).
+Inputs are frozen dataclasses and `Specification`s of plain values. A file is listed with the hash of its bytes; files
+of the data folders that are not listed cannot be opened (`foundation/guard.py`).
 """
 
 import json
@@ -21,29 +21,29 @@ Json = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 @runtime_checkable
 class Identified(Protocol):
-    """The file of a model: `identity` is all of it that decides what the model answers."""
+    """A model's file: `identity` holds everything in it that decides the model's answers."""
 
     def identity(self) -> dict[str, object]:
-        """As JSON can hold it."""
+        """What decides the answers, as JSON can hold it."""
 
 
 _UNHASHED, _OPTIONAL = "unhashed", "optional"
 
 
 def unhashed(default: Any = MISSING) -> Any:
-    """A field of a dataclass that is handed on and not hashed: where something lies or how fast it goes, never what
-    comes out."""
+    """A dataclass field that is passed on but not hashed: it says where something is or how fast it runs, and never
+    affects the result."""
     return field(default=default, metadata={_UNHASHED: True})
 
 
 def optional() -> Any:
-    """A field of a dataclass that is not hashed while it is None, so that it makes nothing stale that does without."""
+    """A dataclass field that is not hashed while it is None, so that adding it makes nothing stale."""
     return field(default=None, metadata={_OPTIONAL: True})
 
 
 @dataclass(frozen=True)
 class File:
-    """A file or folder, and the hash of what it holds. Where it lies is not hashed."""
+    """A file or folder, and the hash of its content. Its path is not hashed."""
 
     path: Path
     sha256: str
@@ -78,32 +78,33 @@ class DataFile:
 
     @property
     def path(self) -> Path:
-        """Where it lies on this machine."""
+        """Its path on this machine."""
         return data_file(self.name)
 
 
 _checksum = lru_cache(256)(lambda path, state: checksum(path))
-"""Partitions share data files; each is hashed once a process while it is unchanged."""
+"""Partitions share data files; each is hashed once per process while it is unchanged."""
 
 
 Known = dict[int, tuple[object, Json]]
-"""By identity: objects that were turned into JSON before, with the result. It must not outlive a look at them."""
+"""Objects that were already turned into JSON, by `id`, with the results. It must not outlive one pass over the
+inputs."""
 
 
 def canonical(value: object, known: Known | None = None) -> Json:
-    """The inputs as JSON can hold them, by the type that each value has at run time.
+    """Returns the inputs as JSON can hold them, by the type of each value at run time.
 
-    A dataclass with a `section` is part of a YAML file of that kind: a reader is told which of its keys changed, so
-    each is hashed by itself. A `Specification` leaves out fields that are None, so that a new optional key makes
-    nothing stale, and those that its class lists in `unhashed`. The file of a model says itself what decides its
-    answers (`Identified`).
+    A dataclass with a `section` is part of a YAML file of that kind: each of its keys is hashed separately, so that a
+    reader sees which of them changed. A `Specification` leaves out fields that are None, so that a new optional key
+    makes nothing stale, and those that its class lists in `unhashed`. A model's file supplies its own identity
+    (`Identified`).
 
     Args:
         value: Inputs, or a part of them.
-        known: Keeps the result of what several inputs share.
+        known: Keeps the results of objects that several inputs share.
 
     Raises:
-        TypeError: a value is no input: a function, a path, a set, or an object that is not frozen.
+        TypeError: a value cannot be an input: a function, a path, a set, or an object that is not frozen.
 
     Examples:
         >>> canonical({"level": 0.05, "files": (DataFile("lexicon/common_words.txt", "2c26"),)})
@@ -112,9 +113,9 @@ def canonical(value: object, known: Known | None = None) -> Json:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, tuple | list):
-        if value and all(isinstance(each, DataFile) for each in value):
-            return {each.name: each.sha256 for each in value}
-        return [canonical(each, known) for each in value]
+        if value and all(isinstance(file, DataFile) for file in value):
+            return {file.name: file.sha256 for file in value}
+        return [canonical(item, known) for item in value]
     if isinstance(value, File):
         return value.sha256
     if known is None:
@@ -129,16 +130,16 @@ def _fields(value: object, known: Known | None) -> Json:
         return canonical(value.identity(), known)
     if isinstance(value, Specification):
         keys = {name: getattr(value, name) for name in type(value).model_fields if name not in type(value).unhashed}
-        return _each({name: item for name, item in keys.items() if item is not None}, known)
+        return _canonical_items({name: item for name, item in keys.items() if item is not None}, known)
     if isinstance(value, Mapping):
-        return {str(name): canonical(each, known) for name, each in value.items()}
+        return {str(name): canonical(entry, known) for name, entry in value.items()}
     if not (is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen):  # noqa: B009
         kind = type(value).__name__
         raise TypeError(f"{value!r:.80} ({kind}) is no input: expected plain values or frozen dataclasses")
     hashed = {field.name: getattr(value, field.name) for field in fields(value) if _UNHASHED not in field.metadata}
-    may_lack = {field.name for field in fields(value) if _OPTIONAL in field.metadata}
-    present = {name: item for name, item in hashed.items() if item is not None or name not in may_lack}
-    inputs = _each(present, known)
+    optional_names = {field.name for field in fields(value) if _OPTIONAL in field.metadata}
+    present = {name: item for name, item in hashed.items() if item is not None or name not in optional_names}
+    inputs = _canonical_items(present, known)
     section = getattr(value, "section", None)
     if section is None:
         return inputs
@@ -146,9 +147,9 @@ def _fields(value: object, known: Known | None) -> Json:
     return {section: {name: _digest(item) for name, item in inputs.items()}, **files}
 
 
-def _each(items: Mapping[str, object], known: Known | None) -> dict[str, Json]:
-    """Each of the fields, and the order of those mappings that are not in alphabetical order: classes are numbered by
-    it, and lists are counted in it, but JSON's keys have none."""
+def _canonical_items(items: Mapping[str, object], known: Known | None) -> dict[str, Json]:
+    """The fields as JSON can hold them, and the key order of mappings that are not in alphabetical order: classes are
+    numbered and lists are counted in that order, but JSON's keys have none."""
     mappings = {name: list(map(str, item)) for name, item in items.items() if isinstance(item, Mapping)}
     orders = {f"{name} in order": names for name, names in mappings.items() if names != sorted(names)}
     return {**{name: canonical(item, known) for name, item in items.items()}, **orders}
@@ -166,18 +167,18 @@ def files_of(value: object) -> Iterator[File | DataFile]:
         for name in type(value).model_fields:
             yield from files_of(getattr(value, name))
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from files_of(each)
+        for item in value.values():
+            yield from files_of(item)
     elif isinstance(value, tuple | list):
-        for each in value:
-            yield from files_of(each)
+        for item in value:
+            yield from files_of(item)
     elif is_dataclass(value):
         for declared in fields(value):
             yield from files_of(getattr(value, declared.name))
 
 
 class FieldsOnly:
-    """Pickles a frozen dataclass without what it has loaded and remembers."""
+    """Pickles a frozen dataclass without its cached values."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {declared.name: getattr(self, declared.name) for declared in fields(self)}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]

@@ -1,11 +1,11 @@
-"""Leases: files by which one process at a time, of all machines that share a folder, holds something.
+"""Leases: locks made of files, which one process at a time can hold, of all machines that share a folder.
 
 The locks of the system (`flock`) are not enough: two hosts that mount one folder can both hold the same one. Creating a
 file that must not exist is exclusive everywhere.
 
-A lease is a folder of files `1`, `2`, and so on. The highest number is that of the current holder; it is free once its
-holder has written so, or has ended. Who wants it next creates the number after it. Numbers only rise, so that nobody
-takes over from a holder that others have taken over from already.
+A lease is a folder of files `1`, `2`, and so on. The highest number belongs to the current holder. The lease is free
+once its holder has released it or has ended. The next holder creates the next number. Numbers only rise, so that nobody
+takes over from a holder that has already been replaced.
 """
 
 import contextlib
@@ -22,22 +22,22 @@ from fairness_pipeline.foundation.files import explained
 from fairness_pipeline.foundation.processes import is_of_this_machine, is_process, is_running, own_process, spoken
 
 BEAT, TIMEOUT = 5.0, 60.0
-"""Seconds between two signs of life of a holder, and without one after which a holder on another machine has ended."""
+"""Seconds between two heartbeats of a holder, and without one after which a holder on another machine has ended."""
 _FREE = "free"
-_ASK_EVERY = 0.05, 0.5  # seconds: at first, and later
+_PAUSES = 0.05, 0.5  # seconds: at first, and later
 _DIGITS = 9
 
 _beating: dict[Path, bool] = {}
-"""The files that are kept fresh, and whether one that somebody deleted is made again."""
+"""The files that are kept fresh, and whether each is created again if somebody deletes it."""
 _heart: threading.Thread | None = None
 
 
 class Lease:
-    """What `leased` gives: whether it is still ours.
+    """A lease that this process has taken.
 
     Args:
         folder: The lease's folder.
-        number: The number that this process has created.
+        number: The number that this process created.
     """
 
     def __init__(self, folder: Path, number: int) -> None:
@@ -45,7 +45,7 @@ class Lease:
         self._number = number
 
     def check(self) -> None:
-        """Raises FairnessError if another process has taken over, because this one showed no sign of life so long."""
+        """Raises FairnessError if another process has taken over, because this one gave no heartbeat for too long."""
         if _highest(self._folder) != self._number:
             raise FairnessError(
                 f"{self._folder}: another process has taken over what this one was making, as this one stood still for "
@@ -57,10 +57,10 @@ class Lease:
 def leased(folder: Path, waiting: Callable[[str], None] = lambda holder: None) -> Iterator[Lease]:
     """Holds the lease `folder`, which one process at a time can hold.
 
-    A holder on this machine that was killed is found out at once, one on another machine after `TIMEOUT` seconds.
+    A killed holder on this machine is noticed at once, one on another machine after `TIMEOUT` seconds.
 
     Args:
-        folder: The lease; it is made.
+        folder: The lease's folder; it is created.
         waiting: Called with the name of the holder, before waiting for it.
 
     Raises:
@@ -68,15 +68,15 @@ def leased(folder: Path, waiting: Callable[[str], None] = lambda holder: None) -
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        number = _taken(folder, waiting)
+        number = _acquire(folder, waiting)
     except OSError as error:
         raise explained(error, folder) from None
-    file, holder = _file(folder, number), os.getpid()
+    file, owner = _file(folder, number), os.getpid()
     try:
         keep_fresh(file)
         yield Lease(folder, number)
     finally:
-        if os.getpid() == holder:  # a process that was forked meanwhile holds nothing
+        if os.getpid() == owner:  # a process that was forked meanwhile holds nothing
             _beating.pop(file, None)
             with contextlib.suppress(OSError):
                 if _highest(folder) == number:
@@ -84,11 +84,11 @@ def leased(folder: Path, waiting: Callable[[str], None] = lambda holder: None) -
 
 
 def keep_fresh(file: Path, *, again: bool = False) -> None:
-    """Gives signs of life in a file, until this process ends; other machines see them with `is_fresh`.
+    """Gives heartbeats in a file until this process ends; other machines see them with `is_fresh`.
 
     Args:
         file: The file.
-        again: Whether it is made again if somebody has deleted it, as this process stood still for long.
+        again: Whether to create the file again if somebody deleted it while this process stood still.
     """
     global _heart
     _beating[file] = again
@@ -98,62 +98,62 @@ def keep_fresh(file: Path, *, again: bool = False) -> None:
 
 
 def is_fresh(file: Path) -> bool:
-    """Whether there was a sign of life in a file lately. Both times are those of the disk: clocks differ."""
+    """Whether a file had a heartbeat lately. Both times come from the disk, because clocks differ."""
     try:
-        then = file.stat().st_mtime
-        now = file.parent / f".now-{uuid.uuid4().hex}"
-        now.touch()
+        beat_time = file.stat().st_mtime
+        probe = file.parent / f".now-{uuid.uuid4().hex}"
+        probe.touch()
         try:
-            return abs(now.stat().st_mtime - then) < TIMEOUT  # one of the future was made by a clock that was wrong
+            return abs(probe.stat().st_mtime - beat_time) < TIMEOUT  # a time in the future comes from a wrong clock
         finally:
-            now.unlink(missing_ok=True)
+            probe.unlink(missing_ok=True)
     except FileNotFoundError:
         return False
 
 
-def _taken(folder: Path, waiting: Callable[[str], None]) -> int:
-    """Waits until the lease is free; the number that this process has then created."""
-    pause, longest = _ASK_EVERY
-    told = False
+def _acquire(folder: Path, waiting: Callable[[str], None]) -> int:
+    """Waits until the lease is free; returns the number that this process then created."""
+    pause, longest = _PAUSES
+    announced = False
     while True:
         number = _highest(folder)
         holder = _holder(folder, number)
         if holder is None:
-            own = _created(folder, number + 1)
-            if own:
-                return own
+            created = _created(folder, number + 1)
+            if created:
+                return created
             continue
-        if not told:
+        if not announced:
             waiting(spoken(holder) if holder else "another run")
-            told = True
+            announced = True
         time.sleep(pause)
         pause = min(2 * pause, longest)
 
 
 def _holder(folder: Path, number: int) -> str | None:
-    """Who holds the lease; empty while the file is being written, None if nobody does."""
+    """The process that holds the lease; empty while the file is being written, None if the lease is free."""
     if number == 0:
         return None
     file = _file(folder, number)
     try:
-        said = file.read_text(encoding="utf-8")
-    except FileNotFoundError:  # somebody has gone on meanwhile
+        content = file.read_text(encoding="utf-8")
+    except FileNotFoundError:  # another process has taken over meanwhile
         return ""
-    if said == _FREE:
+    if content == _FREE:
         return None
-    if not is_process(said):
-        said = ""
-    elif is_of_this_machine(said):
-        return said if is_running(said) else None
-    return said if is_fresh(file) else None
+    if not is_process(content):
+        content = ""
+    elif is_of_this_machine(content):
+        return content if is_running(content) else None
+    return content if is_fresh(file) else None
 
 
 def _created(folder: Path, number: int) -> int | None:
-    """The number, if this process was the one to create its file and nobody is beyond it."""
+    """Creates the file of a number; returns the number, or None if another process was faster."""
     file = _file(folder, number)
     try:
-        with file.open("x", encoding="utf-8") as written:
-            written.write(own_process())
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(own_process())
     except FileExistsError:
         return None
     if _highest(folder) != number:
@@ -184,11 +184,11 @@ def _beat() -> None:
                     os.utime(file)
 
 
-def _without_heart() -> None:
-    """In a process that was forked: the thread has stayed behind, and what it kept fresh is not ours."""
+def _reset_after_fork() -> None:
+    """Resets a forked process: the thread stayed in its parent, which also owns the files."""
     global _heart
     _heart = None
     _beating.clear()
 
 
-os.register_at_fork(after_in_child=_without_heart)
+os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,4 +1,4 @@
-"""What this process may use of the machine. The quotas of a container count."""
+"""The cores and memory that this process may use, within the quotas of its container."""
 
 import math
 import os
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _GROUPS = Path("/sys/fs/cgroup")
-_OWN = Path("/proc/self/cgroup")
+_MEMBERSHIPS = Path("/proc/self/cgroup")
 _NOT_LIMITED = 1 << 60
 """The first version of control groups writes a number above this for "no limit"."""
 
@@ -25,10 +25,10 @@ def memory() -> int:
 
 def _processor_quotas() -> Iterator[float]:
     for folder in _groups("cpu"):
-        found = _numbers(folder / "cpu.max")
-        found = found or [*_numbers(folder / "cpu.cfs_quota_us"), *_numbers(folder / "cpu.cfs_period_us")]
-        if len(found) == 2 and min(found) > 0:  # the first version writes -1 for "no quota"
-            yield found[0] / found[1]
+        numbers = _numbers(folder / "cpu.max")
+        numbers = numbers or [*_numbers(folder / "cpu.cfs_quota_us"), *_numbers(folder / "cpu.cfs_period_us")]
+        if len(numbers) == 2 and min(numbers) > 0:  # the first version writes -1 for "no quota"
+            yield numbers[0] / numbers[1]
 
 
 def _memory_limits() -> Iterator[int]:
@@ -39,18 +39,18 @@ def _memory_limits() -> Iterator[int]:
 
 
 def _groups(controller: str) -> Iterator[Path]:
-    """The folders of this process' control groups, in both versions, with those above them: each may set a limit."""
+    """The folders of this process's control groups and their parents, in both versions: each may set a limit."""
     try:
-        lines = _OWN.read_text(encoding="utf-8").splitlines()
-    except OSError:  # no Linux
+        lines = _MEMBERSHIPS.read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
         return
     for controllers, path in (line.split(":", 2)[1:] for line in lines if line.count(":") > 1):
         if controllers and controller not in controllers.split(","):
             continue
         # The first version has a folder for each set of controllers, and a link to it for each of them.
         for top in {_GROUPS / controllers, _GROUPS / controller} if controllers else {_GROUPS}:
-            own = top / path.lstrip("/")
-            yield from [own, *(folder for folder in own.parents if folder == top or top in folder.parents)]
+            group = top / path.lstrip("/")
+            yield from [group, *(folder for folder in group.parents if folder == top or top in folder.parents)]
 
 
 def _numbers(file: Path) -> list[int]:

@@ -1,4 +1,4 @@
-"""Tells somebody of a finding or a failure: posts to an address, or starts a command."""
+"""Notifies somebody of a finding or a failure: posts to an address, or starts a command."""
 
 import json
 import logging
@@ -17,12 +17,12 @@ from fairness_pipeline.foundation.yaml_files import Specification, check_address
 
 Event = Literal["verdict", "check", "failure"]
 _SECONDS = 10.0
-_MOST = 20
+_MAX_LINES = 20
 _LOG = logging.getLogger("fairness_pipeline")
 
 
 class NotifySettings(Specification):
-    """Who is told of a verdict that turns, of a check that fails and of a run that fails."""
+    """Who is notified when a verdict changes, a check fails or a run fails."""
 
     webhook_variable: str | None = None
     """The environment variable with the address that messages are posted to. Such an address is a secret."""
@@ -31,12 +31,12 @@ class NotifySettings(Specification):
     format: Literal["json", "slack"] = "json"
     """`json`: event, profile, title, lines, link. `slack`: what Slack's incoming webhooks take."""
     events: tuple[Event, ...] = ("verdict", "check", "failure")
-    """What is told: a `verdict` that is another one than in the run before; the `check` that no verdict is biased,
-    where a first run fails it; the `failure` of a run."""
+    """What is sent: a `verdict` that differs from the run before; the `check` that no verdict is biased, if a first run
+    fails it; the `failure` of a run."""
     link: str | None = None
     """The address of Dagster's UI, for the link in a message; without one, the report's file is named."""
     texts: bool = False
-    """Whether the reasons of failures are sent too, which may quote a text of a corpus or a model's answer."""
+    """Whether the reasons of failures are sent too. They may quote a text of a corpus or a model's answer."""
 
     @pydantic.field_validator("webhook_variable")
     @classmethod
@@ -53,13 +53,13 @@ class NotifySettings(Specification):
 
 @dataclass(frozen=True)
 class Message:
-    """What is told.
+    """A message to send.
 
     Args:
-        event: Why.
+        event: What happened.
         profile: The profile's key.
         title: One sentence.
-        lines: A sentence each.
+        lines: Further sentences.
         link: Where to read more: an address or a file.
     """
 
@@ -71,11 +71,11 @@ class Message:
 
 
 def notify(settings: NotifySettings | None, message: Message) -> None:
-    """Sends a message, if the profile asks for it. That it cannot be sent is logged, and stops nothing."""
+    """Sends a message if the profile asks for it. A failure to send it is logged and stops nothing."""
     if settings is None or message.event not in settings.events:
         return
-    told = _slack(message) if settings.format == "slack" else asdict(message)
-    body = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    payload = _slack(message) if settings.format == "slack" else asdict(message)
+    body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
     if settings.webhook_variable:
         _try(f"the address in {settings.webhook_variable}", partial(_post, settings.webhook_variable, body))
     if settings.command:
@@ -84,8 +84,8 @@ def notify(settings: NotifySettings | None, message: Message) -> None:
 
 def shortened(lines: Sequence[str]) -> tuple[str, ...]:
     """The first lines, and how many more there are."""
-    rest = len(lines) - _MOST
-    return (*lines[:_MOST], *([f"and {number_of(rest, 'other')}"] if rest > 0 else []))
+    rest = len(lines) - _MAX_LINES
+    return (*lines[:_MAX_LINES], *([f"and {number_of(rest, 'other')}"] if rest > 0 else []))
 
 
 def _slack(message: Message) -> dict[str, str]:
@@ -94,13 +94,13 @@ def _slack(message: Message) -> dict[str, str]:
     return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
 
 
-def _try(to: str, send: Callable[[], str | None]) -> None:
+def _try(recipient: str, send: Callable[[], str | None]) -> None:
     try:
-        why = send()
-    except Exception as error:  # whatever a proxy, a certificate or a program does; its text may hold the address
-        why = type(error).__name__
-    if why:
-        _LOG.warning(f"notify: {to} did not take the message ({why}), so nobody was told")
+        reason = send()
+    except Exception as error:  # any failure of a proxy, a certificate or a program; its text may hold the address
+        reason = type(error).__name__
+    if reason:
+        _LOG.warning(f"notify: {recipient} did not take the message ({reason}), so nobody was told")
 
 
 def _post(variable: str, body: bytes) -> str | None:
@@ -110,27 +110,27 @@ def _post(variable: str, body: bytes) -> str | None:
     address = os.environ.get(variable)
     if not address:
         return f"the environment variable {variable} is not set"
-    with _unheard("httpx"):  # which logs the address
+    with _silenced("httpx"):  # it logs the address
         headers = {"content-type": "application/json"}
         with httpx.stream("POST", address, content=body, headers=headers, timeout=_SECONDS) as reply:
             return None if reply.is_success else f"status {reply.status_code}"
 
 
 @contextmanager
-def _unheard(name: str) -> Iterator[None]:
+def _silenced(name: str) -> Iterator[None]:
     logger = logging.getLogger(name)
-    was, logger.disabled = logger.disabled, True
+    was_disabled, logger.disabled = logger.disabled, True
     try:
         yield
     finally:
-        logger.disabled = was
+        logger.disabled = was_disabled
 
 
 def _start(command: Sequence[str], body: bytes) -> str | None:
     """Why a command did not take the message; None if it did."""
     try:
-        nowhere = subprocess.DEVNULL
-        done = subprocess.run(command, input=body, stdout=nowhere, stderr=nowhere, timeout=_SECONDS, check=False)
+        null = subprocess.DEVNULL
+        result = subprocess.run(command, input=body, stdout=null, stderr=null, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return f"it did not end within {_SECONDS:.0f} s"
-    return None if done.returncode == 0 else f"exit status {done.returncode}"
+    return None if result.returncode == 0 else f"exit status {result.returncode}"

@@ -1,4 +1,4 @@
-"""Parquet with checksums: a page that is not as it was written is refused, not read as something else."""
+"""Reads and writes Parquet with checksums, so that a damaged page is refused."""
 
 from pathlib import Path
 
@@ -15,6 +15,6 @@ def read_parquet(path: Path) -> pa.Table:
     """Reads a table.
 
     Raises:
-        pa.ArrowInvalid, OSError: it is no Parquet file, or a page is not as it was written.
+        pa.ArrowInvalid, OSError: the file is not Parquet, or a page is damaged.
     """
     return pq.read_table(path, partitioning=None, page_checksum_verification=True)

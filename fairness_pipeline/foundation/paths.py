@@ -16,13 +16,13 @@ def data_folders() -> list[Path]:
     """The folders with data files, in order of precedence: `FAIRNESS_DATA`, the checkout's `data`, the wheel's.
 
     Raises:
-        FairnessError: `FAIRNESS_DATA` is no folder.
+        FairnessError: `FAIRNESS_DATA` is not a folder.
     """
     folders = []
-    if named := os.environ.get("FAIRNESS_DATA"):
-        folders.append(Path(named).expanduser().resolve())
+    if setting := os.environ.get("FAIRNESS_DATA"):
+        folders.append(Path(setting).expanduser().resolve())
         if not folders[0].is_dir():
-            raise FairnessError(f"FAIRNESS_DATA: expected a folder, {named} is none")
+            raise FairnessError(f"FAIRNESS_DATA: expected a folder, {setting} is none")
     folders += [
         folder for folder in (_CHECKOUT and _CHECKOUT / "data", _PACKAGE / "data") if folder and folder.is_dir()
     ]
@@ -47,12 +47,12 @@ def yaml_files(kind: str) -> dict[str, Path]:
     Raises:
         FairnessError: a stem is not a valid key.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for folder in reversed(data_folders()):
-        found |= {path.stem: path for path in (folder / kind).glob("*.yaml")}
-    for key, path in found.items():
+        files |= {path.stem: path for path in (folder / kind).glob("*.yaml")}
+    for key, path in files.items():
         check_key(key, f"{path}: the file's name is its key")
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 def check_key(key: str, where: str) -> None:
@@ -88,13 +88,13 @@ def home_folder() -> Path:
         FairnessError: the path cannot be a folder, or is an address.
     """
     default = _CHECKOUT / "data" / "lake" if _CHECKOUT else Path.home() / ".fairness-pipeline"
-    named = os.environ.get("FAIRNESS_HOME")
-    if named and "://" in named:
+    setting = os.environ.get("FAIRNESS_HOME")
+    if setting and "://" in setting:
         raise FairnessError(
-            f"FAIRNESS_HOME: expected a folder, found the address {named.split('://')[0]}://...; a workspace needs a "
+            f"FAIRNESS_HOME: expected a folder, found the address {setting.split('://')[0]}://...; a workspace needs a "
             "file system. Write its tables and reports there with: fairness-pipeline publish ADDRESS"
         )
-    home = Path(named or default).expanduser().resolve()
+    home = Path(setting or default).expanduser().resolve()
     existing = next(folder for folder in (home, *home.parents) if folder.exists())
     if not existing.is_dir():
         raise FairnessError(f"FAIRNESS_HOME: expected a folder, or one that can be made; {existing} is a file")

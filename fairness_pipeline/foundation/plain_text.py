@@ -7,7 +7,7 @@ from typing import Any
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _ENDS = re.compile("[\t\n]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~])")
-"""What Markdown might read as a link, a picture or another form."""
+"""The characters that Markdown might read as markup."""
 
 
 def visible(text: str, *, lines: bool = False) -> str:
@@ -21,8 +21,8 @@ def visible(text: str, *, lines: bool = False) -> str:
         >>> visible("red: \\x1b[31m!")
         'red: \\\\x1b[31m!'
     """
-    shown = _HIDDEN.sub(_written_out, text)
-    return shown if lines else _ENDS.sub(_written_out, shown)
+    escaped = _HIDDEN.sub(_escape, text)
+    return escaped if lines else _ENDS.sub(_escape, escaped)
 
 
 def some(names: Sequence[str], most: int = 3) -> str:
@@ -46,8 +46,8 @@ def number_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _written_out(found: re.Match[str]) -> str:
-    return found.group().encode("unicode_escape").decode("ascii")
+def _escape(match: re.Match[str]) -> str:
+    return match.group().encode("unicode_escape").decode("ascii")
 
 
 def first_line(error: BaseException) -> str:
@@ -61,7 +61,7 @@ def first_line(error: BaseException) -> str:
 
 
 def markdown_table(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table as Markdown; what its texts quote is neither Markdown nor HTML.
+    """A table as Markdown; markup in its texts is escaped.
 
     Args:
         names: The names of the columns.
@@ -84,7 +84,7 @@ def markdown_table(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def latex_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table for LaTeX, with the rules of its package `booktabs`; columns of numbers stand on the right.
+    """A table for LaTeX, with the rules of its package `booktabs`; columns of numbers are right-aligned.
 
     Args:
         names: The names of the columns.
@@ -92,8 +92,8 @@ def latex_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """
     import pandas as pd
 
-    numbers = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(names))]
+    numbers = [any(isinstance(row[index], int | float) for row in rows) for index in range(len(names))]
     cells = [["" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
-    shown = pd.DataFrame(cells, columns=list(names)).style.hide(axis="index")
-    shown = shown.format(escape="latex").format_index(escape="latex", axis=1)
-    return str(shown.to_latex(column_format="".join("r" if number else "l" for number in numbers), hrules=True))
+    styled = pd.DataFrame(cells, columns=list(names)).style.hide(axis="index")
+    styled = styled.format(escape="latex").format_index(escape="latex", axis=1)
+    return str(styled.to_latex(column_format="".join("r" if number else "l" for number in numbers), hrules=True))

@@ -1,5 +1,4 @@
-"""Names a process so that it is told apart from every other one, on this machine or on others, now or later; and ends
-one with its parent."""
+"""Describes processes uniquely across machines and time, and ends a process with its parent."""
 
 import multiprocessing
 import os
@@ -12,13 +11,13 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 PARENT = "FAIRNESS_PARENT_RUN"
-"""The environment variable with the run of Dagster's that called the command."""
+"""The environment variable with the Dagster run that called the command."""
 _ENDED, _UNKNOWN = "ended", "unknown"
 
 
 def own_process() -> str:
-    """This process: its machine, its number, and when it started."""
-    return _own(os.getpid())
+    """Describes this process: its machine, its number, and when it started."""
+    return _described_once(os.getpid())
 
 
 def process_number(described: str) -> int:
@@ -27,15 +26,15 @@ def process_number(described: str) -> int:
 
 
 def is_of_this_machine(described: str) -> bool:
-    """Whether the process is, or was, one that this machine knows by its number."""
+    """Whether the process runs, or ran, on this machine."""
     return described.split(" ", 1)[0] == _machine()
 
 
 def is_running(described: str) -> bool:
-    """Whether a process of this machine still runs; one whose start is hidden counts as long as its number does."""
-    _, number, then = described.split(" ", 2)
-    now = _start_of(int(number))
-    return now != _ENDED and (now == then or _UNKNOWN in (now, then))
+    """Whether a process of this machine still runs. If its start is hidden, any process with its number counts."""
+    _, number, start = described.split(" ", 2)
+    current = _start_of(int(number))
+    return current != _ENDED and (current == start or _UNKNOWN in (current, start))
 
 
 def is_process(described: str) -> bool:
@@ -51,18 +50,18 @@ def spoken(described: str) -> str:
 
 @cache
 def _machine() -> str:
-    """The host's name, and a hash of what else tells containers apart that bear the same name."""
-    said = []
+    """The host's name, and a hash that distinguishes containers with the same name."""
+    parts = []
     for name in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
         try:
-            said.append(str(Path(name).readlink()) if "ns" in name.split("/") else Path(name).read_text().strip())
-        except OSError:  # no Linux
-            said.append("")
-    return f"{socket.gethostname()}/{sha256(' '.join(said).encode()).hexdigest()[:6]}"
+            parts.append(str(Path(name).readlink()) if "ns" in name.split("/") else Path(name).read_text().strip())
+        except OSError:  # not Linux
+            parts.append("")
+    return f"{socket.gethostname()}/{sha256(' '.join(parts).encode()).hexdigest()[:6]}"
 
 
 @cache
-def _own(number: int) -> str:
+def _described_once(number: int) -> str:
     return _described(number)
 
 
@@ -71,9 +70,9 @@ def _described(number: int) -> str:
 
 
 def _start_of(number: int) -> str:
-    """When a process started, which tells it apart from a later one with the same number; `_ENDED`, or `_UNKNOWN`.
+    """When a process started, which distinguishes it from a later one with the same number; or `_ENDED`, or `_UNKNOWN`.
 
-    Linux counts from the start of the machine, so that a clock that is set changes nothing.
+    Linux counts from the start of the machine, so setting the clock changes nothing.
     """
     try:
         fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
@@ -82,11 +81,11 @@ def _start_of(number: int) -> str:
         if Path("/proc/self/stat").exists():  # others' processes may be hidden
             return _UNKNOWN if _exists(number) else _ENDED
     try:
-        asked = ["ps", "-o", "stat=,lstart=", "-p", str(number)]
-        told = subprocess.run(
-            asked, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+        command = ["ps", "-o", "stat=,lstart=", "-p", str(number)]
+        words = subprocess.run(
+            command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C", "TZ": "UTC"}
         ).stdout.split()
-        return _ENDED if told[0].startswith("Z") else " ".join(told[1:])
+        return _ENDED if words[0].startswith("Z") else " ".join(words[1:])
     except (OSError, IndexError, subprocess.CalledProcessError):
         return _UNKNOWN if _exists(number) else _ENDED
 
@@ -102,7 +101,7 @@ def _exists(number: int) -> bool:
 
 
 def end_with_parent() -> None:
-    """Ends this process of `multiprocessing` at once when its parent is gone, even if that was killed."""
+    """Ends this `multiprocessing` process as soon as its parent is gone, even if the parent was killed."""
     threading.Thread(target=_wait_and_end, daemon=True).start()
 
 

@@ -17,15 +17,16 @@ def read_records(
     mark: str = ",",
     skipped: Counter[str] | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each row of a `.csv`, `.tsv`, `.jsonl`, `.json` (a list of objects) or `.parquet` file, with its file and line.
+    """Yields each row of a `.csv`, `.tsv`, `.jsonl`, `.json` (a list of objects) or `.parquet` file, with its file and
+    line.
 
     Text files may be compressed as `.gz` or `.zst`, or be the only file in a `.zip`.
 
     Args:
         path: The file.
         encoding: The encoding of a text file.
-        separator: The character between the cells of a file without quotation marks, whatever the file's ending.
-        mark: What separates the cells of a `.csv` file.
+        separator: The separator of a file without quotation marks, whatever the file's ending.
+        mark: The separator of a `.csv` file.
         skipped: Counts rows with too many or too few cells, which are then left out. Without it they are an error.
 
     Raises:
@@ -52,7 +53,7 @@ def column(where: str, record: dict[str, Any], name: str) -> Any:
         FairnessError: the column does not exist; names the existing ones.
     """
     if name not in record:
-        raise FairnessError(f"{where}: expected a column '{name}', found {list(record)[:8]}{_other_mark(record)}")
+        raise FairnessError(f"{where}: expected a column '{name}', found {list(record)[:8]}{_separator_hint(record)}")
     return record[name]
 
 
@@ -86,7 +87,7 @@ def _table(
             )
             raise FairnessError(
                 f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}"
-                f"{hint if separator else _other_mark(names)}"
+                f"{hint if separator else _separator_hint(names)}"
             )
         else:
             yield f"{path}, line {number}", dict(zip(names, cells, strict=True))
@@ -95,14 +96,14 @@ def _table(
 
 
 def _check_columns(where: str, names: Collection[str]) -> None:
-    if doubled := next((name for name, count in Counter(names).items() if name and count > 1), None):
-        raise FairnessError(f"{where}: the column '{doubled}' stands twice; keep one")
+    if duplicate := next((name for name, count in Counter(names).items() if name and count > 1), None):
+        raise FairnessError(f"{where}: the column '{duplicate}' stands twice; keep one")
 
 
-def _other_mark(names: Collection[str]) -> str:
-    """What to do if a header of one name seems to hold another mark than the one that separates cells; else empty."""
-    alone = next(iter(names)) if len(names) == 1 else ""
-    mark = next((mark for mark in (";", "\t", "|") if mark in alone), None)
+def _separator_hint(names: Collection[str]) -> str:
+    """Advice if a header of one name seems to hold another separator; otherwise empty."""
+    header = next(iter(names)) if len(names) == 1 else ""
+    mark = next((mark for mark in (";", "\t", "|") if mark in header), None)
     return f"; is it {mark!r} between the cells? Save it with commas, or say separator: {mark!r}" if mark else ""
 
 

@@ -21,7 +21,7 @@ def optional(kind: pa.DataType, text: str) -> Column:
 
 
 def fields(base: pa.Schema, *names: str) -> dict[str, pa.Field]:
-    """Columns of another schema, so that what they hold is described once.
+    """Columns of another schema, so that each is described only once.
 
     Args:
         base: The other schema.
@@ -46,16 +46,16 @@ def schema(*bases: pa.Schema, **columns: tuple[pa.DataType, str] | Column | pa.F
         >>> describe(schema(side=(pa.string(), "a or b"), **fields(table, "score")))
         {'side': 'a or b', 'score': 'null where it is empty'}
     """
-    found = {field.name: field for base in bases for field in base}
+    fields_by_name = {field.name: field for base in bases for field in base}
     for name, column in columns.items():
         if isinstance(column, str):
-            found[name] = found[name].with_metadata({_TEXT: column})
+            fields_by_name[name] = fields_by_name[name].with_metadata({_TEXT: column})
         elif isinstance(column, pa.Field):
-            found[name] = column
+            fields_by_name[name] = column
         else:
             kind, text, nullable = column if isinstance(column, Column) else (*column, False)
-            found[name] = pa.field(name, kind, nullable, {_TEXT: text})
-    return pa.schema(list(found.values()))
+            fields_by_name[name] = pa.field(name, kind, nullable, {_TEXT: text})
+    return pa.schema(list(fields_by_name.values()))
 
 
 def describe(schema: pa.Schema) -> dict[str, str]:

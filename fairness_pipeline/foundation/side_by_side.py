@@ -1,6 +1,6 @@
-"""Parts of one piece of work side by side, on the cores that a run may use.
+"""Works on the parts of one task in parallel, on the cores that a run may use.
 
-The parts are fixed by the data, and the results come in their order: what comes out is the same on any number of cores.
+The data decide the parts, and the results come in their order, so the outcome is the same on any number of cores.
 """
 
 import multiprocessing
@@ -19,45 +19,45 @@ from fairness_pipeline.foundation.processes import end_with_parent
 P = TypeVar("P")
 R = TypeVar("R")
 
-_LOADED = ["fairness_pipeline.measures.dialogue.registry", "sklearn.linear_model"]
-"""What the processes need; it is loaded once, by the one that they are forked from."""
+_PRELOADED = ["fairness_pipeline.measures.dialogue.registry", "sklearn.linear_model"]
+"""Modules that the processes need. They are loaded once, by the process that the others are forked from."""
 
 
-def _one() -> int:
+def _one_core() -> int:
     return 1
 
 
-_allowed: Callable[[], int] = _one
+_allowed_cores: Callable[[], int] = _one_core
 
 
 def _cores() -> int:
-    return max(1, _allowed())
+    return max(1, _allowed_cores())
 
 
 def allow_cores(count: Callable[[], int]) -> None:
-    """Lets this process use so many cores for one partition; one, until this is called.
+    """Sets how many cores this process may use for one partition; the default is one.
 
-    A script without a guard (`if __name__ == "__main__"`) would be run again by each new process, so nothing but a run
-    calls this.
+    A script without a guard (`if __name__ == "__main__"`) would be run again by each new process, so only a run calls
+    this.
 
     Args:
-        count: How many there are now; asked again and again, as other workers begin and end.
+        count: Returns the current number of cores. It is called repeatedly, because other workers begin and end.
     """
-    global _allowed
-    _allowed = count
+    global _allowed_cores
+    _allowed_cores = count
 
 
 def in_processes(
     work: Callable[[P], R], parts: Sequence[P], least: int = 2, sent: Callable[[P], P] = lambda part: part
 ) -> Iterator[R]:
-    """`work` of each part, in order, in processes of their own where there is more than one core.
+    """Yields `work` of each part, in order. It runs in separate processes if there is more than one core.
 
     Args:
-        work: Gets a part. It is pickled once a process, so that what it remembers serves the next part; the parts and
-            what it returns are pickled too.
-        parts: What is worked on.
-        least: With fewer parts the work is done in this process, as starting others takes two seconds.
-        sent: What is sent to another process for a part: a slice would be sent with all that it is cut from.
+        work: Called with a part. It is pickled once per process, so that its caches serve the next part; parts and
+            results are pickled too.
+        parts: The parts of the task.
+        least: With fewer parts the work is done in this process, because starting others takes two seconds.
+        sent: Returns what is pickled for a part: a slice would be pickled with the whole table that it is cut from.
 
     Raises:
         FairnessError: from `work`, or a process ended by itself.
@@ -68,7 +68,7 @@ def in_processes(
         yield from map(work, parts)
         return
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_LOADED)
+    context.set_forkserver_preload(_PRELOADED)
     with ProcessPoolExecutor(count, context, _begin, (work, cores // count, declared())) as pool:
         try:
             yield from pool.map(_do, map(sent, parts))
@@ -77,23 +77,23 @@ def in_processes(
                 "one of several processes that worked on it ended by itself; if memory ran out, give fewer --workers"
             ) from None
         finally:
-            pool.shutdown(cancel_futures=True)  # waits for the parts that are being worked on: they may write
+            pool.shutdown(cancel_futures=True)  # waits for the running parts: they may write
 
 
 def in_threads(work: Callable[[P], R], parts: Iterator[P]) -> Iterator[R]:
-    """`work` of each part, in order, in as many threads as there are cores: for what computes in numpy.
+    """Yields `work` of each part, in order. It runs in as many threads as there are cores, for work in numpy.
 
-    No pool of the standard library: Ctrl-C in the middle of its waiting can leave a lock held, and its end waits for
-    ever.
+    The standard library's pools are unsuitable: Ctrl-C while they wait can leave a lock held, and their shutdown then
+    waits forever.
 
     Args:
-        work: Gets a part.
+        work: Called with a part.
         parts: Made one by one, when a thread is free.
     """
     tasks: SimpleQueue[tuple[int, P] | None] = SimpleQueue()
     done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
-    found: dict[int, tuple[Any, BaseException | None]] = {}
-    begun = given = threads = 0
+    finished: dict[int, tuple[Any, BaseException | None]] = {}
+    submitted = yielded = threads = 0
 
     def serve() -> None:
         while (task := tasks.get()) is not None:
@@ -103,48 +103,49 @@ def in_threads(work: Callable[[P], R], parts: Iterator[P]) -> Iterator[R]:
             except BaseException as error:
                 done.put((number, None, error))
 
-    def one_more() -> Iterator[R]:
-        """Waits for a part that ends, and gives what can be given in order."""
-        nonlocal given
+    def next_results() -> Iterator[R]:
+        """Waits for one part to finish, and yields the results that are next in order."""
+        nonlocal yielded
         number, result, error = done.get()
-        found[number] = result, error
-        while given in found:
-            result, error = found.pop(given)
+        finished[number] = result, error
+        while yielded in finished:
+            result, error = finished.pop(yielded)
             if error is not None:
                 raise error
-            given += 1
+            yielded += 1
             yield result
 
     try:
         for part in parts:
-            if given == begun and _cores() < 2:
+            if yielded == submitted and _cores() < 2:
                 yield work(part)
-                given = begun = begun + 1
+                yielded = submitted = submitted + 1
                 continue
             if threads < _cores():
                 Thread(target=serve, daemon=True).start()
                 threads += 1
-            tasks.put((begun, part))
-            begun += 1
-            while begun - given - len(found) >= _cores() or len(found) > 2 * _cores():  # nor far ahead of a slow one
-                yield from one_more()
-        while given < begun:
-            yield from one_more()
+            tasks.put((submitted, part))
+            submitted += 1
+            # Do not run far ahead of a slow part.
+            while submitted - yielded - len(finished) >= _cores() or len(finished) > 2 * _cores():
+                yield from next_results()
+        while yielded < submitted:
+            yield from next_results()
     finally:
         for _ in range(threads):
             tasks.put(None)
 
 
 _work: Callable[[Any], Any]
-"""What a process works with."""
+"""The function that this worker process calls."""
 
 
 def _begin(work: Callable[[Any], Any], cores: int, files: Files | None) -> None:
-    """An orphan would go on for nobody; Ctrl-C is for the process that was called."""
+    """Prepares a worker process. It ends with its parent, and leaves Ctrl-C to the parent."""
     global _work
     _work = work
     declare(files)
-    allow_cores(lambda: cores)  # what the others leave
+    allow_cores(lambda: cores)  # this process's share
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
 

@@ -23,7 +23,7 @@ LONGEST_LINE = 1 << 20
 
 _WINDOW_LOG = 31  # Pushshift's dumps are made with zstd --long=31
 _SMALL, _PACKED = 1 << 28, 200
-"""Bytes that any compressed file may unpack to, and how often its own size a larger one may; text packs 20 times."""
+"""The bytes that any compressed file may unpack to, and the ratio that a larger one may have; text has about 20."""
 
 
 def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
@@ -36,13 +36,13 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
     """
     number = unpacked = 0
     try:
-        most = most_bytes(path)
+        limit = most_bytes(path)
         with open_unpacked(path) as stream:
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1
                 unpacked += len(line)
-                if unpacked > most:
-                    raise too_large(path, most)
+                if unpacked > limit:
+                    raise too_large(path, limit)
                 if len(line) > LONGEST_LINE:
                     raise FairnessError(
                         f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line"
@@ -63,22 +63,22 @@ def read_csv_rows(path: Path, encoding: str = "utf-8", mark: str = ",") -> Itera
     Args:
         path: The file.
         encoding: Its encoding.
-        mark: What separates cells.
+        mark: The separator.
 
     Raises:
         FairnessError: the quotation marks are wrong; names the file and the line.
     """
     reader = csv.reader((line + "\n" for _, line in read_lines(path, encoding)), delimiter=mark, strict=True)
     while True:
-        started = reader.line_num + 1
+        start = reader.line_num + 1
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            raise FairnessError(f"{path}, line {started}: not valid CSV: {error}; check the quotation marks") from None
+            raise FairnessError(f"{path}, line {start}: not valid CSV: {error}; check the quotation marks") from None
         if cells:
-            yield started, cells
+            yield start, cells
 
 
 def read_json_lines(path: Path, *, unique: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -86,7 +86,7 @@ def read_json_lines(path: Path, *, unique: bool = False) -> Iterator[tuple[str, 
 
     Args:
         path: The file.
-        unique: Whether a name that stands twice in an object is refused, which takes twice the time.
+        unique: Whether to refuse an object with a duplicate name, which takes twice the time.
 
     Raises:
         FairnessError: a line is not a JSON object; names the file and the line.
@@ -107,19 +107,19 @@ def read_json_lines(path: Path, *, unique: bool = False) -> Iterator[tuple[str, 
 
 
 def read_json(path: Path) -> Any:
-    """The value in a JSON file, also packed, which is read whole.
+    """The value in a JSON file, which may be compressed and is read whole.
 
     Raises:
-        FairnessError: it cannot be read, or is no JSON.
+        FairnessError: the file cannot be read, or is not JSON.
     """
-    most = most_bytes(path)
+    limit = most_bytes(path)
     try:
         with open_unpacked(path) as stream:
-            text = stream.read(-1 if most == float("inf") else int(most) + 1)
+            text = stream.read(-1 if limit == float("inf") else int(limit) + 1)
     except (OSError, EOFError) as error:
         raise FairnessError(f"{path}: cannot be read: {error}; fetch the file again") from None
-    if len(text) > most:
-        raise too_large(path, most)
+    if len(text) > limit:
+        raise too_large(path, limit)
     try:
         return parse_json(text)
     except ValueError as error:
@@ -127,20 +127,20 @@ def read_json(path: Path) -> Any:
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object of its names and values; raises ValueError if a name stands twice."""
+    """Makes a JSON object of its names and values; raises ValueError if a name occurs twice."""
     record = dict(pairs)
     if len(record) < len(pairs):
-        doubled = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"'{doubled}' stands twice; keep one")
+        duplicate = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"'{duplicate}' stands twice; keep one")
     return record
 
 
 def parse_json(text: str | bytes, of_pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """The value that a JSON text spells.
+    """The value of a JSON text.
 
     Args:
         text: The text.
-        of_pairs: Makes what stands for an object of its names and values.
+        of_pairs: Makes an object of its names and values; a dict by default.
 
     Raises:
         ValueError: it is not valid JSON, or nested deeper than Python reads.
@@ -171,7 +171,7 @@ def _decode(path: Path, number: int, line: bytes, encoding: str) -> str:
     if encoding != "utf-8":
         return line.decode(encoding)
     try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors put a mark at a file's beginning
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors write a byte order mark
     except UnicodeDecodeError as error:
         raise FairnessError(
             f"{path}, line {number}: expected UTF-8, byte {error.start + 1} of the line is "
@@ -201,9 +201,9 @@ def read_member(path: Path, archive: Any, name: str) -> bytes:
     Raises:
         FairnessError: it unpacks to more than text does.
     """
-    most = most_bytes(path)
-    if archive.getinfo(name).file_size > most:  # no more than this is unpacked
-        raise too_large(path, most)
+    limit = most_bytes(path)
+    if archive.getinfo(name).file_size > limit:  # reading unpacks no more than this
+        raise too_large(path, limit)
     return archive.read(name)
 
 

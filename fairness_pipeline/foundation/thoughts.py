@@ -18,7 +18,7 @@ def without_thoughts(text: str) -> str:
         return text
     text = _without_closed(text)
     before, closing, after = text.partition("</think>")
-    if closing and "<think>" not in before:  # the prompt had opened them
+    if closing and "<think>" not in before:  # the prompt opened the thoughts
         text = after
     if cut_short := _OPENING.search(text):
         text = text[: cut_short.start()]
@@ -26,18 +26,18 @@ def without_thoughts(text: str) -> str:
 
 
 def _without_closed(text: str) -> str:
-    """A text without the thoughts that end. Linear in its length: what a server writes is not read again and again."""
+    """A text without the closed thoughts. The time is linear in its length, which a server decides."""
     kept: list[str] = []
     unclosed: set[str] = set()
-    at = 0
+    position = 0
     for opening in _OPENING.finditer(text):
         name, closing = opening[1], f"</{opening[1]}>"
-        if opening.start() < at or name in unclosed:
+        if opening.start() < position or name in unclosed:
             continue
         end = text.find(closing, opening.end())
-        if end < 0:  # none of this name ends any more
+        if end < 0:  # no later one of this name is closed
             unclosed.add(name)
             continue
-        kept.append(text[at : opening.start()])
-        at = end + len(closing)
-    return "".join([*kept, text[at:]])
+        kept.append(text[position : opening.start()])
+        position = end + len(closing)
+    return "".join([*kept, text[position:]])

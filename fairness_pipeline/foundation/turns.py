@@ -1,4 +1,4 @@
-"""One worker at a time on a GPU, or asking a model behind an address: each takes as much of it as there is."""
+"""Lets one worker at a time use a GPU or query a model behind an address: each worker uses all of it."""
 
 import fcntl
 import os
@@ -14,16 +14,16 @@ from typing import IO
 from fairness_pipeline.foundation.progress import Progress, report
 
 _EVERY = 0.5
-"""Seconds between two lines that say what is waited for."""
+"""Seconds between two waiting notices."""
 
 _waits = False
 _gpu: IO[str] | None = None
-_told: Progress | None = None
+_progress: Progress | None = None
 
 
 def wait_for_turns() -> None:
-    """From now on this process uses a GPU, or asks a server, only when no other process that has called this does. Ray
-    hands out GPUs itself."""
+    """Makes this process take turns on GPUs and servers with the other processes that have called this. Ray hands out
+    GPUs itself."""
     global _waits
     _waits = True
 
@@ -32,32 +32,32 @@ def take_gpu() -> None:
     """Waits until the GPU is free, and keeps it until `turns_end`; a process that dies gives it back."""
     global _gpu
     if _waits and not _gpu:
-        _gpu = _taken(f"gpu-{os.environ.get('CUDA_VISIBLE_DEVICES', 'all').replace('/', '-')}", "the GPU")
+        _gpu = _acquire(f"gpu-{os.environ.get('CUDA_VISIBLE_DEVICES', 'all').replace('/', '-')}", "the GPU")
 
 
 @contextmanager
 def asking(address: str, model: str) -> Iterator[None]:
-    """Waits until no other worker asks this model, which is kept to the end."""
+    """Waits until no other worker queries this model, and keeps it while the block runs."""
     if not _waits:
         yield
         return
-    with _taken(f"asked-{sha256(f'{address} {model}'.encode()).hexdigest()[:16]}", f"{address}, model '{model}'"):
+    with _acquire(f"asked-{sha256(f'{address} {model}'.encode()).hexdigest()[:16]}", f"{address}, model '{model}'"):
         yield
 
 
 @contextmanager
 def turns_end(progress: Progress | None = None) -> Iterator[None]:
-    """At the end, the GPU goes to the next process, if this one has it, with the memory that nothing uses any more.
+    """Releases the GPU and its unused memory at the end of the block, if this process has it.
 
     Args:
-        progress: Told of waiting.
+        progress: Receives the waiting notices.
     """
-    global _gpu, _told
-    _told = progress
+    global _gpu, _progress
+    _progress = progress
     try:
         yield
     finally:
-        _told = None
+        _progress = None
         if _gpu:
             if torch := sys.modules.get("torch"):
                 torch.cuda.empty_cache()
@@ -65,31 +65,31 @@ def turns_end(progress: Progress | None = None) -> Iterator[None]:
             _gpu = None
 
 
-def _taken(name: str, what: str) -> IO[str]:
-    """The locked file of a turn; closing it ends the turn."""
+def _acquire(name: str, resource: str) -> IO[str]:
+    """Waits for a turn and returns its locked file; closing the file ends the turn."""
     stream = (Path(tempfile.gettempdir()) / f"fairness-pipeline-{os.getuid()}-{name}.lock").open("a", encoding="ascii")
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        with _said_meanwhile(f"waiting for {what}, which another worker uses"):
-            fcntl.flock(stream, fcntl.LOCK_EX)  # a process that only polls is overtaken by those that wait
+        with _announced(f"waiting for {resource}, which another worker uses"):
+            fcntl.flock(stream, fcntl.LOCK_EX)  # block on the lock; polling would starve
     return stream
 
 
 @contextmanager
-def _said_meanwhile(waiting: str) -> Iterator[None]:
-    """Tells of the waiting as long as it lasts, from a thread: what waits for the lock does nothing else."""
-    over = Event()
+def _announced(message: str) -> Iterator[None]:
+    """Reports the waiting from a thread while it lasts, because the caller is blocked on the lock."""
+    acquired = Event()
 
-    def say() -> None:
-        while not over.is_set():
-            report(_told, 0, 1, waiting)
-            over.wait(_EVERY)
+    def repeat() -> None:
+        while not acquired.is_set():
+            report(_progress, 0, 1, message)
+            acquired.wait(_EVERY)
 
-    thread = Thread(target=say, daemon=True)
+    thread = Thread(target=repeat, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        acquired.set()
         thread.join()

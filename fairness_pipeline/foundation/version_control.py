@@ -10,7 +10,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 
 _SETTINGS = ("core.fsmonitor=false", "safe.bareRepository=explicit", "safe.directory=*")
 """A repository's settings can name programs, and a folder of a checkout can look like a repository; in a container the
-checkout is somebody else's."""
+checkout belongs to another user."""
 
 
 def tracked_file(folder: Path) -> str | None:
@@ -26,20 +26,20 @@ def tracked_file(folder: Path) -> str | None:
     if not folder.is_dir() or _checkout(folder) is None:
         return None
     try:
-        listed = _git(folder, "ls-files", "-z")
+        output = _git(folder, "ls-files", "-z")
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", b"") or str(error).encode()
+        fault = getattr(error, "stderr", b"") or str(error).encode()
         raise FairnessError(
             f"{folder}: in a checkout, and Git cannot tell whether it is under version control "
-            f"({said.decode('utf-8', 'replace').strip()[:200]}); set FAIRNESS_HOME to a folder outside of the checkout"
+            f"({fault.decode('utf-8', 'replace').strip()[:200]}); set FAIRNESS_HOME to a folder outside of the checkout"
         ) from None
-    return listed.split(b"\0")[0].decode("utf-8", "replace") or None
+    return output.split(b"\0")[0].decode("utf-8", "replace") or None
 
 
 def page_of(path: Path) -> str | None:
-    """The page of a file in the repository that its checkout was cloned from, as of the commit that is checked out.
+    """The web page of a file in the repository that its checkout was cloned from, at the commit that is checked out.
 
-    None if the file is in no checkout or not part of it (an environment inside of one), or the repository is no page.
+    None if the file is in no checkout or not part of it (an environment inside of one), or the repository has no page.
 
     Args:
         path: A file.
@@ -64,19 +64,19 @@ def _checkout(folder: Path) -> Path | None:
 @cache
 def _page(root: Path) -> str | None:
     """The page of a checkout's commit, without any password of the remote repository's address."""
-    named = _REMOTE.fullmatch(_git(root, "remote", "get-url", "origin").decode("utf-8", "replace").strip())
+    match = _REMOTE.fullmatch(_git(root, "remote", "get-url", "origin").decode("utf-8", "replace").strip())
     commit = _git(root, "rev-parse", "HEAD").decode().strip()
-    if not named:
+    if not match:
         return None
-    host = named["host_a"] or named["host_b"]
-    return f"https://{host}/{named['path']}/{'src' if 'bitbucket' in host else 'blob'}/{commit}"
+    host = match["host_a"] or match["host_b"]
+    return f"https://{host}/{match['path']}/{'src' if 'bitbucket' in host else 'blob'}/{commit}"
 
 
 @cache
 def _tracked(root: Path, folder: Path) -> frozenset[str]:
     """The files of a folder that Git tracks, by their paths in the checkout."""
-    listed = _git(root, "ls-files", "-z", "--", str(folder))
-    return frozenset(listed.decode("utf-8", "replace").split("\0"))
+    output = _git(root, "ls-files", "-z", "--", str(folder))
+    return frozenset(output.decode("utf-8", "replace").split("\0"))
 
 
 _REMOTE = re.compile(
@@ -86,10 +86,10 @@ _REMOTE = re.compile(
 """`https://host/owner/name.git`, `ssh://git@host/owner/name`, `git@host:owner/name.git`."""
 
 
-def _git(folder: Path, *words: str) -> bytes:
-    """What Git prints; raises OSError or SubprocessError where it cannot say."""
+def _git(folder: Path, *arguments: str) -> bytes:
+    """The output of Git; raises OSError or SubprocessError if it fails."""
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
-    # A hook of Git, and whoever calls it, may name another repository.
+    # These variables may name another repository, for example in a Git hook.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", *settings, "-C", str(folder), *words]
+    command = ["git", *settings, "-C", str(folder), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True).stdout

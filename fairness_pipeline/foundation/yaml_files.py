@@ -24,10 +24,10 @@ class Specification(pydantic.BaseModel):
     renamed: ClassVar[Mapping[str, str]] = {}
     """Renamed keys: the old name, which is still read, and the new name."""
     unhashed: ClassVar[frozenset[str]] = frozenset()
-    """Keys that change how fast something is made or how it is shown, and never what comes out."""
+    """Keys that change how fast something is made or how it is shown, but never the result."""
 
     def without(self, *names: str) -> Self:
-        """A copy in which some keys say nothing, so that they are not hashed; whoever reads one gets None."""
+        """A copy in which some keys are None, so that they are not hashed."""
         return self.model_copy(update=dict.fromkeys(names))
 
     @pydantic.model_validator(mode="before")
@@ -47,12 +47,12 @@ class Specification(pydantic.BaseModel):
 
     @pydantic.field_validator("*", mode="before")
     @classmethod
-    def _no_truth_for_a_number(cls, value: Any, info: pydantic.ValidationInfo) -> Any:
+    def _refuse_boolean_for_number(cls, value: Any, info: pydantic.ValidationInfo) -> Any:
         if isinstance(value, bool) and info.field_name:
             annotation = cls.model_fields[info.field_name].annotation
             kinds = {annotation, *get_args(annotation)}
-            if bool not in kinds and (number := kinds & {int, float}):
-                raise PydanticKnownError("float_type" if float in number else "int_type")
+            if bool not in kinds and (number_kinds := kinds & {int, float}):
+                raise PydanticKnownError("float_type" if float in number_kinds else "int_type")
         return value
 
 
@@ -61,15 +61,15 @@ Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
 
 def _age(value: Any) -> Any:
-    found = re.fullmatch(r"(\d+)([mhd])", value) if isinstance(value, str) else None
-    if not found or not int(found[1]):
+    match = re.fullmatch(r"(\d+)([mhd])", value) if isinstance(value, str) else None
+    if not match or not int(match[1]):
         raise PydanticCustomError("age", "expected a time such as 30m, 12h or 7d")
-    return timedelta(**{{"m": "minutes", "h": "hours", "d": "days"}[found[2]]: int(found[1])})
+    return timedelta(**{{"m": "minutes", "h": "hours", "d": "days"}[match[2]]: int(match[1])})
 
 
 Age = Annotated[timedelta, pydantic.BeforeValidator(_age)]
 
-_WORDS = {
+_MESSAGES = {
     "tuple_type": "expected a list, such as [one, two]",
     "dict_type": "expected keys and values",
     "model_type": "expected keys and values",
@@ -94,7 +94,7 @@ _WORDS = {
 SECRET = "secret"
 """The type of a pydantic error about a value that must not be shown."""
 
-_TELLING = re.compile("(?i)(token|key|secret|password|sig|credential)[^=&]*=")
+_SECRET_KEY = re.compile("(?i)(token|key|secret|password|sig|credential)[^=&]*=")
 
 S = TypeVar("S", bound=Specification)
 
@@ -123,7 +123,7 @@ def check_address(address: str, *, allow_query: bool = False) -> None:
         usable = False
     if not usable:
         raise PydanticCustomError(SECRET, "expected an address such as https://host/path")
-    if parts.username or parts.password or (parts.query and not (allow_query and not _TELLING.search(parts.query))):
+    if parts.username or parts.password or (parts.query and not (allow_query and not _SECRET_KEY.search(parts.query))):
         raise PydanticCustomError(SECRET, "an address that carries a key or password ends up in files; leave it out")
 
 
@@ -175,14 +175,14 @@ def _read(read: Callable[..., Any], text: str) -> Any:
 
 
 _LARGEST = 100_000
-"""Values of a file, each counted as often as aliases repeat it."""
+"""The most values in a file, each counted as often as aliases repeat it."""
 
 
 def _check_size(text: str, loader: Any) -> None:
     """Refuses a text whose aliases stand for more values than any file has (`a: [*b, *b], b: [*c, *c], ...`).
 
     Raises:
-        FairnessError: names the line of the value that grows beyond it.
+        FairnessError: a value is too large; names its line.
     """
     sizes: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int, int]] = []  # anchor, size so far, line
@@ -204,8 +204,8 @@ def _check_size(text: str, loader: Any) -> None:
         if size > _LARGEST:
             raise FairnessError(f"line {line}: its aliases stand for more than {_LARGEST:,} values; write them out")
         if open_nodes:
-            above, own, began = open_nodes[-1]
-            open_nodes[-1] = above, own + size, began
+            outer_anchor, outer_size, outer_line = open_nodes[-1]
+            open_nodes[-1] = outer_anchor, outer_size + size, outer_line
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -233,8 +233,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise FairnessError(f"{path}: nested too deeply to be read") from None
     if not isinstance(content, dict):
-        came = "an empty file" if content is None else type(content).__name__
-        raise FairnessError(f"{path}: expected keys and values, found {came}")
+        kind = "an empty file" if content is None else type(content).__name__
+        raise FairnessError(f"{path}: expected keys and values, found {kind}")
     return content
 
 
@@ -248,10 +248,10 @@ def validate(schema: type[S], content: dict[str, Any], path: Path, under: tuple[
     try:
         return schema.model_validate(content, context={"path": path, "older": older})
     except pydantic.ValidationError as error:
-        found = error.errors()
+        errors = error.errors()
         # If elements of a list are wrong, pydantic drops them and also reports the list as too short: skip that report.
-        found = [e for e in found if e["type"] != "too_short" or not any(_inside(o["loc"], e["loc"]) for o in found)]
-        raise FairnessError("\n".join(_explain(path, details, schema, under, older) for details in found)) from None
+        errors = [e for e in errors if e["type"] != "too_short" or not any(_inside(o["loc"], e["loc"]) for o in errors)]
+        raise FairnessError("\n".join(_explain(path, details, schema, under, older) for details in errors)) from None
 
 
 def load(schema: type[S], path: Path) -> S:
@@ -259,8 +259,8 @@ def load(schema: type[S], path: Path) -> S:
     return validate(schema, read_yaml(path), path)
 
 
-def _inside(place: tuple[Any, ...], above: tuple[Any, ...]) -> bool:
-    return len(place) > len(above) and place[: len(above)] == above
+def _inside(location: tuple[Any, ...], parent: tuple[Any, ...]) -> bool:
+    return len(location) > len(parent) and location[: len(parent)] == parent
 
 
 def _explain(
@@ -275,12 +275,12 @@ def _explain(
         return f"{where}: unknown key '{key}'" + (f"; expected one of: {known}" if known else "")
     if details["type"] == "missing":
         return f"{where}: key '{key}' is missing"
-    own = _WORDS.get(details["type"])
-    message = own.format_map(details.get("ctx", {})) if own else details["msg"].removeprefix("Value error, ")
-    came = details["input"]
-    printable = isinstance(came, str | int | float | bool) or came is None
-    shown = f", found {_short(repr(came))}" if printable and details["type"] != SECRET else ""
-    return f"{where}: {key}: {message}{shown}"
+    template = _MESSAGES.get(details["type"])
+    message = template.format_map(details.get("ctx", {})) if template else details["msg"].removeprefix("Value error, ")
+    value = details["input"]
+    printable = isinstance(value, str | int | float | bool) or value is None
+    suffix = f", found {_short(repr(value))}" if printable and details["type"] != SECRET else ""
+    return f"{where}: {key}: {message}{suffix}"
 
 
 def _short(text: str) -> str:
@@ -290,15 +290,15 @@ def _short(text: str) -> str:
 def _keys_at(schema: type[Specification], location: tuple[Any, ...]) -> list[str]:
     """The keys that a mapping at `location` may have, if its type is a plain specification."""
     current: Any = schema
-    named = False
+    in_mapping = False
     for part in location:
-        if named or isinstance(part, int):  # the key of a mapping of specifications, or the place in a list of them
-            named = False
+        if in_mapping or isinstance(part, int):  # a key in a mapping of specifications, or an index in a list of them
+            in_mapping = False
             continue
         field = getattr(current, "model_fields", {}).get(part)
         if field is None:
             return []
-        named = get_origin(field.annotation) is dict
+        in_mapping = get_origin(field.annotation) is dict
         current = next((kind for kind in get_args(field.annotation) if hasattr(kind, "model_fields")), field.annotation)
     return list(getattr(current, "model_fields", {}))
 
@@ -311,10 +311,10 @@ def _line(path: Path, location: tuple[Any, ...]) -> int | None:
     line = None
     for part in location:
         if isinstance(node, yaml.MappingNode):
-            found = [(key, value) for key, value in node.value if key.value == str(part)]
-            if not found:
+            entries = [(key, value) for key, value in node.value if key.value == str(part)]
+            if not entries:
                 break
-            line, node = found[0][0].start_mark.line + 1, found[0][1]
+            line, node = entries[0][0].start_mark.line + 1, entries[0][1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
             node = node.value[part]
             line = node.start_mark.line + 1

@@ -1,4 +1,4 @@
-"""From dialogues to parallel context pairs (Liu et al. 2020, section 2.3), with figures on their quality."""
+"""Makes parallel context pairs from dialogues (Liu et al. 2020, section 2.3), with figures on their quality."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -48,14 +48,14 @@ RULED = schema(
     contexts=(pa.int64(), "in how many contexts"),
     example=(pa.string(), "the first of them, in part"),
 )
-"""What the rules of sense did: a row for each word, the most frequent ones first."""
+"""The effects of the rules of sense: a row for each word, the most frequent ones first."""
 
 _LINES = 100_000
 _BATCH = 20_000
 _LEAST = 5
 """Fewer batches are searched in one process."""
 _ENOUGH = 1000
-"""Pairs that balancing always leaves."""
+"""The number of pairs that balancing always leaves."""
 _AROUND = 40
 """Characters of an example on either side of a word."""
 
@@ -74,10 +74,10 @@ class PairSettings(Specification):
     """Whether `a` and `an` are adapted to the next word."""
     senses: Literal["rules", "list"] = "rules"
     """`rules` exchanges a word only where it means a person of the group, by the `senses` of the dimension's file.
-    `list` exchanges it wherever it stands, as the papers do. Contexts made of frames and persons always follow the
+    `list` exchanges it wherever it occurs, as the papers do. Contexts made of frames and persons always follow the
     rules, and only the person's words are exchanged."""
     one_word: bool = True
-    """Whether a pair may exchange one word only (as often as it stands there). Pairs of several words belong to several
+    """Whether a pair may exchange one word only (as often as it occurs there). Pairs of several words belong to several
     clusters."""
     no_effect: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.2
     """Share of the pairs whose contexts are asked again with changes that should make no difference: another word of
@@ -109,35 +109,36 @@ def find_contexts(
 ) -> Contexts:
     """The distinct contexts of the `audit` split that hold at least one listed word.
 
-    A context that a model may have seen in training is left out too: it occurs, word for word, in another split. Short
-    tweets recur in threads that are otherwise unrelated.
+    A context that occurs, word for word, in another split is left out too, because a model may have seen it in
+    training. Short tweets recur in threads that are otherwise unrelated.
 
     Args:
         dialogues: Columns `dialogue_id`, `context` and `split`.
         swapper: Recognises the words.
         progress: Receives the number of contexts examined so far.
-        places: Where a person was put into each context, if they were made of frames: words are exchanged there only.
+        places: Where a person was put into each context, if contexts were made of frames: words are exchanged there
+            only.
 
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
         >>> rows = {"dialogue_id": ["1", "2"], "context": ["she left", "it rains"], "split": ["audit", "audit"]}
-        >>> found = find_contexts(pa.table(rows), Swapper(load_dimension("gender")))
-        >>> found.table["context"].to_pylist(), found.table["side"].to_pylist()
+        >>> contexts = find_contexts(pa.table(rows), Swapper(load_dimension("gender")))
+        >>> contexts.table["context"].to_pylist(), contexts.table["side"].to_pylist()
         (['she left'], ['b'])
     """
     audit = dialogues.filter(pc.equal(dialogues["split"], "audit")).select(["dialogue_id", "context"])
-    others = dialogues.filter(pc.not_equal(dialogues["split"], "audit"))["context"]
+    other_splits = dialogues.filter(pc.not_equal(dialogues["split"], "audit"))["context"]
     likely = _matching(audit, swapper.matcher.prefilter()) if places is None else audit
-    seen = pc.is_in(likely["context"], others.unique())
+    seen = pc.is_in(likely["context"], other_splits.unique())
     distinct = _first_of_each(likely.filter(pc.invert(seen)), ["context"])
     batches = []
     done = 0
     ruled = _Ruled()
     parts = distinct.to_batches(_BATCH)
-    made = in_processes(partial(_find_in, swapper, places), parts, _LEAST, _alone)
-    for batch, (kept, noted) in zip(parts, made, strict=True):
+    results = in_processes(partial(_find_in, swapper, places), parts, _LEAST, _detached)
+    for batch, (kept, batch_ruled) in zip(parts, results, strict=True):
         batches.append(kept)
-        ruled.add(noted)
+        ruled.add(batch_ruled)
         done += batch.num_rows
         report(progress, done, distinct.num_rows)
     table = pa.concat_tables(batches) if batches else CONTEXTS.empty_table()
@@ -160,8 +161,8 @@ def find_contexts(
     )
 
 
-def _alone(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch without the table that it is cut from."""
+def _detached(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch without the table that it is sliced from."""
     return pa.concat_batches([batch])
 
 
@@ -177,45 +178,47 @@ def _matching(table: pa.Table, pattern: str) -> pa.Table:
 
 @collector_paused()
 def _find_in(swapper: Swapper, places: Places | None, batch: pa.RecordBatch) -> "tuple[pa.Table, _Ruled]":
-    """The contexts of a batch that hold a listed word, and what the rules of sense did."""
-    ruled, found = _Ruled(), list(swapper.meant(batch["context"], places))
-    sides = pa.array([None if own.left_out_by else swapper.side_of(own.matches) for own in found], pa.string())
-    matches = _lists([own.matches for own in found], CONTEXTS.field("matches").type)
-    ruled.note(batch["context"], found, places)
-    whole = pa.table([batch["dialogue_id"], batch["context"], sides, matches], CONTEXTS.names)
-    return whole.filter(sides.is_valid()).cast(CONTEXTS), ruled
+    """The contexts of a batch that hold a listed word, and the effects of the rules of sense."""
+    ruled, decisions = _Ruled(), list(swapper.meant(batch["context"], places))
+    sides = pa.array(
+        [None if decision.left_out_by else swapper.side_of(decision.matches) for decision in decisions], pa.string()
+    )
+    matches = _lists([decision.matches for decision in decisions], CONTEXTS.field("matches").type)
+    ruled.note(batch["context"], decisions, places)
+    table = pa.table([batch["dialogue_id"], batch["context"], sides, matches], CONTEXTS.names)
+    return table.filter(sides.is_valid()).cast(CONTEXTS), ruled
 
 
 class _Ruled:
-    """Counts what the rules of sense did, with an example of each."""
+    """Counts the effects of the rules of sense, with an example of each."""
 
     def __init__(self) -> None:
         self.left_out = self.in_no_use = 0
         self._counts = Counter[tuple[str, str]]()
         self._examples: dict[tuple[str, str], str] = {}
 
-    def note(self, texts: pa.Array, found: Sequence[Meant], places: Places | None = None) -> None:
+    def note(self, texts: pa.Array, decisions: Sequence[Meant], places: Places | None = None) -> None:
         """Counts one batch."""
-        for place, own in enumerate(found):
-            self.left_out += own.left_out_by is not None
-            told = [("stays", term, start) for start, _, term in own.stay]
+        for index, decision in enumerate(decisions):
+            self.left_out += decision.left_out_by is not None
+            events = [("stays", term, start) for start, _, term in decision.stay]
             if places is None:
-                self.in_no_use += bool(own.stay) and not own.matches
-            elif not own.matches and not own.left_out_by:
-                text = texts[place].as_py()
+                self.in_no_use += bool(decision.stay) and not decision.matches
+            elif not decision.matches and not decision.left_out_by:
+                text = texts[index].as_py()
                 self.in_no_use += 1
-                told += [("no counterpart", text[start:end].lower(), start) for start, end in places.get(text, ())]
-            if own.left_out_by:
-                told.append(("left out", own.left_out_by.lower(), -1))
-            for outcome, word, start in told:
+                events += [("no counterpart", text[start:end].lower(), start) for start, end in places.get(text, ())]
+            if decision.left_out_by:
+                events.append(("left out", decision.left_out_by.lower(), -1))
+            for outcome, word, start in events:
                 self._counts[outcome, word] += 1
                 if (outcome, word) not in self._examples:
-                    text = texts[place].as_py()
+                    text = texts[index].as_py()
                     begin = max(0, (start if start >= 0 else text.lower().find(word)) - _AROUND)
                     self._examples[outcome, word] = text[begin : begin + 2 * _AROUND + len(word)]
 
     def add(self, later: "_Ruled") -> None:
-        """Adds what was counted in a later batch."""
+        """Adds the counts of a later batch."""
         self.left_out += later.left_out
         self.in_no_use += later.in_no_use
         self._counts += later._counts
@@ -283,8 +286,8 @@ def make_pairs(
     batches = []
     done = 0
     parts = used.to_batches(_BATCH)
-    made = in_processes(partial(_swap_batch, swapper), parts, _LEAST, _alone)
-    for batch, swapped_batch in zip(parts, made, strict=True):
+    results = in_processes(partial(_swap_batch, swapper), parts, _LEAST, _detached)
+    for batch, swapped_batch in zip(parts, results, strict=True):
         batches.append(swapped_batch)
         done += batch.num_rows
         report(progress, done, used.num_rows)
@@ -337,21 +340,27 @@ _BACK: dict[str, Side | Literal["both"]] = {"a": "b", "b": "a", "both": "both"}
 def _swap_batch(swapper: Swapper, contexts: pa.RecordBatch) -> pa.Table:
     keys, texts, sides = (contexts[name].to_pylist() for name in ("dialogue_id", "context", "side"))
     matches = contexts["matches"].flatten().flatten()
-    found = list(zip(*(column.to_pylist() for column in matches), strict=True))
+    spans = list(zip(*(column.to_pylist() for column in matches), strict=True))
     ends = np.cumsum(contexts["matches"].value_lengths().to_numpy()).tolist()
     swaps = [
-        swapper.exchange(text, found[start:end], side, key)
+        swapper.exchange(text, spans[start:end], side, key)
         for text, start, end, side, key in zip(texts, [0, *ends[:-1]], ends, sides, keys, strict=True)
     ]
-    others = [swap.text for swap in swaps]
-    # A context with words of both groups has no side of its own. Its original counts as side a.
+    counterfactuals = [swap.text for swap in swaps]
+    # A context with words of both groups has no single side. Its original counts as side a.
     from_b = [side == "b" for side in sides]
     return pa.table(
         {
             "dialogue_id": contexts["dialogue_id"],
-            "source_side": ["b" if b else "a" for b in from_b],
-            "context_a": [other if b else text for b, text, other in zip(from_b, texts, others, strict=True)],
-            "context_b": [text if b else other for b, text, other in zip(from_b, texts, others, strict=True)],
+            "source_side": ["b" if is_b else "a" for is_b in from_b],
+            "context_a": [
+                counterfactual if is_b else text
+                for is_b, text, counterfactual in zip(from_b, texts, counterfactuals, strict=True)
+            ],
+            "context_b": [
+                text if is_b else counterfactual
+                for is_b, text, counterfactual in zip(from_b, texts, counterfactuals, strict=True)
+            ],
             "terms": _lists([swap.terms for swap in swaps], _SWAPPED.field("terms").type),
             "matches": contexts["matches"],
             "ambiguous": [swap.ambiguous for swap in swaps],
@@ -373,13 +382,13 @@ def _lists(rows: Sequence[Sequence[Any]], kind: pa.ListType) -> pa.ListArray:
 def _round_trip_rate(pairs: pa.Table, swapper: Swapper) -> float | None:
     """The share of contexts that are restored by swapping back, among at most `_TRIED` evenly spread ones."""
     step = max(1, -(-pairs.num_rows // _TRIED))
-    tried = pairs.take(np.arange(0, pairs.num_rows, step)).to_pylist()
-    equal = 0
-    for row in tried:
-        there, here = ("a", "b") if row["source_side"] == "b" else ("b", "a")
-        back = swapper.swap(row[f"context_{there}"], _BACK[row["side"]], row["dialogue_id"])
-        equal += back.text == row[f"context_{here}"]
-    return equal / len(tried) if tried else None
+    sample = pairs.take(np.arange(0, pairs.num_rows, step)).to_pylist()
+    restored_count = 0
+    for row in sample:
+        swapped_side, source = ("a", "b") if row["source_side"] == "b" else ("b", "a")
+        restored = swapper.swap(row[f"context_{swapped_side}"], _BACK[row["side"]], row["dialogue_id"])
+        restored_count += restored.text == row[f"context_{source}"]
+    return restored_count / len(sample) if sample else None
 
 
 def _first_of_each(table: pa.Table, columns: list[str]) -> pa.Table:
@@ -423,7 +432,7 @@ def _words_of(pairs: pa.Table) -> _Words:
 
 
 def _draw(pairs: pa.Table, words: _Words, maximum: int, largest_share: float, seed: int) -> pa.Table:
-    """At most `maximum` pairs, none of whose words (of either side) has more than the largest share; in the table's
+    """Draws at most `maximum` pairs, so that no word of either side exceeds the largest share. They keep the table's
     order.
 
     The dialogues' ids and the seed decide which pairs are drawn.
@@ -435,34 +444,35 @@ def _draw(pairs: pa.Table, words: _Words, maximum: int, largest_share: float, se
 
 
 def _balanced(words: np.ndarray, maximum: int, largest_share: float) -> np.ndarray:
-    """Which pairs are drawn: as many first ones as there can be without a word of too many.
+    """The first pairs, as many as possible without a word that exceeds the largest share.
 
     Args:
         words: (pairs, 2) the word that each pair exchanges, by side, in the order in which pairs are taken.
         maximum: The maximum number of pairs.
-        largest_share: Of one word. It is raised until `_ENOUGH` pairs, or all there are, can be drawn.
+        largest_share: The largest share of one word. It is raised until `_ENOUGH` pairs, or all there are, can be
+            drawn.
     """
     share = largest_share
     while share < 1:
-        wanted = maximum
-        while len(kept := _first(words, int(share * wanted))) < wanted:
-            wanted = len(kept)
-        if wanted >= min(_ENOUGH, maximum):
-            return kept[:wanted]
+        count = maximum
+        while len(kept := _first(words, int(share * count))) < count:
+            count = len(kept)
+        if count >= min(_ENOUGH, maximum):
+            return kept[:count]
         share *= 1.1
     return np.arange(maximum)
 
 
 def _first(words: np.ndarray, most: int) -> np.ndarray:
-    """The pairs that are left if a word keeps its first `most` pairs: of side a, and of what is left of side b."""
-    left = np.arange(len(words))
+    """The pairs that are left if each word of side a, and then each word of side b, keeps its first `most` pairs."""
+    kept = np.arange(len(words))
     for side in (0, 1):
-        by_word = np.argsort(words[left, side], kind="stable")
-        sorted_words = words[left, side][by_word]
+        by_word = np.argsort(words[kept, side], kind="stable")
+        sorted_words = words[kept, side][by_word]
         begins = np.flatnonzero(np.diff(sorted_words, prepend=-2))
-        place = np.arange(len(left)) - np.repeat(begins, np.diff([*begins, len(left)]))
-        left = left[np.sort(by_word[place < most])]
-    return left
+        rank = np.arange(len(kept)) - np.repeat(begins, np.diff([*begins, len(kept)]))
+        kept = kept[np.sort(by_word[rank < most])]
+    return kept
 
 
 def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Words, pronouns: PronounRule) -> int:

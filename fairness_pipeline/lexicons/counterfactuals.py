@@ -35,7 +35,7 @@ DISAGREEMENTS = schema(
     kind=(pa.string(), "of disagreement"),
     better=(pa.string(), "ours, or either: both are defensible"),
 )
-"""`better` never names the released one: where it was the better one, ours was mended."""
+"""`better` never names the released one: where it was better, ours was corrected."""
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -53,8 +53,8 @@ def make_counterfactuals(splits: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, 
     rows, left_out, kept = [], dict[str, int](), dict[str, int]()
     for row in splits.to_pylist():
         swap = lexicon.counterfactual(row["phrase"], row["phrase_id"])
-        own = [term.b.lower() for term in swap.terms]
-        if not own or swap.text == row["phrase"]:
+        targets = [term.b.lower() for term in swap.terms]
+        if not targets or swap.text == row["phrase"]:
             left_out[row["split"]] = left_out.get(row["split"], 0) + 1
             continue
         kept[row["split"]] = kept.get(row["split"], 0) + 1
@@ -63,7 +63,7 @@ def make_counterfactuals(splits: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, 
                 "phrase_id": row["phrase_id"],
                 "comment_id": row["comment_id"],
                 "split": row["split"],
-                "target": ", ".join(dict.fromkeys(own)),
+                "target": ", ".join(dict.fromkeys(targets)),
                 "text_a": swap.text,
                 "text_b": row["phrase"],
                 **_opposite(swap.text, row["phrase"], row["phrase_id"], lexicon),
@@ -115,17 +115,17 @@ def _classed(phrase: str, ours: str, theirs: str, lexicon: Lexicon) -> tuple[str
     new = [word for word in _WORD.findall(theirs) if word not in known and word.removesuffix("s") not in known]
     if new:
         return f"exchanged inside a word: {new[0]}", "ours"
-    if (left := _left(theirs, phrase, lexicon)) and not _left(ours, phrase, lexicon):
-        return f"left as it was: {left}", "ours"
+    if (unchanged := _unexchanged(theirs, phrase, lexicon)) and not _unexchanged(ours, phrase, lexicon):
+        return f"left as it was: {unchanged}", "ours"
     if re.sub(r"\ban?\b", "a", ours) == re.sub(r"\ban?\b", "a", theirs):
         return "article", "ours"
     return "another word exchanged, or another counterpart", "either"
 
 
-def _left(text: str, phrase: str, lexicon: Lexicon) -> str | None:
-    """A word of side b that stands at the same place in the phrase: it was not exchanged."""
+def _unexchanged(text: str, phrase: str, lexicon: Lexicon) -> str | None:
+    """A word of side b that is at the same position in the phrase: it was not exchanged."""
     before, after = phrase.split(), text.split()
     if len(before) != len(after):
         return None
-    kept = [own for own, word in zip(before, after, strict=True) if own == word]
+    kept = [old for old, word in zip(before, after, strict=True) if old == word]
     return next((word for word in kept if lexicon.names_b(word)), None)

@@ -1,4 +1,4 @@
-"""Whether a word is an ordinary English one. What is not may be a name that no list knows."""
+"""Tells whether a word is an ordinary English one; any other may be a name that is on no list."""
 
 import gzip
 from pathlib import Path
@@ -13,7 +13,7 @@ _ENDINGS = (
     ("s", ""), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"), ("in", "ing"), ("er", ""), ("er", "e"),
     ("est", ""), ("est", "e"), ("ly", ""), ("ness", ""), ("ish", ""), ("able", ""), ("less", ""),
 )  # fmt: skip
-"""Endings, and what stands in their place in the dictionary's form."""
+"""Endings, and their replacements in the dictionary's form."""
 
 
 @remembered(1)
@@ -22,7 +22,7 @@ def _words() -> frozenset[str]:
 
 
 def listed_words(path: Path) -> frozenset[str]:
-    """The words of a packed list."""
+    """The words of a compressed list."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return frozenset(lines.read().split())
 
@@ -45,9 +45,9 @@ def is_word(word: str) -> bool:
     words = _words()
     if word in words or not any(letter.isalpha() for letter in word):
         return True
-    for ending, instead in _ENDINGS:
+    for ending, replacement in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
-            stem = word[: len(word) - len(ending)] + instead
+            stem = word[: len(word) - len(ending)] + replacement
             if stem in words or (stem[-1:] == stem[-2:-1] and stem[:-1] in words):
                 return True
     return "-" in word and all(is_word(part) for part in word.split("-") if part)

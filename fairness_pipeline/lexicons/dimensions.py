@@ -71,14 +71,14 @@ class Stereotypes(Specification):
             if not getattr(self, name):
                 raise ValueError(f"'{name}': expected one at least, found none")
         _checked((*self.pairs, *self.further))
-        named = {fold(word) for pair in (*self.pairs, *self.further) for word in pair}
-        if wrong := [word for pair in self.opposites for word in pair if fold(word) in named]:
+        group_words = {fold(word) for pair in (*self.pairs, *self.further) for word in pair}
+        if wrong := [word for pair in self.opposites for word in pair if fold(word) in group_words]:
             raise ValueError(f"'opposites': '{wrong[0]}' names a group ('pairs'); it can be no term of the stereotype")
         return self
 
 
 class Words(Protocol):
-    """The words that name the two groups, as much of them as a reader needs; a `Dimension` has all of it."""
+    """The words that name the two groups, and the rules about them; a `Dimension` has all of these."""
 
     @property
     def pairs(self) -> tuple[WordPair, ...]:
@@ -249,18 +249,18 @@ class Dimension(_Pairs, Specification):
 
     @pydantic.model_validator(mode="after")
     def _check_stereotypes(self) -> Self:
-        named = self.stereotypes.attributes if self.stereotypes else None
-        if isinstance(named, str) and named not in self.attribute_words:
-            raise ValueError(f"'stereotypes.attributes': '{named}' is no list of 'attribute_words'")
+        attributes = self.stereotypes.attributes if self.stereotypes else None
+        if isinstance(attributes, str) and attributes not in self.attribute_words:
+            raise ValueError(f"'stereotypes.attributes': '{attributes}' is no list of 'attribute_words'")
         return self
 
     @property
     def named(self) -> ExchangedWords:
-        """What decides whether a text names a group, where no word is exchanged."""
+        """The words that decide whether a text names a group, if no word is exchanged."""
         return ExchangedWords(self.pairs, self.pronouns, (), None, ())
 
     def exchanged(self, *, senses: bool = False, further: bool = False, searched: bool = False) -> ExchangedWords:
-        """What decides which words are exchanged.
+        """The words and rules that decide which words are exchanged.
 
         Args:
             senses: Whether the rules of sense decide where.
@@ -278,12 +278,12 @@ class Dimension(_Pairs, Specification):
 
     @cached_property
     def masked(self) -> MaskedWords:
-        """What decides which words are masked."""
+        """The words that decide which words are masked."""
         return MaskedWords(self.pairs, self.pronouns, self.further, self.names_the_group, self.unpaired or None)
 
     @property
     def fitting(self) -> InterchangeableWords:
-        """What decides which word is exchanged for another of the same group."""
+        """The words that decide which word is exchanged for another of the same group."""
         return InterchangeableWords(self.pairs, self.pronouns, self.further, self.interchangeable)
 
 

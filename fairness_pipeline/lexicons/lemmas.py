@@ -41,7 +41,7 @@ def files() -> tuple[DataFile, ...]:
 
 
 def version() -> str:
-    """One hash of them."""
+    """The hash of these files."""
     return sha256(b"".join(data_file(name).read_bytes() for name in FILES)).hexdigest()
 
 

@@ -66,11 +66,11 @@ class TermMatcher:
         spellings = self._spellings
         position = len(pieces[0])
         before = pieces[0][-1:]
-        for place, piece in enumerate(pieces[1:], start=1):
+        for index, piece in enumerate(pieces[1:], start=1):
             spelled, _, rest = piece.partition(_CLOSE)
             end = position + len(spelled)
             # If two marks are adjacent, the next character is the other mark and may not end a word.
-            apart = rest or place == len(pieces) - 1
+            apart = rest or index == len(pieces) - 1
             if not apart or before not in _PLAIN_BEFORE or rest[:1] not in _PLAIN_AFTER:
                 exact = self._pattern.match(text, position)
                 if exact is None or exact.end() != end:

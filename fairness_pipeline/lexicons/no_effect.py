@@ -1,6 +1,6 @@
-"""Changes of a context that should change nothing: another word of the same group, and another wording.
+"""Changes contexts in ways that should have no effect: another word of the same group, and another wording.
 
-They show how much a model's answers move without any change of group, which is what a change of group is compared with.
+Such changes show how much a model's answers vary without a change of group: the baseline for a change of group.
 """
 
 import re
@@ -27,10 +27,10 @@ NO_EFFECT_CONTEXTS = schema(
     change=(pa.string(), "same_group (another word of the same group) or rewording"),
     changed=(pa.string(), "the context after the change"),
 )
-"""A pair's original context, and the same after a change that changes no group; one row per pair and change."""
+"""One of a pair's contexts, and the same context after a change that keeps the group; one row per pair and change."""
 
 MOST = 2000
-"""Pairs that are changed at most: enough for a difference of one point in similarity."""
+"""The maximum number of pairs that are changed: enough for a difference of one point in similarity."""
 
 _CONTRACTIONS = {
     "i am": "I'm", "i have": "I've", "i will": "I'll", "i would": "I'd", "do not": "don't", "does not": "doesn't",
@@ -55,7 +55,7 @@ def make_no_effect(pairs: pa.Table, dimension: InterchangeableWords, *, share: f
     Args:
         pairs: A table of `CONTEXT_PAIRS`.
         dimension: Says which words are interchangeable.
-        share: Of the pairs; `MOST` at most are taken.
+        share: The share of the pairs; at most `MOST` are taken.
         seed: The seed of the draws.
 
     Examples:
@@ -66,16 +66,16 @@ def make_no_effect(pairs: pa.Table, dimension: InterchangeableWords, *, share: f
         >>> made["change"].to_pylist(), made["changed"].to_pylist()[1]
         (['same_group', 'rewording'], "My aunt didn't call.")
     """
-    wanted = min(MOST, int(np.ceil(share * pairs.num_rows)))
+    count = min(MOST, int(np.ceil(share * pairs.num_rows)))
     ranks = np.array([_draw(seed, identity) for identity in pairs["dialogue_id"].to_pylist()], dtype=np.uint64)
-    chosen = pairs.take(np.sort(np.argsort(ranks, kind="stable")[:wanted]))
+    chosen = pairs.take(np.sort(np.argsort(ranks, kind="stable")[:count]))
     interchangeable = _Interchangeable(dimension)
     rows = []
     for pair in chosen.to_pylist():
-        # Of half of the pairs the context of the other side is changed, so that gaps can be compared.
+        # About half of the pairs are changed on side a and half on side b, so that gaps can be compared.
         side: Side = "a" if _draw(seed, f"side\x1f{pair['dialogue_id']}") % 2 else "b"
         context, key = pair[f"context_{side}"], f"{pair['dialogue_id']}\x1f{side}"
-        made = {
+        changes = {
             SAME_GROUP: interchangeable.changed(
                 context, side, [term[side] for term in pair["terms"]], _draw(seed, key)
             ),
@@ -83,7 +83,7 @@ def make_no_effect(pairs: pa.Table, dimension: InterchangeableWords, *, share: f
         }
         rows += [
             {"pair_id": pair["pair_id"], "side": side, "context": context, "change": change, "changed": changed}
-            for change, changed in made.items()
+            for change, changed in changes.items()
             if changed is not None and changed != context
         ]
     return pa.Table.from_pylist(rows, schema=NO_EFFECT_CONTEXTS)
@@ -101,14 +101,14 @@ def reworded(text: str, draw: int, kept: Sequence[str] = ()) -> str:
         >>> reworded("I'm here.", 0), reworded("Who stole my bike?", 0)
         ('I am here.', 'Hi. Who stole my bike?')
     """
-    staying = {word for term in kept for word in fold(term).split()}
+    kept_words = {word for term in kept for word in fold(term).split()}
     for pattern, table in _REWORDINGS:
-        found = pattern.search(text.replace("’", "'"))
-        if found and not staying.intersection(fold(found.group()).split()):
-            other = table[found.group().lower()]
-            if found.group()[0].isupper():
-                other = other[0].upper() + other[1:]
-            return text[: found.start()] + other + text[found.end() :]
+        match = pattern.search(text.replace("’", "'"))
+        if match and not kept_words.intersection(fold(match.group()).split()):
+            replacement = table[match.group().lower()]
+            if match.group()[0].isupper():
+                replacement = replacement[0].upper() + replacement[1:]
+            return text[: match.start()] + replacement + text[match.end() :]
     return _BEGINNINGS[draw % len(_BEGINNINGS)] + text
 
 
@@ -119,19 +119,23 @@ class _Interchangeable:
         counterparts = {fold(a): b for a, b in reversed(dimension.all_pairs("extended", further=True))}
         of_a = [list(words) for words in dimension.interchangeable]
         of_b = [[counterparts[fold(word)] for word in words] for words in of_a]
-        self._others = {
-            side: {fold(word): [other for other in words if other != word] for words in own for word in words}
-            for side, own in (("a", of_a), ("b", of_b))
+        self._alternatives = {
+            side: {
+                fold(word): [alternative for alternative in words if alternative != word]
+                for words in word_lists
+                for word in words
+            }
+            for side, word_lists in (("a", of_a), ("b", of_b))
         }
 
     def changed(self, text: str, side: Side, terms: list[str], draw: int) -> str | None:
-        """The text with the word exchanged; None if it exchanges several words, or its word has no other."""
+        """The text with its word exchanged; None if it has several words, or its word has no alternative."""
         words = {fold(term) for term in terms}
-        others = self._others[side].get(next(iter(words))) if len(words) == 1 else None
-        if not others:
+        alternatives = self._alternatives[side].get(next(iter(words))) if len(words) == 1 else None
+        if not alternatives:
             return None
-        found = self._matcher(*words).find(text)
-        return replaced(text, [(match.start, match.end) for match in found], others[draw % len(others)])
+        matches = self._matcher(*words).find(text)
+        return replaced(text, [(match.start, match.end) for match in matches], alternatives[draw % len(alternatives)])
 
     @staticmethod
     @cache

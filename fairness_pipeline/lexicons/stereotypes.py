@@ -25,8 +25,8 @@ class Phrase(NamedTuple):
 
 @dataclass(frozen=True)
 class StereotypeTerms:
-    """The part of a dimension that stereotyped phrases are searched by and turned into counterfactuals with; the fields
-    are those of `Stereotypes`."""
+    """The part of a dimension that finds stereotyped phrases and makes their counterfactuals; the fields are those of
+    `Stereotypes`."""
 
     targets: tuple[str, ...]
     attributes: tuple[str, ...]
@@ -56,11 +56,11 @@ class Lexicon:
         self._targets = TermMatcher(terms.targets)
         self._attribute = re.compile(rf"(?<!\w)(?:{'|'.join(map(_pattern, self.attributes))})(?!\w)")
         self._pairs = with_plurals(terms.pairs)
-        self._swapper = self._of(self._pairs)
+        self._swapper = self._make_swapper(self._pairs)
         self._idioms = TermMatcher(terms.idioms) if terms.idioms else None
-        self._own: dict[frozenset[str], Swapper] = {}
+        self._swappers: dict[frozenset[str], Swapper] = {}
         opposites = tuple((opposite, term) for term, opposite in terms.opposites)
-        self._opposites = self._of(with_plurals(opposites)) if opposites else None
+        self._opposites = self._make_swapper(with_plurals(opposites)) if opposites else None
 
     def prefilter(self) -> str:
         """An RE2 pattern for a whole column. It matches every lower-cased text with a target, and some others."""
@@ -76,7 +76,7 @@ class Lexicon:
 
     def attribute_spans(self, text: str) -> list[tuple[int, int]]:
         """The positions of the stereotype's terms in a text."""
-        return [found.span() for found in self._attribute.finditer(fold(text))]
+        return [match.span() for match in self._attribute.finditer(fold(text))]
 
     def term_spans(self, text: str) -> list[Match]:
         """The positions of both groups' words in a text."""
@@ -84,14 +84,14 @@ class Lexicon:
 
     def phrases(self, comment: str) -> list[Phrase]:
         """The window of seven tokens on either side of each target's first word."""
-        tokens = [found.span() for found in _TOKEN.finditer(comment)]
-        found = []
+        tokens = [token.span() for token in _TOKEN.finditer(comment)]
+        phrases = []
         for match in self._targets.find(comment):
-            place = next(i for i, (_, end) in enumerate(tokens) if end > match.start)
-            first, last = tokens[max(0, place - WINDOW)], tokens[min(len(tokens) - 1, place + WINDOW)]
+            index = next(i for i, (_, end) in enumerate(tokens) if end > match.start)
+            first, last = tokens[max(0, index - WINDOW)], tokens[min(len(tokens) - 1, index + WINDOW)]
             text = comment[first[0] : last[1]]
-            found.append(Phrase(match.term, text, self.holds_attribute(text)))
-        return found
+            phrases.append(Phrase(match.term, text, self.holds_attribute(text)))
+        return phrases
 
     def counterfactual(self, phrase: str, key: str) -> Swap:
         """The same phrase about side a.
@@ -105,21 +105,21 @@ class Lexicon:
             key: The id of the text.
         """
         present = frozenset(_stem(match.term) for match, side in self._swapper.find(phrase) if side == "b")
-        if present not in self._own:
+        if present not in self._swappers:
             pairs = tuple(pair for pair in self._pairs if _stem(pair[1]) in present)
-            self._own[present] = self._of(pairs) if pairs else self._swapper
-        swapper = self._own[present]
+            self._swappers[present] = self._make_swapper(pairs) if pairs else self._swapper
+        swapper = self._swappers[present]
         idioms = self._idioms.find(phrase) if self._idioms else []
-        named = [
+        matches = [
             match
             for match in swapper.matcher.find(phrase)
             if not any(idiom.start < match.end and match.start < idiom.end for idiom in idioms)
         ]
-        return swapper.exchange(phrase, named, "both" if present else "b", key)
+        return swapper.exchange(phrase, matches, "both" if present else "b", key)
 
     def opposite(self, phrase: str, key: str) -> Swap:
-        """The same phrase, with each term of the stereotype replaced by its opposite if it has one (`b` of the
-        exchanged terms).
+        """The same phrase, with each term of the stereotype replaced by its opposite if it has one. The terms are `b`
+        of the exchanged ones.
 
         Args:
             phrase: A text.
@@ -137,7 +137,7 @@ class Lexicon:
         """Whether a text holds words of both sides."""
         return len({side for _, side in self._swapper.find(text)}) == 2
 
-    def _of(self, pairs: tuple[WordPair, ...]) -> Swapper:
+    def _make_swapper(self, pairs: tuple[WordPair, ...]) -> Swapper:
         return Swapper(ExchangedWords(pairs, None, (), None, ()))
 
 
@@ -152,11 +152,13 @@ def stereotypes_of(dimension: Dimension, *, printed: bool = False) -> Stereotype
     Raises:
         FairnessError: the dimension has neither.
     """
-    own = dimension.stereotypes
-    if own:
-        attributes = dimension.attribute_words[own.attributes] if isinstance(own.attributes, str) else own.attributes
-        pairs = own.pairs if printed else (*own.pairs, *own.further)
-        return StereotypeTerms(own.targets, attributes, pairs, own.idioms, own.opposites)
+    section = dimension.stereotypes
+    if section:
+        attributes = (
+            dimension.attribute_words[section.attributes] if isinstance(section.attributes, str) else section.attributes
+        )
+        pairs = section.pairs if printed else (*section.pairs, *section.further)
+        return StereotypeTerms(section.targets, attributes, pairs, section.idioms, section.opposites)
     if "stereotypical" not in dimension.attribute_words:
         raise FairnessError(
             f"dimension '{dimension.label}' has no stereotypes: give its file a section 'stereotypes' (targets, "

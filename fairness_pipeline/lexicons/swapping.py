@@ -16,9 +16,9 @@ from fairness_pipeline.lexicons.text import TOKEN, fold
 
 PronounRule = Literal["published", "extended"]
 Places = Mapping[str, Sequence[tuple[int, int]]]
-"""By text: where a person was put into it, from one character to another."""
+"""The spans in which persons were put into a text, by text."""
 Matches = Sequence[tuple[int, int, str]]
-"""Listed words in a text: start, end, and the word."""
+"""Listed words in a text: start, end, and word."""
 
 # Words that never start a noun phrase. Before one of them `her` is an object (`told her that`), not a possessive.
 _CLOSED_CLASS = frozenset(
@@ -46,7 +46,7 @@ _PARTICIPLES = frozenset(
     smiling standing taking talking trying walking
     """.split()
 )
-"""Participles that WordNet lists as nouns too; after `her` they are hardly ever one."""
+"""Participles that WordNet lists as nouns too; after `her` they are hardly ever nouns."""
 _AFTER_HIS = frozenset("back down like might past say will".split())
 """Function words that are nouns or adjectives after `his`, which is never an object."""
 _ADJECTIVES = frozenset(
@@ -56,7 +56,7 @@ _ADJECTIVES = frozenset(
     """.split()
 )
 _LAST_LETTER = 0x2FFF
-"""Beyond it are pictures."""
+"""Later code points are counted as pictures."""
 _CLAUSE_ENDS = frozenset(".,;:!?)]<>-–—…@'’\"”")
 
 
@@ -76,8 +76,8 @@ class Swap(NamedTuple):
 
 
 class Meant(NamedTuple):
-    """What the rules of sense say of a text's listed words: those that are exchanged, those that stay, and the word
-    because of which the whole text is left out."""
+    """The decision of the rules of sense about a text: the listed words that are exchanged, those that stay, and the
+    word because of which the whole text is left out."""
 
     matches: Matches
     stay: Matches
@@ -90,7 +90,7 @@ class Swapper:
     Args:
         dimension: The word pairs.
         pronouns: `extended` adds the pronouns that the published list lacks.
-        seed: The seed of the draws between several counterparts. Seed and key of a text fix the draws.
+        seed: The seed of the draws between several counterparts. The seed and a text's key fix the draws.
         adapt_articles: Whether `a` and `an` are adapted to the next word (`an actor`, but `a waiter`).
         senses: Whether the dimension's rules of sense decide where a word is exchanged, and for what.
         further: Whether the dimension's further ways to name the groups are exchanged too.
@@ -112,7 +112,7 @@ class Swapper:
         senses: bool = False,
         further: bool = False,
     ) -> None:
-        self._made_anew = partial(
+        self._rebuild = partial(
             Swapper,
             dimension,
             pronouns=pronouns,
@@ -134,13 +134,13 @@ class Swapper:
         self._spelled = {_normal(word): word for pair in dimension.further if further for word in pair}
         listed = {_normal(word) for pair in (*dimension.pairs, *(rules.all_pairs() if rules else ())) for word in pair}
         self._rules = SenseRules(rules, self.matcher.terms, _normal, self._spelled.keys() - listed) if rules else None
-        resolved = dimension.pronouns if pronouns == "extended" else None
-        self._before_noun_phrase = resolved.before_noun_phrase if resolved else {}
-        self._elsewhere = resolved.elsewhere if resolved else {}
+        pronoun_rules = dimension.pronouns if pronouns == "extended" else None
+        self._before_noun_phrase = pronoun_rules.before_noun_phrase if pronoun_rules else {}
+        self._elsewhere = pronoun_rules.elsewhere if pronoun_rules else {}
         self._entries = {term: self._entry(side, term) for side in SIDES[::-1] for term in self._counterparts[side]}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return self._made_anew, ()
+        return self._rebuild, ()
 
     def _entry(self, side: Side, term: str) -> tuple[Side, str | None, list[str]]:
         """A word's side; its counterpart if it has exactly one; otherwise its options (none if the context decides)."""
@@ -185,91 +185,91 @@ class Swapper:
 
         Args:
             texts: The texts.
-            places: Where a person was put into each text. If they are known, words are exchanged there only, and a
-                text is left out whose other words name a group.
+            places: Where a person was put into each text. If given, words are exchanged there only, and a text whose
+                other words name a group is left out.
 
         Examples:
             >>> from fairness_pipeline.project.project import load_dimension
             >>> swapper = Swapper(load_dimension("race"), senses=True)
-            >>> [len(found.matches) for found in swapper.meant(pa.array(["the white house", "a white man"]))]
+            >>> [len(decision.matches) for decision in swapper.meant(pa.array(["the white house", "a white man"]))]
             [0, 1]
         """
         rules = self._rules
         rows = zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True)
         if places is not None:
-            ruled = [self._placed(text, matches, places.get(text, ())) for text, matches in rows]
+            decisions = [self._decide_inside(text, matches, places.get(text, ())) for text, matches in rows]
         elif rules is None:
             yield from (Meant(matches, [], None) for _, matches in rows)
             return
         else:
-            ruled = [self._ruled(rules, text, matches) for text, matches in rows]
-        open_still = [place for place, own in enumerate(ruled) if own.matches and not own.left_out_by]
-        reasons = self._companions(texts, [ruled[place].matches for place in open_still], open_still, places)
-        for place, own in enumerate(ruled):
-            reason = reasons.get(place)
-            yield own._replace(left_out_by=reason) if reason else own
+            decisions = [self._decide(rules, text, matches) for text, matches in rows]
+        undecided = [index for index, decision in enumerate(decisions) if decision.matches and not decision.left_out_by]
+        reasons = self._companions(texts, [decisions[index].matches for index in undecided], undecided, places)
+        for index, decision in enumerate(decisions):
+            reason = reasons.get(index)
+            yield decision._replace(left_out_by=reason) if reason else decision
 
     def _companions(
         self, texts: pa.Array, matches: Sequence[Matches], rows: Sequence[int], places: Places | None
     ) -> dict[int, str]:
-        """By row: the word because of which a text is left out. Where a person was put into a text, names matter that
-        stand there, and what is exchanged is no reason."""
+        """The word because of which a text is left out, by row. If persons were put into the texts, only names inside
+        them count in general, and exchanged words are no reason."""
         rules = self._rules
         if rules is None:
             return {}
-        read = [texts[row].as_py() for row in rows]
-        named = [rules.may_be_named(term for _, _, term in own) for own in matches]
+        row_texts = [texts[row].as_py() for row in rows]
+        named = [rules.may_be_named(term for _, _, term in text_matches) for text_matches in matches]
         if places is None:
-            looks = [(read, named)]
+            searches = [(row_texts, named)]
         else:
-            rest = [_without(text, own) for text, own in zip(read, matches, strict=True)]
+            rest = [_without(text, text_matches) for text, text_matches in zip(row_texts, matches, strict=True)]
             inside = [
                 " ".join(blank[start:end] for start, end in places[text])
-                for text, blank in zip(read, rest, strict=True)
+                for text, blank in zip(row_texts, rest, strict=True)
             ]
-            looks = [(rest, [False] * len(rest)), (inside, named)]
+            searches = [(rest, [False] * len(rest)), (inside, named)]
         reasons: dict[int, str] = {}
-        for some, names in looks:
-            found = rules.companions(pa.array(some, pa.string()), names, topics=places is None)
-            reasons = {row: word for row, word in zip(rows, found, strict=True) if word} | reasons
+        for searched, names in searches:
+            words = rules.companions(pa.array(searched, pa.string()), names, topics=places is None)
+            reasons = {row: word for row, word in zip(rows, words, strict=True) if word} | reasons
         return reasons
 
-    def _placed(self, text: str, matches: Matches, spans: Sequence[tuple[int, int]]) -> Meant:
-        """What the rules say of the listed words where a person was put; another word that names a group leaves the
-        text out."""
+    def _decide_inside(self, text: str, matches: Matches, spans: Sequence[tuple[int, int]]) -> Meant:
+        """The decision about a text into which persons were put, by the words inside them; another word that names a
+        group leaves the text out."""
         inside = [match for match in matches if any(start <= match[0] and match[1] <= end for start, end in spans)]
-        others = [match for match in matches if match not in inside]
+        outside = [match for match in matches if match not in inside]
         rules = self._rules
-        own = self._ruled(rules, text, inside) if rules else Meant(inside, [], None)
-        if rules and inside and not own.matches and all(" " in text[start:end] for start, end in spans):
-            own = self._alone(rules, text, spans)
-        if not own.matches:
-            return own
-        stay = [match for match in others if rules and rules.use(text, *match) is Not.STAYS]
-        names = next((match[2] for match in others if match not in stay), None)
-        return Meant(own.matches, [*own.stay, *stay], own.left_out_by or names)
+        decision = self._decide(rules, text, inside) if rules else Meant(inside, [], None)
+        if rules and inside and not decision.matches and all(" " in text[start:end] for start, end in spans):
+            decision = self._decide_alone(rules, text, spans)
+        if not decision.matches:
+            return decision
+        stay = [match for match in outside if rules and rules.use(text, *match) is Not.STAYS]
+        group_word = next((match[2] for match in outside if match not in stay), None)
+        return Meant(decision.matches, [*decision.stay, *stay], decision.left_out_by or group_word)
 
-    def _alone(self, rules: SenseRules, text: str, spans: Sequence[tuple[int, int]]) -> Meant:
-        """What the rules say of persons without their sentence: the words around `a Christian` do not belong to it."""
+    def _decide_alone(self, rules: SenseRules, text: str, spans: Sequence[tuple[int, int]]) -> Meant:
+        """The decision about persons without their sentence: the words around `a Christian` do not belong to it."""
         kept, stay, reasons = [], [], []
-        for begin, until in spans:
-            person = text[begin:until]
-            own = self._ruled(rules, person, self.matcher.find(person))
-            kept += [(begin + start, begin + end, term) for start, end, term in own.matches]
-            stay += [(begin + start, begin + end, term) for start, end, term in own.stay]
-            reasons += [own.left_out_by] if own.left_out_by else []
+        for begin, stop in spans:
+            person = text[begin:stop]
+            decision = self._decide(rules, person, self.matcher.find(person))
+            kept += [(begin + start, begin + end, term) for start, end, term in decision.matches]
+            stay += [(begin + start, begin + end, term) for start, end, term in decision.stay]
+            reasons += [decision.left_out_by] if decision.left_out_by else []
         return Meant(kept, stay, reasons[0] if reasons else None)
 
-    def _ruled(self, rules: SenseRules, text: str, matches: Matches) -> Meant:
-        """What the rules say of each listed word of a text; a word whose use is not clear leaves the text out."""
+    def _decide(self, rules: SenseRules, text: str, matches: Matches) -> Meant:
+        """The decision about the listed words of a text; a word whose use is unclear leaves the text out."""
         kept: list[tuple[int, int, str]] = []
         stay: list[tuple[int, int, str]] = []
         unclear: list[tuple[int, int, str]] = []
         for match in matches:
-            found = rules.use(text, *match)
-            if isinstance(found, str) and match[2] in self._before_noun_phrase and not _is_clear(text, *match[1:]):
-                found = Not.LEFT_OUT
-            (kept if isinstance(found, str) else stay if found is Not.STAYS else unclear).append(match)
+            outcome = rules.use(text, *match)
+            if isinstance(outcome, str) and match[2] in self._before_noun_phrase and not _is_clear(text, *match[1:]):
+                outcome = Not.LEFT_OUT
+            (kept if isinstance(outcome, str) else stay if outcome is Not.STAYS else unclear).append(match)
         if not kept:
             return Meant([], [*stay, *unclear], None)
         return Meant(kept, stay, unclear[0][2] if unclear else None)
@@ -305,7 +305,7 @@ class Swapper:
     def exchange(
         self, text: str, matches: Iterable[tuple[int, int, str]], source: Side | Literal["both"], key: str
     ) -> Swap:
-        """`swap` for a text whose listed words are found already."""
+        """Like `swap`, for a text whose listed words are already found."""
         pieces: list[str] = []
         terms: list[SwappedTerm] = []
         ambiguous = position = 0
@@ -315,10 +315,10 @@ class Swapper:
                 continue
             original = text[start:end]
             if self._rules and term in self._rules.decided and term not in self._before_noun_phrase:
-                for whole in (text, text[:end]):  # if need be without what follows: a frame is no use of its own
-                    found = self._rules.use(whole, start, end, term)
-                    if isinstance(found, str):
-                        counterpart = found or counterpart
+                for context in (text, text[:end]):  # without what follows if necessary: it may be a frame
+                    outcome = self._rules.use(context, start, end, term)
+                    if isinstance(outcome, str):
+                        counterpart = outcome or counterpart
                         break
             if counterpart is None and options:
                 ambiguous += 1
@@ -329,9 +329,9 @@ class Swapper:
                 )
                 rule = self._before_noun_phrase if possessive else self._elsewhere
                 counterpart = rule[term]
-            # A further way to name a group has capitals of its own (`goes to church on Sundays`).
-            listed = self._spelled.get(term) == original
-            replacement = counterpart if listed else _in_the_form_of(original, counterpart)
+            # A further way to name a group keeps its own capitals (`goes to church on Sundays`).
+            as_listed = self._spelled.get(term) == original
+            replacement = counterpart if as_listed else _in_the_form_of(original, counterpart)
             before = text[position:start]
             if self._adapt_articles and _begins_with_vowel(original) != _begins_with_vowel(replacement):
                 before = _with_article(before, original, replacement)
@@ -344,9 +344,9 @@ class Swapper:
         """The words that have exactly one counterpart, which has no other counterpart. Swapping them twice restores
         the text."""
         single: set[str] = set()
-        for side, other in (SIDES, SIDES[::-1]):
+        for side, other_side in (SIDES, SIDES[::-1]):
             for word, options in self._counterparts[side].items():
-                if len(options) == 1 and len(self._counterparts[other][_normal(options[0])]) == 1:
+                if len(options) == 1 and len(self._counterparts[other_side][_normal(options[0])]) == 1:
                     single.add(word)
         return frozenset(single)
 
@@ -371,21 +371,22 @@ def _with_article(before: str, original: str, replacement: str) -> str:
 
     A capital `A` in the middle of a sentence is not an article (`plan A`).
     """
-    found = _ARTICLE.search(before)
-    if not found:
+    match = _ARTICLE.search(before)
+    if not match:
         return before
-    article, shouted = found.group(), len(original) > 1 and original.isupper()
-    if article == "A" and not shouted and not _BEGINS.search(before[: found.start()]):
+    article, shouted = match.group(), len(original) > 1 and original.isupper()
+    if article == "A" and not shouted and not _BEGINS.search(before[: match.start()]):
         return before
     if not _begins_with_vowel(replacement):
-        wanted = article[0]
+        adapted = article[0]
     else:
-        wanted = f"{article[0]}{'N' if shouted and article[0] == 'A' else 'n'}"
-    return before[: found.start()] + wanted + before[found.end() :]
+        adapted = f"{article[0]}{'N' if shouted and article[0] == 'A' else 'n'}"
+    return before[: match.start()] + adapted + before[match.end() :]
 
 
 def replaced(text: str, places: Iterable[tuple[int, int]], word: str) -> str:
-    """The text with another word in some places. The word takes the form of what stood there, and articles are adapted.
+    """The text with another word in some places. The word takes the form of the text that it replaces, and articles are
+    adapted.
 
     Examples:
         >>> replaced("An uncle of mine, UNCLE Bob", [(3, 8), (18, 23)], "cousin")
@@ -395,16 +396,16 @@ def replaced(text: str, places: Iterable[tuple[int, int]], word: str) -> str:
     position = 0
     for start, end in places:
         original, before = text[start:end], text[position:start]
-        other = word if any(letter.isupper() for letter in word[1:]) else _in_the_form_of(original, word)
-        if _begins_with_vowel(original) != _begins_with_vowel(other):
-            before = _with_article(before, original, other)
-        pieces += before, other
+        replacement = word if any(letter.isupper() for letter in word[1:]) else _in_the_form_of(original, word)
+        if _begins_with_vowel(original) != _begins_with_vowel(replacement):
+            before = _with_article(before, original, replacement)
+        pieces += before, replacement
         position = end
     return "".join([*pieces, text[position:]])
 
 
 def _without(text: str, matches: Matches) -> str:
-    """A text with a mark in the place of each letter of the matches."""
+    """A text with a mark for each letter of the matches."""
     for start, end, _ in matches:
         text = f"{text[:start]}{'~' * (end - start)}{text[end:]}"
     return text
@@ -434,8 +435,8 @@ def _noun_phrase_follows(text: str, position: int, *, participles: bool) -> bool
 
 
 def _is_clear(text: str, end: int, term: str) -> bool:
-    """Whether the next word shows if a pronoun is an object or belongs to a noun: the end of a clause, a noun, or after
-    `her` a function word. `getting her fired` and `her fired colleague` look the same to a reader of one word."""
+    """Whether the next token shows if a pronoun is an object or belongs to a noun: the end of a clause, a noun, or
+    after `her` a function word. `getting her fired` and `her fired colleague` look the same to a reader of one word."""
     for following in TOKEN.finditer(text, end):
         word = fold(following.group())
         if not word[0].isalnum():
@@ -460,7 +461,7 @@ def _with_case_of(original: str, replacement: str) -> str:
     if len(letters) > 1 and letters.isupper():
         return replacement.upper()
     if len(runs) > 1 and all(run[0].isupper() for run in runs):
-        return re.sub(r"(?<![^\W_])[^\W\d_]", lambda found: found.group().upper(), replacement.lower())
+        return re.sub(r"(?<![^\W_])[^\W\d_]", lambda match: match.group().upper(), replacement.lower())
     if letters[:1].isupper():
         first = re.search(r"[^\W\d_]", replacement)
         if first:

@@ -1,4 +1,4 @@
-"""How old answers are, of subjects that may change: who passed a gate yesterday may have changed since."""
+"""Computes the age of answers: a subject that passed a gate yesterday may have changed since."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,9 +8,9 @@ from fairness_pipeline.workspace.lake import Card, Key, Lake
 
 
 def asked_at(lineage: Lineage, lake: Lake, name: str, key: Key, card: Card | None = None) -> datetime | None:
-    """The time since when a partition's answers were asked; None if it has none, or asks nobody.
+    """Returns when a partition's answers were asked for; None if it has none, or asks no subject.
 
-    Answers of a query epoch are as old as the epoch may be: a stopped run has asked some of them at its beginning.
+    Answers count from the start of their query epoch: a stopped run may have asked for some of them then.
     """
     if not lineage.assets[name].asks or (card := card or lake.card(name, key)) is None:
         return None
@@ -20,8 +20,8 @@ def asked_at(lineage: Lineage, lake: Lake, name: str, key: Key, card: Card | Non
 
 def too_old(lineage: Lineage, asked: datetime) -> timedelta | None:
     """How old answers are, if they are older than the profile allows; otherwise None."""
-    most, age = lineage.project.profile.max_answer_age, datetime.now(UTC) - asked
-    return age if most is not None and age > most else None
+    limit, age = lineage.project.profile.max_answer_age, datetime.now(UTC) - asked
+    return age if limit is not None and age > limit else None
 
 
 def age_in_words(age: timedelta) -> str:

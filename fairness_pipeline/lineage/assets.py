@@ -1,4 +1,4 @@
-"""The declaration of an asset: what it is made from, by which function, and what the function returns.
+"""Declares assets: what each is made from, by which function, and what the function returns.
 
 Assets write to the lake themselves and not through an IO manager, for three reasons: computing, checking and writing
 must happen under one lock, checkpoints are folders that outlive a killed run, and a table that fails a check must
@@ -28,7 +28,7 @@ I = TypeVar("I")  # noqa: E741
 
 
 def place(name: str, key: Key) -> Place:
-    """The place of a partition, which can be a key of a dictionary."""
+    """Returns a hashable name of a partition."""
     return name, partition_name(key)
 
 
@@ -62,14 +62,14 @@ class Glance:
 
 @dataclass(frozen=True)
 class Read:
-    """What an asset reads of others, as one argument of its function.
+    """A read of other assets, which is one argument of the asset's function.
 
     Args:
         assets: The assets; a partition may have only some of them.
         each: Whether all of them are read, as a dictionary by name; otherwise the first that the partition has.
-        of: Whose partition is read: the asset's own subject's, or that of its base, of each of its seeds, of each
-            training of its baselines, or of the subject that makes what several share. Seeds and baselines give a
-            dictionary by subject.
+        of: The subject whose partition is read: the asset's own, its base, each of its seeds, each training of its
+            baselines, or the subject that makes what several share. Seeds and baselines give a dictionary by
+            subject.
         figures: Whether the figures are read instead of the content.
     """
 
@@ -101,27 +101,27 @@ def each_of(*assets: "Asset") -> Read:
 
 
 def of_base(read: "Read | Asset") -> Read:
-    """The same in the partition of the subject's base; None for a subject without one."""
+    """The same read in the partition of the subject's base; None for a subject without one."""
     return replace(_read(read), of="base")
 
 
 def of_seeds(read: "Read | Asset") -> Read:
-    """The same for every training of the subject, as a dictionary by subject."""
+    """The same read for every training of the subject, as a dictionary by subject."""
     return replace(_read(read), of="seeds")
 
 
 def of_baselines(read: "Read | Asset") -> Read:
-    """The same for every training of the subject's baselines, as a dictionary by subject."""
+    """The same read for every training of the subject's baselines, as a dictionary by subject."""
     return replace(_read(read), of="baselines")
 
 
 def of_shared(read: "Read | Asset") -> Read:
-    """The same in the partition of the subject that makes what several share."""
+    """The same read in the partition of the subject that makes what several share."""
     return replace(_read(read), of="shared")
 
 
 def figures_of(read: "Read | Asset") -> Read:
-    """The figures instead of the content."""
+    """The same read of the figures instead of the content."""
     return replace(_read(read), figures=True)
 
 
@@ -131,9 +131,9 @@ def _read(read: "Read | Asset") -> Read:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Asset:
-    """How an asset is made, and everything that its content depends on. Called like a function, it makes one.
+    """How an asset is made, and everything that its content depends on. A call runs its function.
 
-    `inputs` gives the object that the function gets and that is hashed; `reads` are its further arguments, by name. A
+    `inputs` returns the object that the function gets and that is hashed; `reads` are its further arguments, by name. A
     function with an argument `run` gets a folder to work in, progress and seeds. `show` may read all of the profile,
     and cannot change the result.
     """
@@ -157,12 +157,12 @@ class Asset:
     asks: bool
 
     def __call__(self, *arguments: Any, **named: Any) -> Result:
-        """What the function makes of its inputs and tables, without a profile and without a lake."""
+        """Runs the function on its inputs and tables, without a profile and without a lake."""
         return self.function(*arguments, **named)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """All assets that it reads, each once."""
+        """The names of all assets that it reads, without duplicates."""
         return tuple(dict.fromkeys(source.name for read in self.reads.values() for source in read.assets))
 
     @property
@@ -193,8 +193,8 @@ class Assets(Generic[P]):
         part: The study's part of a profile. Mypy checks which settings an asset's inputs are made from: a misspelt
             setting is an error of the type checker and not of a run.
         stage: The stage of the assets that name none, one word; it is a group in the UI.
-        axes: The axes of the partitions of those that name none.
-        covers: Which combinations of the axes exist as partitions, for those that do not say it themselves; Dagster's
+        axes: The axes of the partitions of assets that name none.
+        covers: Which combinations of the axes exist as partitions, for assets that do not define it; Dagster's
             grid has holes for the others.
 
     Example:
@@ -245,7 +245,7 @@ class Assets(Generic[P]):
             kind: A Parquet table, a checkpoint folder, or an HTML document.
             axes: The axes of its partitions, if not those of the other assets.
             reads: The assets that it reads, by the name of the function's argument: an asset, or `one_of`, `each_of`,
-                `of_base` and so on. What a partition does not have is None. A report names the assets alone.
+                `of_base` and so on. What a partition lacks is None. A report only names the assets.
             libraries: The libraries whose versions decide the result.
             schema: The schema of a table.
             checks: The checks of a table before it takes effect; if one fails, the table does not take effect.
@@ -254,7 +254,7 @@ class Assets(Generic[P]):
             arrows: The upstream assets that the UI draws an arrow from; by default all of them.
             stage: Its stage, if not that of the other assets.
             trains: Whether making it trains a network, though it is a table: it then takes as long as a checkpoint.
-            asks: Whether it asks the subject, which may answer otherwise tomorrow; its inputs then have a `round`.
+            asks: Whether it asks the subject, whose answers may differ tomorrow; its inputs then have a `round`.
 
         Raises:
             TypeError: the function's arguments are not its inputs and what it reads.
@@ -277,7 +277,7 @@ class Assets(Generic[P]):
                 checks=checks,
                 covers=covers or self._covers,
                 show=show,
-                arrows=tuple(each.name for each in arrows) if arrows else None,
+                arrows=tuple(upstream.name for upstream in arrows) if arrows else None,
                 stage=self._stage if stage is None else stage,
                 trains=trains or kind == "checkpoint",
                 asks=asks,

@@ -65,7 +65,7 @@ class Lineage:
     def upstream_keys(self, key: Key, source: str) -> list[Key]:
         """The partitions of the upstream asset `source` that the partition `key` is made from.
 
-        Values that follow from the key are used (a model's corpus). On an axis that it says nothing about, all are.
+        Values that follow from the key are used (a model's corpus). On every other axis, all values are used.
         """
         asset, part = self.assets[source], self.part(source)
         known = part.implied(key)
@@ -74,11 +74,11 @@ class Lineage:
         return [upstream for upstream in keys if asset.covers(part, upstream)]
 
     def files(self) -> set[Path]:
-        """The files that partitions are made from besides each other, as far as they are there."""
+        """The existing files that partitions are made from besides each other."""
         paths: set[Path] = set()
         for name, asset in self.assets.items():
             for key in self.keys(name):
-                with suppress(FairnessError):  # a missing file is there once it is: then it is another set
+                with suppress(FairnessError):  # a missing file changes the set as soon as it exists
                     paths |= {file.path for file in files_of(asset.inputs(self.part(name), key))}
         return {file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()}
 

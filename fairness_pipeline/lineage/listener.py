@@ -7,10 +7,10 @@ from fairness_pipeline.workspace.lake import Key
 
 
 class Listener(Protocol):
-    """Is told about waiting and progress while a partition is made."""
+    """Receives waiting notices and progress while a partition is made."""
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
-        """Another run is making the partition; this one waits."""
+        """Notes that another run makes the partition and this one waits."""
 
     def progress(self, asset: str, key: Key) -> Progress:
-        """The function that the asset's code reports its progress to."""
+        """Returns the function that the asset's code reports its progress to."""

@@ -1,4 +1,4 @@
-"""Makes one partition of an asset: lock, make, check, write whole or not at all. Knows nothing of Dagster."""
+"""Makes one partition of an asset: locks, makes, checks, and writes all or nothing. Independent of Dagster."""
 
 import shutil
 import time
@@ -53,7 +53,7 @@ def make(
         lineage: The lineage of a profile.
         name: The asset.
         key: The partition.
-        listener: Hears who is waited for, and how far it is.
+        listener: Receives waiting notices and progress.
         only_if_stale: Whether a partition that is up to date is left alone.
         beginning: Called with the fingerprint, before anything is made.
         checked: Called with the name of each check, and what is wrong.
@@ -76,8 +76,8 @@ def make(
         beginning(stamp)
         folder = work = lake.folder(name, key, stamp)
         if (card and card.fingerprint == stamp) or lake.was_finished(name, key, stamp):
-            # Asked for again, or damaged. Others may read the old version until the new one is whole, so this is
-            # written to another place.
+            # Forced, or damaged. Others may read the old version until the new one is complete, so this one is
+            # written to another folder.
             work = folder.with_name(f"{folder.name}-again")
         progress, started = listener.progress(name, key), time.monotonic()
         profile = lineage.project.profile
@@ -101,7 +101,7 @@ def make(
         _save(lake, asset, key, result, Card(stamp, described, result.figures), checked)
         if asset.kind != "checkpoint":
             still_ours()
-            _clear(folder.parent)  # with what runs that were stopped have left under other settings
+            _clear(folder.parent)  # with what stopped runs have left under other settings
         made = lake.card(name, key)
         if made is None:
             raise FairnessError(f"{asset.path(lake, key)}: was written, and cannot be read again; run again")
@@ -109,7 +109,7 @@ def make(
 
 
 def _arguments(asset: Asset, lineage: Lineage, lake: Lake, key: Key, run: Run) -> dict[str, Any]:
-    """What the function gets besides its inputs."""
+    """Returns the function's arguments besides its inputs."""
     if asset.kind == "document":
         return {"shelf": Shelf(asset, lineage, lake)}
     arguments = {name: _content(read, asset, lineage, lake, key) for name, read in asset.reads.items()}
@@ -117,20 +117,22 @@ def _arguments(asset: Asset, lineage: Lineage, lake: Lake, key: Key, run: Run) -
 
 
 def _content(read: Read, asset: Asset, lineage: Lineage, lake: Lake, key: Key) -> Any:
-    """What an argument stands for in a partition."""
-    subject, others = lineage.study(asset.name).subject, read.subjects(lineage.part(asset.name), key)
-    contents = {other.get(subject, ""): _of(read, lineage, lake, other) for other in others}
+    """Returns the value of an argument for a partition."""
+    subject, subject_keys = lineage.study(asset.name).subject, read.subjects(lineage.part(asset.name), key)
+    contents = {
+        subject_key.get(subject, ""): _read_partition(read, lineage, lake, subject_key) for subject_key in subject_keys
+    }
     return contents if read.of in ("seeds", "baselines") else next(iter(contents.values()), None)
 
 
-def _of(read: Read, lineage: Lineage, lake: Lake, key: Key) -> Any:
-    there = [(asset, upstream) for asset in read.assets for upstream in lineage.upstream_keys(key, asset.name)]
+def _read_partition(read: Read, lineage: Lineage, lake: Lake, key: Key) -> Any:
+    partitions = [(asset, upstream) for asset in read.assets for upstream in lineage.upstream_keys(key, asset.name)]
     if read.each:
-        return {asset.name: _loaded(asset, lake, upstream, figures=read.figures) for asset, upstream in there}
-    return next((_loaded(asset, lake, upstream, figures=read.figures) for asset, upstream in there), None)
+        return {asset.name: _load(asset, lake, upstream, figures=read.figures) for asset, upstream in partitions}
+    return next((_load(asset, lake, upstream, figures=read.figures) for asset, upstream in partitions), None)
 
 
-def _loaded(asset: Asset, lake: Lake, key: Key, *, figures: bool) -> Any:
+def _load(asset: Asset, lake: Lake, key: Key, *, figures: bool) -> Any:
     if figures:
         card = lake.card(asset.name, key)
         return card.figures if card else {}
@@ -144,10 +146,10 @@ def _save(
         assert asset.schema is not None
         with lake.writing(asset.name, key, result.content, asset.schema, card) as table:
             for check in asset.checks:
-                wrong = check(table)
-                checked(check.__name__, wrong)
-                if wrong:
-                    raise FairnessError(f"{asset.name}: {wrong}; the table was not written")
+                problem = check(table)
+                checked(check.__name__, problem)
+                if problem:
+                    raise FairnessError(f"{asset.name}: {problem}; the table was not written")
         return
     if isinstance(result.content, str):
         with replacing(lake.document_path(asset.name), lake.still_ours(asset.name, key)) as temporary:
@@ -156,6 +158,6 @@ def _save(
 
 
 def _clear(folder: Path) -> None:
-    """Removes a folder with all in it."""
+    """Removes a folder with its content."""
     if folder.exists():
         shutil.rmtree(folder)

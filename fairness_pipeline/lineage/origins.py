@@ -1,4 +1,4 @@
-"""What partitions were made from, all the way up; and why two runs found different things."""
+"""Traces what partitions were made from, and explains why the results of two runs differ."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ def label(name: str, key: Key) -> str:
 
 
 def origins_of(lineage: Lineage, lake: Lake, name: str, keys: Iterable[Key]) -> dict[str, dict[str, Any]]:
-    """What some partitions of an asset were made from, as their cards say; what was not made is left out.
+    """Returns what some partitions of an asset were made from, by their cards; unmade partitions are left out.
 
     Args:
         lineage: The lineage of the profile.
@@ -27,66 +27,66 @@ def origins_of(lineage: Lineage, lake: Lake, name: str, keys: Iterable[Key]) -> 
         name: The asset.
         keys: Its partitions.
     """
-    found: dict[str, dict[str, Any]] = {}
-    waiting = [(name, key) for key in keys]
-    while waiting:
-        own, key = waiting.pop()
-        place = label(own, key)
-        if place in found or (card := lake.card(own, key)) is None:
+    origins: dict[str, dict[str, Any]] = {}
+    queue = [(name, key) for key in keys]
+    while queue:
+        asset, key = queue.pop()
+        partition = label(asset, key)
+        if partition in origins or (card := lake.card(asset, key)) is None:
             continue
-        sources = lineage.sources(own, key)
-        inputs = {what: card.inputs.get(what) for what in ("code_version", "seed", "settings")}
-        found[place] = {"content": card.content, "inputs": inputs, "from": [label(*source) for source in sources]}
-        waiting += sources
-    return found
+        sources = lineage.sources(asset, key)
+        inputs = {field: card.inputs.get(field) for field in ("code_version", "seed", "settings")}
+        origins[partition] = {"content": card.content, "inputs": inputs, "from": [label(*source) for source in sources]}
+        queue += sources
+    return origins
 
 
 def why(then: Origins, now: Origins, place: str) -> list[str]:
-    """The reasons why a partition came out otherwise, the furthest upstream first; empty if nothing is known of it.
+    """Returns the reasons why a partition's content differs, the furthest upstream first; empty if none is known.
 
     Args:
         then: What it was made from before.
         now: What it was made from this time.
-        place: As `label` names it.
+        place: The partition's name, as `label` writes it.
     """
-    found: list[str] = []
-    _explain(then, now, place, found, {})
-    return found
+    reasons: list[str] = []
+    _explain(then, now, place, reasons, {})
+    return reasons
 
 
-def _explain(then: Origins, now: Origins, place: str, found: list[str], explained: dict[str, bool]) -> bool:
-    """Adds the reasons for one partition; whether there are any."""
-    if place in explained:
-        return explained[place]
-    before, after = then.get(place), now.get(place)
+def _explain(then: Origins, now: Origins, partition: str, reasons: list[str], explained: dict[str, bool]) -> bool:
+    """Adds the reasons for one partition; returns whether there are any."""
+    if partition in explained:
+        return explained[partition]
+    before, after = then.get(partition), now.get(partition)
     if after is None or before is None or before == after:
         return False
-    above = [
-        _explain(then, now, source, found, explained)
+    upstream = [
+        _explain(then, now, source, reasons, explained)
         for source in after["from"]
         if (then.get(source) or {}).get("content") != (now.get(source) or {}).get("content")
     ]
-    shown = place.replace("/", " ")
-    changes = [_said(change) for change in changes_between(before["inputs"], after["inputs"], _key(place))]
-    own = [f"{_plain(shown)}: {change}" for change in dict.fromkeys(changes)]
-    if not own and not any(above) and before["content"] != after["content"]:
-        own = [f"{_plain(shown)} came out otherwise"]
-    found += own
-    explained[place] = bool(own) or any(above)
-    return explained[place]
+    title = partition.replace("/", " ")
+    changes = [_in_words(change) for change in changes_between(before["inputs"], after["inputs"], _key_of(partition))]
+    own_reasons = [f"{_plain(title)}: {change}" for change in dict.fromkeys(changes)]
+    if not own_reasons and not any(upstream) and before["content"] != after["content"]:
+        own_reasons = [f"{_plain(title)} came out otherwise"]
+    reasons += own_reasons
+    explained[partition] = bool(own_reasons) or any(upstream)
+    return explained[partition]
 
 
 _ROUND = re.compile(r"settings\.round: .*")
 
 
-def _said(change: str) -> str:
-    """A change for a reader: of a new round of questions not its time, but what happened."""
+def _in_words(change: str) -> str:
+    """Words a change for a reader: a new round of questions is named without its time."""
     return "the model was asked again" if _ROUND.fullmatch(change) else change
 
 
-def _key(place: str) -> Key:
-    return dict(part.split("=", 1) for part in place.partition(" ")[2].split("/") if "=" in part)
+def _key_of(partition: str) -> Key:
+    return dict(part.split("=", 1) for part in partition.partition(" ")[2].split("/") if "=" in part)
 
 
-def _plain(place: str) -> str:
-    return " ".join(part.partition("=")[2] or part for part in place.split())
+def _plain(partition: str) -> str:
+    return " ".join(part.partition("=")[2] or part for part in partition.split())

@@ -48,21 +48,21 @@ class Selection:
         if self.study is not None and self.study not in project.parts:
             raise _unknown("study", self.study, f"profile '{project.name}'", list(project.parts))
         if self.model is not None:
-            having = [own.name for own in project.studies_of(self.model) if self.study in (None, own.name)]
-            if not having:
+            owners = [owner.name for owner in project.studies_of(self.model) if self.study in (None, owner.name)]
+            if not owners:
                 parts = [project.parts[self.study]] if self.study else list(project.parts.values())
                 known = [name for part in parts for name in part.subjects]
-                raise _unknown("model", self.model, _where(project, self.study), known)
-            if len(having) > 1 and self.asset is None:
+                raise _unknown("model", self.model, _scope_of(project, self.study), known)
+            if len(owners) > 1 and self.asset is None:
                 raise FairnessError(
-                    f"--model {self.model}: {' and '.join(having)} both have one of this name; say which with --study"
+                    f"--model {self.model}: {' and '.join(owners)} both have one of this name; say which with --study"
                 )
-            study = having[0] if len(having) == 1 else None
+            study = owners[0] if len(owners) == 1 else None
         parts = [project.parts[study]] if study else list(project.parts.values())
         for axis, value in self.axes.items():
-            known = list(dict.fromkeys(own for part in parts for own in part.axes.get(axis, ())))
+            known = list(dict.fromkeys(entry for part in parts for entry in part.axes.get(axis, ())))
             if value not in known:
-                raise _unknown(axis, value, _where(project, study), known)
+                raise _unknown(axis, value, _scope_of(project, study), known)
         return replace(self, study=study)
 
     def matches(self, study: AnyStudy, part: AnyPart, key: Key) -> bool:
@@ -85,12 +85,12 @@ class Selection:
         return self.everything or part.by_default(key, named)
 
 
-def _where(project: Project, study: str | None) -> str:
+def _scope_of(project: Project, study: str | None) -> str:
     return f"study '{study}' of profile '{project.name}'" if study else f"profile '{project.name}'"
 
 
-def _unknown(kind: str, name: str, where: str, known: list[str]) -> FairnessError:
-    return FairnessError(f"unknown {kind} '{name}' in {where}; known: {', '.join(known) or 'none'}")
+def _unknown(kind: str, name: str, scope: str, known: list[str]) -> FairnessError:
+    return FairnessError(f"unknown {kind} '{name}' in {scope}; known: {', '.join(known) or 'none'}")
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,9 @@ class Plan:
         force: Whether to make again what is up to date: the selected asset, or all of the selection if it names none.
 
     Attributes:
-        steps: All of them, made before or not.
+        steps: All steps, made before or not.
         state: The content of the lake before anything is made.
-        unsealed: Those that were made by a version before seals.
+        unsealed: The steps that were made by a version before seals.
 
     Raises:
         FairnessError: the selection names something that the profile does not have.
@@ -156,25 +156,25 @@ class Plan:
         self.state = State(lineage, self.lake)
         partitions = list(selected(lineage, self.selection))
         self._check(partitions)
-        why = reasons(self.state, partitions)
-        self._changed = set(why)
+        reason_of = reasons(self.state, partitions)
+        self._changed = set(reason_of)
         named = self.selection.asset
-        self._forced = {place(*own) for own in partitions if force and named in (None, own[0])}
-        why = dict.fromkeys(self._forced, _FORCED) | why
-        self.steps = [Step(name, key, why.get(place(name, key))) for name, key in partitions]
+        self._forced = {place(*partition) for partition in partitions if force and named in (None, partition[0])}
+        reason_of = dict.fromkeys(self._forced, _FORCED) | reason_of
+        self.steps = [Step(name, key, reason_of.get(place(name, key))) for name, key in partitions]
         cards = ((step, self.state.card(step.name, step.key)) for step in self.steps)
         self.unsealed = [step for step, card in cards if card and not card.seal]
 
     def _check(self, partitions: Collection[tuple[str, Key]]) -> None:
-        """Refuses a selection whose values do not go together: it would be green, and audit nothing."""
+        """Refuses a selection whose values do not go together: its run would succeed and audit nothing."""
         named = self.selection.axes | ({"model": self.selection.model} if self.selection.model else {})
-        if self.selection.asset is not None or len(named) < 2:  # a table without items has rates alone, and no audit
+        if self.selection.asset is not None or len(named) < 2:  # a table without items has only rates, and no audit
             return
         tables = {study.table for study in self.project.studies}
         if not any(name in tables for name, _ in partitions):
-            told = " and ".join(f"{axis} '{value}'" for axis, value in named.items())
+            values = " and ".join(f"{axis} '{value}'" for axis, value in named.items())
             raise FairnessError(
-                f"no audit of profile '{self.project.name}' has {told}; fairness-pipeline results lists all"
+                f"no audit of profile '{self.project.name}' has {values}; fairness-pipeline results lists all"
             )
 
     @property
@@ -203,17 +203,17 @@ class Plan:
             starting: Called with each step just before it is made.
         """
         units = self._units(workers.idle)
-        where = {step.place: number for number, unit in enumerate(units) for step in unit}
+        unit_of = {step.place: number for number, unit in enumerate(units) for step in unit}
         needs = [
-            {where[source] for step in unit for source in self._sources(step) if source in where} - {number}
+            {unit_of[source] for step in unit for source in self._sources(step) if source in unit_of} - {number}
             for number, unit in enumerate(units)
         ]
         needed_by: dict[int, list[int]] = {}
-        for number, above in enumerate(needs):
-            for other in above:
-                needed_by.setdefault(other, []).append(number)
+        for number, upstream in enumerate(needs):
+            for follower in upstream:
+                needed_by.setdefault(follower, []).append(number)
         rank = self._ranks(units, needs, needed_by)
-        ready = [(rank[number], number) for number, above in enumerate(needs) if not above]
+        ready = [(rank[number], number) for number, upstream in enumerate(needs) if not upstream]
         heapify(ready)
         running: dict[int, list[Step]] = {}
         lost: set[Place] = set()
@@ -223,24 +223,24 @@ class Plan:
                 lost.add(outcome.step.place)
             return outcome
 
-        def through(number: int) -> None:
-            for other in needed_by.get(number, ()):
-                needs[other].discard(number)
-                if not needs[other]:
-                    heappush(ready, (rank[other], other))
+        def finish(number: int) -> None:
+            for follower in needed_by.get(number, ()):
+                needs[follower].discard(number)
+                if not needs[follower]:
+                    heappush(ready, (rank[follower], follower))
 
         while ready or running:
             while ready and workers.idle:
                 _, number = heappop(ready)
-                possible, others = self._possible(units[number], lost)
-                yield from map(ended, others)
+                possible, outcomes = self._possible(units[number], lost)
+                yield from map(ended, outcomes)
                 if possible:
                     starting(possible[0])
                     running[number] = possible
                     forced = self._is_forced(possible)
                     workers.start(Unit(number, [step.name for step in possible], possible[0].key, forced))
                 else:
-                    through(number)
+                    finish(number)
             if running:
                 done = workers.wait()
                 steps = {step.name: step for step in running.pop(done.number)}
@@ -248,7 +248,7 @@ class Plan:
                     if result.state == "made":
                         self.durations.note(steps[result.name].place, result.seconds)
                     yield ended(Outcome(steps[result.name], result.state, result.detail, result.seconds))
-                through(done.number)
+                finish(done.number)
 
     def _units(self, workers: int) -> list[list[Step]]:
         """The stale steps in the order of the lineage. Consecutive steps of one partition form a unit, unless there are
@@ -258,8 +258,12 @@ class Plan:
             by_partition: dict[str, list[Step]] = {}
             for step in group:
                 by_partition.setdefault(partition_name(step.key), []).append(step)
-            own = list(by_partition.values())
-            units += own if len(own) >= workers else [[step] for unit in own for step in unit]
+            units_of_group = list(by_partition.values())
+            units += (
+                units_of_group
+                if len(units_of_group) >= workers
+                else [[step] for unit in units_of_group for step in unit]
+            )
         return units
 
     def _ranks(
@@ -273,7 +277,7 @@ class Plan:
 
     def _first_verdicts(self, units: list[list[Step]], needs: list[set[int]], expected: list[float]) -> set[int]:
         """The units of the study whose verdicts take least, on subjects without a base."""
-        found: list[set[int]] = []
+        candidates: list[set[int]] = []
         for study in self.project.studies:
             part = self.project.parts[study.name]
             open_units = [
@@ -287,18 +291,20 @@ class Plan:
                 if number not in needed:
                     needed.add(number)
                     open_units += needs[number]
-            found.append(needed)
-        return min(filter(None, found), key=lambda own: sum(expected[number] for number in own), default=set())
+            candidates.append(needed)
+        return min(
+            filter(None, candidates), key=lambda candidate: sum(expected[number] for number in candidate), default=set()
+        )
 
     def forecast(self, workers: int) -> Forecast:
-        """The time to the end of the stale steps, told as they are made."""
+        """Returns the forecast of the time to the end of the stale steps, which follows their progress."""
         steps = self.stale
-        number = {step.place: place for place, step in enumerate(steps)}
+        index_of = {step.place: index for index, step in enumerate(steps)}
         needed_by: dict[int, list[int]] = {}
         for step in steps:
             for source in self._sources(step):
-                if source in number:
-                    needed_by.setdefault(number[source], []).append(number[step.place])
+                if source in index_of:
+                    needed_by.setdefault(index_of[source], []).append(index_of[step.place])
         expected = [self.expected(step) for step in steps]
         places = [step.place for step in steps]
         longest = chains(expected, needed_by)
@@ -313,28 +319,28 @@ class Plan:
         return self.lineage.study_of[name], self.lineage.keys(name)
 
     def _possible(self, unit: list[Step], lost: set[Place]) -> tuple[list[Step], list[Outcome]]:
-        """The steps of a unit that can and must be made now that all upstream steps are done; the other outcomes."""
+        """The steps of a unit to make now that all upstream steps are done, and the outcomes of the others."""
         possible: list[Step] = []
-        others: list[Outcome] = []
+        outcomes: list[Outcome] = []
         unreachable = set(lost)
         for step in unit:
-            above = [] if self.lineage.assets[step.name].tolerant else self._sources(step)
-            missing = [source for source in above if source in unreachable]
+            upstream = [] if self.lineage.assets[step.name].tolerant else self._sources(step)
+            missing = [source for source in upstream if source in unreachable]
             if missing:
                 unreachable.add(step.place)
-                others.append(Outcome(step, "skipped", f"needs {' '.join(missing[0]).strip()}"))
+                outcomes.append(Outcome(step, "skipped", f"needs {' '.join(missing[0]).strip()}"))
             else:
                 possible.append(step)
         if self._is_forced(possible):
-            return possible, others
+            return possible, outcomes
         state = State(self.lineage, self.lake)
-        must: list[Step] = []
+        needed: list[Step] = []
         for step in possible:
-            if state.changes(step.name, step.key) or {s.place for s in must}.intersection(self._sources(step)):
-                must.append(step)
+            if state.changes(step.name, step.key) or {s.place for s in needed}.intersection(self._sources(step)):
+                needed.append(step)
             else:
-                others.append(Outcome(step, "unchanged"))
-        return must, others
+                outcomes.append(Outcome(step, "unchanged"))
+        return needed, outcomes
 
     def _is_forced(self, steps: Iterable[Step]) -> bool:
         """Whether the steps are made even if they turn out to be up to date."""
@@ -345,22 +351,22 @@ class Plan:
 
 
 def reasons(state: State, partitions: Iterable[tuple[str, Key]], waiting: Collection[Place] = ()) -> dict[Place, str]:
-    """The reasons why partitions must be made, of those that must.
+    """Returns why partitions must be made; up-to-date partitions are left out.
 
     Args:
         state: The state of the lake.
         partitions: The partitions, upstream before downstream.
         waiting: Other partitions that must be made before them.
     """
-    found: dict[Place, str] = {}
+    reason_of: dict[Place, str] = {}
     for name, key in partitions:
-        above = (place(*source) for source in state.lineage.sources(name, key))
-        made = next((source for source in above if source in found or source in waiting), None)
+        sources = (place(*source) for source in state.lineage.sources(name, key))
+        remade = next((source for source in sources if source in reason_of or source in waiting), None)
         if changes := state.changes(name, key):
-            found[place(name, key)] = "; ".join(changes)
-        elif made:
-            found[place(name, key)] = f"{' '.join(made).strip()} is made again"
-    return found
+            reason_of[place(name, key)] = "; ".join(changes)
+        elif remade:
+            reason_of[place(name, key)] = f"{' '.join(remade).strip()} is made again"
+    return reason_of
 
 
 def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]]:
@@ -373,52 +379,52 @@ def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]
         name
         for name, study in lineage.study_of.items()
         if selection.study in (None, study)
-        # A study without dimensions is made for any; one without corpora or conditions has none of this name.
+        # A study without dimensions belongs to any; one without corpora or conditions has none of this name.
         and all(axis == "dimension" or axis in lineage.project.parts[study].axes for axis in selection.axes)
     ]
     if selection.asset is not None and selection.asset not in in_study:
-        where = f" in study '{selection.study}'" if selection.study else ""
-        raise FairnessError(f"unknown asset '{selection.asset}'{where}; known: {', '.join(in_study)}")
-    subject = {study.name: study.subject for study in lineage.project.studies}
-    wanted: set[Place] = set()
+        scope = f" in study '{selection.study}'" if selection.study else ""
+        raise FairnessError(f"unknown asset '{selection.asset}'{scope}; known: {', '.join(in_study)}")
+    subject_axis = {study.name: study.subject for study in lineage.project.studies}
+    chosen: set[Place] = set()
 
-    def chosen(name: str, key: Key, among: set[str] | None, needed: bool) -> bool:
-        part, axis = lineage.part(name), subject[lineage.study_of[name]]
+    def is_selected(name: str, key: Key, subjects: set[str] | None, needed: bool) -> bool:
+        part, axis = lineage.part(name), subject_axis[lineage.study_of[name]]
         if not (needed or selection.asks_for(part, axis, key)):
             return False
         if selection.dimension and key.get("dimension", selection.dimension) != selection.dimension:
             return False
-        # What is needed may be of another corpus than what needs it: a base's.
+        # A needed partition may be of another corpus than the one that needs it: a base's.
         known = part.implied(key)
         if not needed and any(known.get(axis, value) != value for axis, value in selection.axes.items()):
             return False
-        if not among:
+        if not subjects:
             return True
         if axis in key:
-            return key[axis] in among
-        if key and not needed:  # of no model; made if what is chosen needs it
+            return key[axis] in subjects
+        if key and not needed:  # of no model; made if a chosen partition needs it
             return False
-        implied = [part.implied({axis: value}) for value in among]
+        implied = [part.implied({axis: value}) for value in subjects]
         return all(any(i.get(a, value) == value for i in implied) for a, value in key.items())
 
-    def want(name: str, key: Key, among: set[str] | None, needed: bool = False) -> None:
-        place = name, partition_name(key)
-        if place in wanted or not chosen(name, key, among, needed):
+    def choose(name: str, key: Key, subjects: set[str] | None, needed: bool = False) -> None:
+        partition = name, partition_name(key)
+        if partition in chosen or not is_selected(name, key, subjects, needed):
             return
-        wanted.add(place)
+        chosen.add(partition)
         # A report uses what exists; any other asset needs everything that it is made from, also for the base.
         part, tolerant = lineage.part(name), lineage.assets[name].tolerant
-        if among and not tolerant:
+        if subjects and not tolerant:
             base = part.base_of(key)
             others = [*lineage.other_subjects(name, key), *([base] if base else ())]
-            among = among | {own[subject[lineage.study_of[name]]] for own in others}
+            subjects = subjects | {other[subject_axis[lineage.study_of[name]]] for other in others}
         for source, source_key in lineage.sources(name, key):
-            want(source, source_key, among, not tolerant)
+            choose(source, source_key, subjects, not tolerant)
 
     for target in [selection.asset] if selection.asset else in_study:
         for key in lineage.keys(target):
-            want(target, key, {selection.model} if selection.model else None)
+            choose(target, key, {selection.model} if selection.model else None)
     for name in lineage.assets:
         for key in lineage.keys(name):
-            if (name, partition_name(key)) in wanted:
+            if (name, partition_name(key)) in chosen:
                 yield name, key

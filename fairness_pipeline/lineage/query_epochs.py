@@ -12,7 +12,7 @@ from fairness_pipeline.workspace.lake import Key, Lake
 from fairness_pipeline.workspace.query_epochs import open_query_epochs, read_query_epochs, write_query_epoch
 
 CONTINUED = timedelta(hours=1)
-"""A stopped run is continued for so long; later its answers are old, and everything is asked anew."""
+"""How long a stopped run can be continued; later its answers are too old, and everything is asked again."""
 
 
 def begin_query_epochs(
@@ -61,9 +61,9 @@ def end_query_epochs(plan: Plan, lost: Collection[Step]) -> None:
     """
     left_open = open_query_epochs(plan.project.workspace)
     unanswered = {_subject(plan, step) for step in lost if plan.lineage.assets[step.name].asks}
-    for place in _asked(plan):
-        if place in left_open and place not in unanswered:
-            write_query_epoch(plan.project.workspace, *place, left_open[place])
+    for subject in _asked(plan):
+        if subject in left_open and subject not in unanswered:
+            write_query_epoch(plan.project.workspace, *subject, left_open[subject])
 
 
 def renew_query_epoch(lineage: Lineage, name: str, key: Key) -> None:
@@ -81,10 +81,10 @@ def renew_query_epoch(lineage: Lineage, name: str, key: Key) -> None:
 
 def _asked(plan: Plan) -> list[Place]:
     """The study and the key of each subject in a plan that may have changed."""
-    found = (_subject(plan, step) for step in plan.steps if plan.lineage.assets[step.name].asks)
+    subjects = (_subject(plan, step) for step in plan.steps if plan.lineage.assets[step.name].asks)
     return [
         (study, subject)
-        for study, subject in dict.fromkeys(found)
+        for study, subject in dict.fromkeys(subjects)
         if plan.project.parts[study].subjects[subject].may_change
     ]
 

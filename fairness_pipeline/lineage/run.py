@@ -1,4 +1,4 @@
-"""Where an asset's function works, and the seeds of its draws."""
+"""The working folder and the seeds of an asset's function."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,12 +12,12 @@ from fairness_pipeline.workspace.lake import Key
 
 
 def _silent(done: int, total: int | None, note: str) -> None:
-    """Tells nobody."""
+    """Ignores progress."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Where an asset's function works, and the seeds of its draws. In a notebook `Run()` does.
+    """The working folder and the seeds of an asset's function. In a notebook `Run()` is enough.
 
     `asset`, `key` and `profile_seed` are part of every fingerprint, so a function may use them and the seeds that
     follow from them.

@@ -36,7 +36,7 @@ class Shelf:
     def stale(self, table: str) -> list[Key]:
         """The partitions of an upstream table that are not up to date with the profile."""
         state = State(self.lineage, self.whole)
-        with only(None):  # what is up to date is found out by reading all that there is
+        with only(None):  # the comparison reads files that the report does not declare
             return [key for key in self.lineage.keys(table) if state.stale(table, key)]
 
 
@@ -45,7 +45,7 @@ class NarrowLake(Lake):
 
     Args:
         lake: The whole lake.
-        asset: Who reads.
+        asset: The asset that reads.
     """
 
     def __init__(self, lake: Lake, asset: Asset) -> None:

@@ -70,7 +70,7 @@ class State:
         }
 
     def settings(self, name: str, given: object) -> dict[str, Any]:
-        """An asset's inputs and the versions of its libraries, as JSON can hold them."""
+        """An asset's inputs and the versions of its libraries, in a form that JSON can hold."""
         inputs, libraries = canonical(given, self._known), self.lineage.assets[name].libraries
         settings: dict[str, Any] = inputs if isinstance(inputs, dict) else {"inputs": inputs}
         if libraries:
@@ -80,13 +80,13 @@ class State:
     def made_from(self, name: str, key: Key, card: Card, described: dict[str, Any]) -> bool:
         """Whether a partition with this card was made from these inputs.
 
-        Cards of earlier versions name no schema, and keys that say nothing. They are taken over, so that nobody trains
+        Cards of earlier versions name no schema, and have keys that are None. They stay valid, so that nobody trains
         or pays again for what did not change.
         """
         if card.fingerprint == fingerprint(described):
             return True
         older = {name: value for name, value in described.items() if name != "schema"}
-        if "schema" in card.inputs or _spoken(card.inputs) != _spoken(json.loads(json.dumps(older))):
+        if "schema" in card.inputs or _without_none(card.inputs) != _without_none(json.loads(json.dumps(older))):
             return False
         schema = self.lineage.assets[name].schema
         if schema is None:
@@ -101,16 +101,16 @@ class State:
         """
         partition = place(name, key)
         if partition not in self._changes:
-            self._changes[partition] = self._found_changes(name, key)
+            self._changes[partition] = self._find_changes(name, key)
         return self._changes[partition]
 
-    def _found_changes(self, name: str, key: Key) -> list[str]:
+    def _find_changes(self, name: str, key: Key) -> list[str]:
         card = self.card(name, key)
         if card is None and self.lineage.sources(name, key):
             return ["not made yet"]
         try:
             now = self.described(name, key, self.given(name, key))
-        except FairnessError as error:  # making this partition reports it; others are made
+        except FairnessError as error:  # making this partition reports the error; others are still made
             return [str(error)]
         if card is None:
             return ["not made yet"]
@@ -120,8 +120,8 @@ class State:
             age = self.too_old(name, key, card)
             return [f"its answers are {age_in_words(age)}, max_answer_age is less"] if age else []
         changes = dict.fromkeys(changes_between(card.inputs, json.loads(json.dumps(now)), key))
-        other = sorted(card.inputs["upstream"].keys() ^ now["upstream"].keys())
-        return list(changes) or [f"made from other tables: {', '.join(other).replace('/', ' ')}"]
+        differing = sorted(card.inputs["upstream"].keys() ^ now["upstream"].keys())
+        return list(changes) or [f"made from other tables: {', '.join(differing).replace('/', ' ')}"]
 
     def too_old(self, name: str, key: Key, card: Card) -> timedelta | None:
         """How old the answers of a subject that may change are, if they are older than the profile allows."""
@@ -148,16 +148,16 @@ class State:
 
 
 def _columns(asset: Asset) -> dict[str, str]:
-    """A table's columns and their types; what they are said to hold is no input."""
+    """A table's columns and their types; their descriptions are no input."""
     assert asset.schema is not None
     return {column.name: str(column.type) for column in without_texts(asset.schema)}
 
 
-def _spoken(value: Any) -> Any:
+def _without_none(value: Any) -> Any:
     """The value without keys that are None."""
     if isinstance(value, dict):
-        return {name: _spoken(item) for name, item in value.items() if item is not None}
-    return [_spoken(item) for item in value] if isinstance(value, list) else value
+        return {name: _without_none(item) for name, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list) else value
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -170,7 +170,7 @@ def changes_between(before: Any, now: Any, key: Mapping[str, str], path: tuple[s
         before: The inputs that a partition was made from.
         now: Those that it would be made from.
         key: The partition.
-        path: Where the two stand in a larger one.
+        path: The path of the two within the whole inputs.
     """
     if isinstance(before, dict) and isinstance(now, dict):
         for name in sorted(before.keys() | now.keys()):

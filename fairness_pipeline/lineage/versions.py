@@ -1,4 +1,4 @@
-"""A version of what each partition would be made from now: comparing versions then tells what `run` would do."""
+"""Computes a version of what each partition would be made from now, which tells what `run` would make."""
 
 from fairness_pipeline.lineage.assets import Place, place
 from fairness_pipeline.lineage.lineage import Lineage
@@ -17,7 +17,7 @@ class Versions:
     Attributes:
         shown: The partitions that `run` makes by default, followed by those that were made on request.
         cards: The cards of the partitions that were made.
-        stale: Why a partition must be made, of those that must.
+        stale: Why partitions must be made, by partition; up-to-date ones are left out.
         ready: The stale partitions that `run` makes by default and that wait for no other one.
     """
 
@@ -25,13 +25,14 @@ class Versions:
         state = state or State(lineage, Lake(lineage.project.workspace))
         default, on_request = partitions_shown(lineage)
         self.shown = [*default, *on_request]
-        self.cards = {place(*own): card for own in self.shown if (card := state.card(*own))}
-        # What is made on request is nothing that the others wait for: a report lists what exists.
+        self.cards = {place(*partition): card for partition in self.shown if (card := state.card(*partition))}
+        # No other partition waits for one that is made on request: a report lists what exists.
         self.stale = reasons(state, default)
         self.ready = [
-            own
-            for own in default
-            if place(*own) in self.stale and not any(place(*source) in self.stale for source in lineage.sources(*own))
+            partition
+            for partition in default
+            if place(*partition) in self.stale
+            and not any(place(*source) in self.stale for source in lineage.sources(*partition))
         ]
         self.stale |= reasons(state, on_request, self.stale)
 
@@ -45,15 +46,17 @@ class Versions:
     @property
     def fingerprint(self) -> str:
         """A hash of everything that is known here."""
-        places = [place(*own) for own in self.shown]
-        contents = [card.content if (card := self.cards.get(own)) else None for own in places]
-        return fingerprint({"places": places, "contents": contents, "versions": [self.of(own) for own in places]})
+        partitions = [place(*partition) for partition in self.shown]
+        contents = [card.content if (card := self.cards.get(partition)) else None for partition in partitions]
+        return fingerprint(
+            {"places": partitions, "contents": contents, "versions": [self.of(partition) for partition in partitions]}
+        )
 
 
 def partitions_shown(lineage: Lineage) -> tuple[list[tuple[str, Key]], list[tuple[str, Key]]]:
     """The partitions that `run` makes by default, and the others that were made; each upstream before downstream."""
     lake = Lake(lineage.project.workspace)
     default = list(selected(lineage, Selection()))
-    known = {place(*own) for own in default}
+    known = {place(*partition) for partition in default}
     others = ((name, key) for name in lineage.assets for key in lineage.keys(name))
-    return default, [own for own in others if place(*own) not in known and lake.has(*own)]
+    return default, [partition for partition in others if place(*partition) not in known and lake.has(*partition)]

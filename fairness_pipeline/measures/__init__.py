@@ -1,1 +1,1 @@
-"""What is measured, in a wing for each kind of system; one measure a file."""
+"""Measures for each kind of system, one measure per file."""

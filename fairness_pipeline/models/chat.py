@@ -26,25 +26,25 @@ from fairness_pipeline.models.servers import LONGEST_PAUSE, Response, Server
 from fairness_pipeline.models.specification import Decoding, EndpointSource
 
 _JOURNAL = "answers.jsonl"
-_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_TEMPORARY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """HTTP statuses that a retry may resolve."""
 _TOO_MANY = frozenset({429, 503, 529})
-"""Of these, those by which a server says that it has too many requests."""
+"""The statuses among them that report too many requests."""
 _FIRST_PAUSE = 0.5
 _USELESS = frozenset({401, 403, 404, 405, 407})
-"""HTTP statuses that any prompt would get: the key, the address or the model is wrong."""
+"""HTTP statuses that every prompt would get: the key, the address or the model is wrong."""
 _FIRST_ATTEMPTS = 5
-"""Attempts for a prompt while the server has not yet answered anything: it may not be there at all."""
+"""Attempts for a prompt before the server's first answer: the server may not exist at all."""
 _BROKEN = 10
-"""Prompts in a row that get no answer, after which it is the system that is broken, and not a prompt."""
+"""Prompts in a row without an answer after which the system counts as broken, and not a prompt."""
 _SILENT = "no answer"
-"""How the problem begins where no server spoke at all."""
-_TOLD_EVERY = 1.0
+"""The beginning of a reply's problem if no server responded."""
+_REPORT_SECONDS = 1.0
 """Seconds between two reports of progress."""
 _SHOWN = 200
 _SHOWN_ANSWER = 80
 _LIST_TIMEOUT = 20.0
-_WHY = {
+_HINTS = {
     401: "; is the key that --key names the right one?",
     403: "; is the key that --key names the right one?",
     404: "; an address of this kind usually ends in /v1",
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class Advice(NamedTuple):
-    """Phrases for error messages: what a prompt is, and how to ask less."""
+    """Phrases for error messages: what a prompt is called, and how to send fewer of them."""
 
     what: str
     less: str
@@ -65,15 +65,15 @@ class Chat:
     """Sends prompts to an endpoint and returns the answers.
 
     Every answer is saved before the next one is awaited, so a killed run only asks for the answers that it lacks. A
-    passing failure (no connection, time out, 408, 409, 425, 429, 5xx, a malformed answer) is retried. The pause before
-    a retry doubles each time, or is as long as the server says. A refusal in a field of its own, what the server's
-    filter keeps back, an answer without words and a prompt that fails for good are replies of a kind, and stop nothing;
-    a prompt that failed is tried once more at the end. Only a broken system stops the run: a wrong key or address, or
-    many prompts in a row without an answer. Saved answers are kept then, and those on their way are waited for.
+    temporary failure (no connection, timeout, 408, 409, 425, 429, most 5xx, a malformed answer) is retried. The pause
+    before a retry doubles each time, and is at least as long as the server asks. Refusals in a separate field, answers
+    that the server's filter withholds, answers without words and prompts that fail for good are kinds of replies, and
+    do not stop the run; a failed prompt is tried once more at the end. Only a broken system stops the run: a wrong key
+    or address, or many prompts in a row without an answer. It then keeps the saved answers, and awaits those in flight.
 
     Args:
-        source: The address of the endpoint and the limits on asking it.
-        decoding: The decoding options to send; also says whether an answer may be empty.
+        source: The address of the endpoint and the limits on requests.
+        decoding: The decoding options to send; also says whether thoughts are kept.
         folder: Holds the saved answers.
         seed: Sent with each request.
         advice: The phrases for error messages.
@@ -94,18 +94,18 @@ class Chat:
         self._answered = False
         self._server = Server(source)
         self._in_flight = InFlight(source.concurrency)
-        self._told: Callable[[int], None] | None = None
+        self._report: Callable[[int], None] | None = None
         self._answers: dict[str, Reply] = dict(_journal(folder / _JOURNAL))
 
     def tell(self, told: Callable[[int], None]) -> None:
-        """From now on `told` is called with the number of prompts of the current call that have a reply."""
-        self._told = told
+        """Sets the function that is called with the number of prompts of the current call that have a reply."""
+        self._report = told
 
     def replies(self, prompts: list[str]) -> list[Reply]:
-        """The reply to each prompt; each distinct prompt is asked once.
+        """The reply to each prompt; each distinct prompt is sent once.
 
         Raises:
-            FairnessError: the endpoint cannot be used as it is asked, answers nothing, or `max_requests` is reached.
+            FairnessError: the endpoint rejects every request, answers nothing, or `max_requests` is reached.
         """
         missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._answers]
         self._failed.clear()
@@ -115,10 +115,10 @@ class Chat:
             with asking(self.source.base_url, self.source.model):
                 _run(self._ask_all(missing, failures))
                 if failures:  # the server may have been away for a while
-                    again = list(failures)
+                    failed = list(failures)
                     failures.clear()
                     self._in_a_row = 0
-                    _run(self._ask_all(again, failures, last=True))
+                    _run(self._ask_all(failed, failures, last=True))
         return [self._answers[prompt] for prompt in prompts]
 
     def answers(self, prompts: list[str]) -> list[str]:
@@ -126,7 +126,7 @@ class Chat:
         return [reply.text for reply in self.replies(prompts)]
 
     def meanings(self, prompts: list[str], meaning: Callable[[str], T | None], lack: str) -> list[T]:
-        """The meaning of the answer to each prompt. Answers without one are dropped, so that they are asked again.
+        """The meaning of the answer to each prompt. Answers without one are dropped, and asked for again.
 
         Args:
             prompts: The prompts, as in `answers`.
@@ -137,36 +137,36 @@ class Chat:
             FairnessError: as in `answers`, or an answer has no meaning.
         """
         replies = self.replies(prompts)
-        found = [(prompt, reply, meaning(reply.text)) for prompt, reply in zip(prompts, replies, strict=True)]
-        wrong = [(prompt, reply) for prompt, reply, said in found if said is None]
+        rows = [(prompt, reply, meaning(reply.text)) for prompt, reply in zip(prompts, replies, strict=True)]
+        wrong = [(prompt, reply) for prompt, reply, value in rows if value is None]
         if wrong:
             prompt, reply = wrong[0]
             self.forget([prompt for prompt, _ in wrong])
-            said = reply.problem or (f"[{reply.kind}]" if reply.kind != ANSWER else repr(reply.text[:_SHOWN_ANSWER]))
+            example = reply.problem or (f"[{reply.kind}]" if reply.kind != ANSWER else repr(reply.text[:_SHOWN_ANSWER]))
             raise FairnessError(
-                f"{len(wrong):,} of {len(replies):,} answers {lack}, such as {said} to {prompt!r}; "
+                f"{len(wrong):,} of {len(replies):,} answers {lack}, such as {example} to {prompt!r}; "
                 "they are not kept: change endpoint.prompt, or run again to ask for them again"
             )
-        return [said for _, _, said in found if said is not None]
+        return [value for _, _, value in rows if value is not None]
 
     def check_allowed(self, prompts: list[str]) -> None:
-        """Raises an error, before anything is asked, if `max_requests` does not allow the prompts.
+        """Raises an error, before anything is sent, if `max_requests` does not allow the prompts.
 
         Args:
-            prompts: All prompts that will be asked, each once.
+            prompts: All prompts that will be sent, each once.
 
         Raises:
             FairnessError: the prompts without a saved answer need more requests than allowed.
         """
-        missing, most = sum(prompt not in self._answers for prompt in prompts), self.source.max_requests
-        if most is not None and missing > most:
+        missing, limit = sum(prompt not in self._answers for prompt in prompts), self.source.max_requests
+        if limit is not None and missing > limit:
             raise FairnessError(
-                f"endpoint.max_requests: {missing:,} requests would be made, {most:,} are allowed; nothing was asked: "
+                f"endpoint.max_requests: {missing:,} requests would be made, {limit:,} are allowed; nothing was asked: "
                 f"raise it, or ask for less ({self.advice.less})"
             )
 
     def forget(self, prompts: list[str]) -> None:
-        """Drops the saved answers to some prompts, so that they are asked again."""
+        """Drops the saved answers to some prompts, so that these are sent again."""
         for prompt in prompts:
             self._answers.pop(prompt, None)
         lines = (_line(prompt, reply) for prompt, reply in self._answers.items())
@@ -174,26 +174,26 @@ class Chat:
             path.write_text("".join(lines), encoding="utf-8")
 
     async def _ask_all(self, prompts: list[str], failures: dict[str, str], *, last: bool = False) -> None:
-        """Asks all prompts. Those without an answer are put into `failures`; the last time they are kept as failed."""
+        """Sends all prompts. Those without an answer are put into `failures`, and with `last` saved as failed."""
         path = self.folder / _JOURNAL
-        waiting = deque(prompts)  # shared between workers: each prompt goes to one of them
-        working, told = 0, time.monotonic()
-        self._in_flight.begins(told)
+        waiting = deque(prompts)  # shared by the workers: each prompt goes to one of them
+        working, reported = 0, time.monotonic()
+        self._in_flight.begins(reported)
         try:
             with path.open("a", encoding="utf-8") as journal:
 
                 async def work() -> None:
-                    nonlocal working, told
+                    nonlocal working, reported
                     try:
-                        # A client each: one that is shared looks at all its connections before each request.
+                        # One client per worker: a shared one checks all its connections before each request.
                         async with self._server.client(self.source.timeout) as client:
                             while waiting and not self._failed and working <= self._in_flight.size:
                                 await take(client, waiting.popleft())
-                                if self._told and time.monotonic() - told > _TOLD_EVERY:
-                                    told = time.monotonic()
-                                    self._told(len(prompts) - len(waiting) - working)
+                                if self._report and time.monotonic() - reported > _REPORT_SECONDS:
+                                    reported = time.monotonic()
+                                    self._report(len(prompts) - len(waiting) - working)
                                 join_in()
-                    except FairnessError as error:  # what the others have asked for is paid for: it may land
+                    except FairnessError as error:  # requests of the others are paid for: they may finish
                         self._failed.append(error)
                     finally:
                         working -= 1
@@ -202,7 +202,7 @@ class Chat:
                     reply = await self._ask(client, prompt)
                     if reply.kind == FAILED:
                         failures[prompt] = reply.problem
-                        # The last time only what failed is asked: that a server says so again is no sign then.
+                        # The last time only failed prompts are sent: an error from the server is no sign then.
                         self._in_a_row += not last or reply.problem.startswith(_SILENT)
                         if self._is_broken(last):
                             raise self._broken(prompt, reply)
@@ -230,7 +230,7 @@ class Chat:
             raise self._failed[0]
 
     def _is_broken(self, last: bool) -> bool:
-        """Whether it is the system that does not answer: many prompts in a row, or all there are."""
+        """Whether the system is broken: many prompts in a row have no answer, or none has one."""
         answered = any(reply.kind != FAILED for reply in self._answers.values())
         return self._in_a_row >= _BROKEN or (last and not answered)
 
@@ -248,14 +248,14 @@ class Chat:
             FairnessError: the endpoint cannot be used: a wrong key, address or model; or `max_requests` is reached.
         """
         body = self._body(prompt)
-        problem, pause, empty, asked = "", _FIRST_PAUSE, False, 0
+        problem, pause, empty, sent = "", _FIRST_PAUSE, False, 0
         for attempt in range(self.source.attempts):
             if attempt and (self._failed or (attempt >= _FIRST_ATTEMPTS and not self._answered)):
                 break
             if attempt:
                 await asyncio.sleep(pause)
             self._count()
-            asked += 1
+            sent += 1
             pause = min(LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.75, 1.25)
             try:
                 async with asyncio.timeout(self.source.timeout):
@@ -268,7 +268,7 @@ class Chat:
                 problem = f"{_SILENT} ({self._server.shown(str(error)) or type(error).__name__})"
                 continue
             status = response.status
-            if status in _PASSING:
+            if status in _TEMPORARY:
                 problem = f"status {status}: {response.shown}"
                 pause = max(pause, response.pause)
                 if status in _TOO_MANY:
@@ -282,8 +282,8 @@ class Chat:
             if httpx.codes.is_redirect(status) or status in _USELESS:
                 raise self._unusable(response)
             if status != httpx.codes.OK:
-                said = f"{status}: {response.shown}{self._advice(status)}"
-                return Reply("", FAILED, problem=f"not taken, status {said}")
+                details = f"{status}: {response.shown}{self._advice(status)}"
+                return Reply("", FAILED, problem=f"not taken, status {details}")
             self._answered = True
             if response.answer is None:
                 problem = f"not an answer: {response.shown}"
@@ -292,21 +292,21 @@ class Chat:
             text = (text if self.decoding.keep_thoughts else without_thoughts(text)).strip()
             if text or empty:
                 return Reply(text, kind if text else EMPTY, response.served)
-            empty = True  # once more: it may have been a slip of the server
+            empty = True  # asks once more, as the server may have slipped
             pause = 0.0
         if empty:
             return Reply("", EMPTY)
-        return Reply("", FAILED, problem=f"{problem}, {asked} times")
+        return Reply("", FAILED, problem=f"{problem}, {sent} times")
 
     def _unusable(self, response: Response) -> FairnessError:
-        """The error about an endpoint that cannot be used as it is asked."""
-        who = f"endpoint {self.source.base_url}, model '{self.source.model}'"
+        """The error about an endpoint that rejects every request."""
+        target = f"endpoint {self.source.base_url}, model '{self.source.model}'"
         if httpx.codes.is_redirect(response.status):
             return FairnessError(
-                f"{who}: it sends its callers on (status {response.status}) to {response.location or 'nowhere'}, where "
-                "the key is not sent; if that is its address, put it in base_url"
+                f"{target}: it sends its callers on (status {response.status}) to {response.location or 'nowhere'}, "
+                "where the key is not sent; if that is its address, put it in base_url"
             )
-        return FairnessError(f"{who}: status {response.status}: {response.shown}{self._advice(response.status)}")
+        return FairnessError(f"{target}: status {response.status}: {response.shown}{self._advice(response.status)}")
 
     def _body(self, prompt: str) -> dict[str, Any]:
         decoding = self.decoding
@@ -353,11 +353,11 @@ class Chat:
 
 
 class Asker:
-    """What scorers that ask an endpoint have in common.
+    """The base of the scorers that query an endpoint.
 
     Args:
         source: The endpoint.
-        decoding: How it answers.
+        decoding: The decoding options to send.
         folder: Holds the saved answers.
         seed: Sent with each request.
         advice: The phrases for error messages.
@@ -367,18 +367,18 @@ class Asker:
     """
 
     CHUNK = 4096
-    """The number of texts between two times at which a server has nothing to answer."""
+    """The number of texts in a chunk; between two chunks the server is idle."""
 
     def __init__(self, source: EndpointSource, decoding: Decoding, folder: Path, seed: int, advice: Advice) -> None:
         self.source = source
         self._chat = Chat(source, decoding, folder, seed, advice)
 
     def tell(self, told: Callable[[int], None]) -> None:
-        """From now on `told` is called with the number of texts of the current chunk that have an answer."""
+        """Sets the function that is called with the number of texts of the current chunk that have an answer."""
         self._chat.tell(told)
 
     def check_allowed(self, texts: list[str]) -> None:
-        """Raises an error, before anything is asked, if `max_requests` does not allow all these texts."""
+        """Raises an error, before anything is sent, if `max_requests` does not allow all these texts."""
         self._chat.check_allowed(self._prompts(texts))
 
     def _prompts(self, texts: list[str]) -> list[str]:
@@ -398,12 +398,12 @@ def only_model(base_url: str, key_variable: str | None) -> str:
     source = validate(EndpointSource, {"base_url": base_url, "model": "", "key_variable": key_variable}, Path("MODEL"))
     server, responses = Server(source), list[Response]()
 
-    async def asked() -> None:
+    async def query() -> None:
         async with server.client(_LIST_TIMEOUT) as client, asyncio.timeout(_LIST_TIMEOUT):
             responses.append(await server.ask(client, "GET", "/models"))
 
     try:
-        _run(asked())
+        _run(query())
     except (httpx.HTTPError, TimeoutError) as error:
         raise FairnessError(
             f"{base_url}: no answer ({server.shown(str(error)) or type(error).__name__}); is it the address of an "
@@ -412,24 +412,24 @@ def only_model(base_url: str, key_variable: str | None) -> str:
     (response,) = responses
     served = response.models
     if len(served) != 1:
-        status = f"it does not say (status {response.status}{_WHY.get(response.status, '')})"
-        told = f"it serves {some([name[:_SHOWN_ANSWER] for name in served], 10)}" if served else status
-        raise FairnessError(f"{base_url}: which of its models? {told}: name one with --served; --key names its key")
+        status = f"it does not say (status {response.status}{_HINTS.get(response.status, '')})"
+        answer = f"it serves {some([name[:_SHOWN_ANSWER] for name in served], 10)}" if served else status
+        raise FairnessError(f"{base_url}: which of its models? {answer}: name one with --served; --key names its key")
     return served[0]
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
     """Runs `work` to its end in a separate thread.
 
-    An interruption of the caller (Ctrl-C, Dagster ending a run) then ends `work` in order, instead of breaking out of
-    the event loop at any point. It also works in a notebook, which already runs an event loop of its own.
+    An interruption of the caller (Ctrl-C, Dagster ending a run) then cancels `work` in order, instead of breaking out
+    of the event loop at any point. This also works in a notebook, which already runs an event loop.
     """
-    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
 
     async def watched() -> None:
         task = asyncio.current_task()
         assert task is not None
-        begun.append((asyncio.get_running_loop(), task))
+        started.append((asyncio.get_running_loop(), task))
         await work
 
     with ThreadPoolExecutor(1) as pool:
@@ -437,16 +437,16 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
         try:
             future.result()
         except BaseException:
-            if not future.done() and begun:
-                loop, task = begun[0]
+            if not future.done() and started:
+                loop, task = started[0]
                 loop.call_soon_threadsafe(task.cancel)
             raise
 
 
 def _line(prompt: str, reply: Reply) -> str:
-    more = {"kind": reply.kind if reply.kind != ANSWER else "", "served": reply.served, "problem": reply.problem}
-    said = {name: value for name, value in more.items() if value}
-    return json.dumps({"prompt": prompt, "answer": reply.text, **said}) + "\n"
+    optional = {"kind": reply.kind if reply.kind != ANSWER else "", "served": reply.served, "problem": reply.problem}
+    fields = {name: value for name, value in optional.items() if value}
+    return json.dumps({"prompt": prompt, "answer": reply.text, **fields}) + "\n"
 
 
 def _journal(path: Path) -> Iterable[tuple[str, Reply]]:
@@ -454,11 +454,11 @@ def _journal(path: Path) -> Iterable[tuple[str, Reply]]:
     if not path.exists():
         return
     content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
+    complete = content[: content.rfind(b"\n") + 1]
+    if len(complete) < len(content):
         with replacing(path) as temporary:
-            temporary.write_bytes(whole)
-    for number, line in enumerate(whole.splitlines(), start=1):
+            temporary.write_bytes(complete)
+    for number, line in enumerate(complete.splitlines(), start=1):
         try:
             record = parse_json(line)
             kind = record.get("kind", ANSWER)

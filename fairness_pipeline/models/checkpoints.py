@@ -1,4 +1,4 @@
-"""Saves everything that the next training step depends on in one file, which is replaced in one go."""
+"""Saves everything that the next training step depends on in one file, which is replaced atomically."""
 
 import json
 import time
@@ -61,14 +61,14 @@ def save_training(
     kept: Mapping[str, Tensors],
     position: dict[str, Any],
 ) -> None:
-    """Writes a checkpoint: weights, optimiser states and learning rates, the random state, and the place in the data.
+    """Writes a checkpoint: weights, optimiser states, learning rates, the random state, and the position in the data.
 
     Args:
         path: The safetensors file.
         modules: The modules in training, by name.
         optimisers: Their optimisers, by name.
         kept: Other tensors, by group and name (such as the best weights so far).
-        position: The place in the data; anything that JSON can hold.
+        position: The position in the data; anything that JSON can hold.
 
     Raises:
         FairnessError: the disk is full.
@@ -135,11 +135,11 @@ def check_finite(loss: torch.Tensor, what: str, where: str, checkpoint: Path | N
         loss: The loss, a single number.
         what: The name of the loss.
         where: The step and batch.
-        checkpoint: The file with the last good state, if there is one; None where that is not told.
+        checkpoint: The file with the last good state, for the message; None leaves it out.
 
     Raises:
         FairnessError: the loss is NaN or infinite.
     """
     if not torch.isfinite(loss):
-        good = f"; last good checkpoint: {checkpoint if checkpoint.exists() else 'none yet'}" if checkpoint else ""
-        raise FairnessError(f"the {what} is {loss.item()} in {where}{good}; lower the learning rate or the clipping")
+        hint = f"; last good checkpoint: {checkpoint if checkpoint.exists() else 'none yet'}" if checkpoint else ""
+        raise FairnessError(f"the {what} is {loss.item()} in {where}{hint}; lower the learning rate or the clipping")

@@ -10,7 +10,7 @@ NAME = "erasure"
 
 
 class Erasure(nn.Module):
-    """x - d v'(x - mean): moves what `v` reads from a vector to the mean along `d`, and leaves the rest.
+    """x - d v'(x - mean): moves the component that `v` reads to its mean along `d`, and keeps the rest.
 
     Args:
         width: The width of the vectors.
@@ -27,12 +27,12 @@ class Erasure(nn.Module):
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
         """The vectors (rows, width) without the erased direction."""
-        read = (vectors - self.mean) @ self.reading
-        return vectors - read.unsqueeze(1) * self.direction
+        offsets = (vectors - self.mean) @ self.reading
+        return vectors - offsets.unsqueeze(1) * self.direction
 
 
 class Erasable(Protocol):
-    """A model that may have such a layer."""
+    """A model that may have an erasure layer."""
 
     erasure: Erasure | None
 
@@ -41,7 +41,7 @@ class Erasable(Protocol):
 
 
 def restore(model: Erasable, weights: dict[str, torch.Tensor]) -> None:
-    """Loads a model's weights, including the layer if they have one."""
+    """Loads a model's weights, including the erasure layer if they have one."""
     mean = weights.get(f"{NAME}.mean")
     if mean is not None:
         model.erasure = Erasure(len(mean))

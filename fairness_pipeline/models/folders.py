@@ -1,4 +1,4 @@
-"""Folders of models: the hash of all that is loaded from one, and the refusal of what would be loaded past it."""
+"""Hashes the files in the folder of a model, and refuses a folder from which unhashed files would be loaded."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -11,7 +11,7 @@ from fairness_pipeline.foundation.text_files import parse_json
 
 
 def model_folder(name: str) -> File | None:
-    """The folder of a model with a hash of its files; None for a model that an id and a revision name.
+    """The folder of a model with a hash of its files; None for a model that is named by its id.
 
     Raises:
         FairnessError: as `check_folder`, or a file cannot be read.
@@ -20,19 +20,19 @@ def model_folder(name: str) -> File | None:
     if not folder.is_absolute() or not folder.is_dir():
         return None
     check_folder(folder)
-    listed = "".join(
+    listing = "".join(
         f"{path.relative_to(folder)} {checksum(path)}\n" for path in sorted(folder.rglob("*")) if path.is_file()
     )
-    return File(folder, sha256(listed.encode()).hexdigest()) if listed else None
+    return File(folder, sha256(listing.encode()).hexdigest()) if listing else None
 
 
 def check_folder(folder: Path) -> None:
-    """Refuses a folder of which more would be loaded than its files.
+    """Refuses a folder if files outside of it would be loaded with it.
 
-    A link to a file is hashed as the file (the hub's cache is made of them); no link to a folder is followed.
+    A link to a file is hashed as the file (the hub's cache consists of them); links to folders are not followed.
 
     Raises:
-        FairnessError: an index of weights names a file outside of the folder, a part of it is a link to another folder,
+        FairnessError: an index of weights names a file outside of the folder, it contains a link to another folder,
             or a file's name has a line end.
     """
     for path in folder.rglob("*"):
@@ -42,20 +42,20 @@ def check_folder(folder: Path) -> None:
             )
         if "\n" in path.name:
             raise FairnessError(f"{str(path)!r}: a file's name with a line end; rename it")
-    for index, named in _shards(folder):
-        if Path(named).is_absolute() or ".." in Path(named).parts:
+    for index, shard in _shards(folder):
+        if Path(shard).is_absolute() or ".." in Path(shard).parts:
             raise FairnessError(
-                f"{index}: names '{named}', outside of the model's folder, where it is in no hash; copy it into the "
+                f"{index}: names '{shard}', outside of the model's folder, where it is in no hash; copy it into the "
                 "folder, and name it as it is called there"
             )
 
 
 def check_id(name: str, field: str) -> None:
-    """Refuses an id that means a folder where the command runs, which would be loaded in place of the hub's model.
+    """Refuses an id that is also a folder in the working directory, which would be loaded instead of the hub's model.
 
     Args:
-        name: An id, or a whole path.
-        field: The YAML key that names it, for the message.
+        name: An id, or an absolute path.
+        field: The YAML key that names the model, for the message.
 
     Raises:
         FairnessError: there is such a folder.
@@ -68,7 +68,7 @@ def check_id(name: str, field: str) -> None:
 
 
 def _shards(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The files that the indices of weights name, with the index. What is no index is left to the library."""
+    """Yields each index of weights with each file that it names. The library handles files that are no such index."""
     for index in sorted(folder.rglob("*.index.json")):
         try:
             weights = parse_json(index.read_bytes())["weight_map"].values()

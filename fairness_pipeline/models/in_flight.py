@@ -1,27 +1,27 @@
-"""How many requests a server gets at once: as many as make it answer faster, fewer if it says that these are too many.
+"""Adapts the number of concurrent requests to a server: it grows with the throughput, and shrinks after a refusal.
 
-Eight requests keep a server of one slot busy, and 64 would time out in its queue; a server with a GPU answers 64 nearly
-as fast as one. So the number doubles for as long as this brings a fifth more answers a second.
+Eight requests keep a server with one slot busy, and 64 would time out in its queue; a server with a GPU answers 64
+nearly as fast as one. So the number doubles as long as each doubling brings a fifth more answers a second.
 """
 
 FIRST, MOST = 8, 256
 _GAIN = 1.2
 _LEAST_ROUND = 16
-"""Answers, of which the first few come in bursts."""
+"""The fewest answers in a round, as the first answers come in bursts."""
 _MISSES = 2
-"""Rounds without a gain after which the number stays: one may be chance."""
+"""Rounds without a gain after which the number stops growing; a single one may be chance."""
 _APART = 1.0
-"""Seconds: refusals that come together are one."""
+"""Seconds within which several refusals count as one."""
 
 
 class InFlight:
-    """The number of requests that may be on their way.
+    """The number of requests that may be in flight.
 
     Args:
-        fixed: The number, if a file names it; else it is found.
+        fixed: The number, if a file sets it; None adapts it to the server.
 
     Attributes:
-        size: The number as it stands.
+        size: The current number.
 
     Examples:
         >>> flight = InFlight(None)
@@ -42,11 +42,11 @@ class InFlight:
         self.begins(0.0)
 
     def begins(self, now: float) -> None:
-        """A round of answers begins; what came before, with pauses in between, tells nothing of the server."""
+        """Begins a round. Earlier answers no longer count, as the pause since then says nothing about the server."""
         self._since, self._count, self._misses = now, 0, 0
 
     def answered(self, now: float) -> None:
-        """Takes note of an answer."""
+        """Counts an answer, and adapts the number at the end of a round."""
         if self._fixed:
             return
         self._count += 1
@@ -55,7 +55,7 @@ class InFlight:
         rate = self._count / max(now - self._since, 1e-9)
         self._since, self._count = now, 0
         if not self._grows:
-            self.size = min(self._most, self.size + 1)  # what a refusal took away comes back one by one
+            self.size = min(self._most, self.size + 1)  # recovers from a refusal one by one
         elif rate >= _GAIN * self._best[0]:
             self._best = rate, self.size
             self.size, self._misses = min(MOST, 2 * self.size), 0
@@ -66,7 +66,7 @@ class InFlight:
                 self._grows = False
 
     def refused(self, now: float) -> None:
-        """Takes note of a server that says it has too many requests, or does not answer in time."""
+        """Lowers the number after the server reported too many requests, or did not answer in time."""
         if self._fixed or (self._cut is not None and now - self._cut < _APART):
             return
         self._cut = now

@@ -1,4 +1,4 @@
-"""Loads the scorer of a model at its first use, in the process that uses it, if torch runs it; otherwise at once."""
+"""Loads a scorer that runs on torch at its first use, in the process that uses it, and any other scorer at once."""
 
 from collections.abc import Callable, Collection
 from typing import Protocol
@@ -7,11 +7,11 @@ from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 
 
 class Computed(Protocol):
-    """An object that says where a model runs, and on how many threads."""
+    """The part of a specification that says on which device and on how many threads a model runs."""
 
     @property
     def threads(self) -> int:
-        """The threads."""
+        """The number of threads."""
 
     @property
     def device(self) -> str:
@@ -19,14 +19,14 @@ class Computed(Protocol):
 
 
 def scorer_of(load: Callable[[], Scorer], libraries: Collection[str], specification: Computed) -> Scorer:
-    """The scorer: loaded at its first use if torch runs it, else at once.
+    """The scorer, loaded at its first use if it runs on torch, else at once.
 
-    What needs no torch (lexicons, linear models, endpoints) is cheap to load or waits for somebody else, so that other
-    processes would cost more than they give.
+    Scorers without torch (lexicons, linear models, endpoints) are cheap to load or wait for a server, so other
+    processes would cost more than they gain.
 
     Args:
-        load: Loads it; can be pickled.
+        load: Loads the scorer; can be pickled.
         libraries: The libraries of its architecture.
-        specification: Its file.
+        specification: The model's file.
     """
     return LazyScorer(load, specification.threads, specification.device) if "torch" in libraries else load()

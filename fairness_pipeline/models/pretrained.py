@@ -1,4 +1,4 @@
-"""Loads models that the `transformers` library saves and publishes, by id or folder; refuses unusable ones."""
+"""Loads models of the `transformers` library by id or folder, and refuses unusable ones."""
 
 import json
 from pathlib import Path
@@ -10,13 +10,13 @@ from fairness_pipeline.foundation.plain_text import first_line
 from fairness_pipeline.models.folders import check_folder, check_id, model_folder
 
 _SOURCE = "source.json"
-_UNSAID = 1_000_000
-"""A tokenizer that does not know the longest text gives a number above this."""
+_NO_LIMIT = 1_000_000
+"""A tokenizer without a limit reports a longest text above this number."""
 _COUNTS_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta", "xlm-roberta-xl")
 
 
 def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, Any]:
-    """The configuration of a model, and its tokenizer, which can pad.
+    """The configuration of a model, and its tokenizer, with a padding token.
 
     Args:
         name: An id or a folder.
@@ -24,8 +24,8 @@ def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, An
         field: The YAML key that names it, for error messages.
 
     Raises:
-        FairnessError: they cannot be loaded, are not those of the name, or come with an adapter; or the tokenizer is
-            empty or has no token for padding.
+        FairnessError: the model cannot be loaded, its id is also a folder, or it comes with an adapter; or the
+            tokenizer is empty or has no token for padding.
     """
     import transformers
     from transformers.utils.peft_utils import find_adapter_config_file
@@ -102,13 +102,13 @@ def note_source(folder: Path, name: str, configuration: Any, revision: str | Non
         folder: The folder of the record.
         name: An id or a folder.
         configuration: The model's configuration, as loaded.
-        revision: The revision that was asked for.
+        revision: The requested revision.
     """
     commit = getattr(configuration, "_commit_hash", None) or revision
     with replacing(folder / _SOURCE) as path:
         path.write_text(json.dumps({"name": name, "revision": commit}), encoding="utf-8")
-    saved = model_folder(name)
-    return {"model_type": configuration.model_type, "revision": commit or (saved.sha256 if saved else None)}
+    local = model_folder(name)
+    return {"model_type": configuration.model_type, "revision": commit or (local.sha256 if local else None)}
 
 
 def noted_source(folder: Path) -> tuple[str, str | None] | None:
@@ -116,25 +116,25 @@ def noted_source(folder: Path) -> tuple[str, str | None] | None:
     path = folder / _SOURCE
     if not path.is_file():
         return None
-    noted = json.loads(path.read_text(encoding="utf-8"))
-    return noted["name"], noted["revision"]
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return record["name"], record["revision"]
 
 
 def chat_prompt(tokenizer: Any, turns: list[dict[str, str]]) -> str:
-    """A conversation in the form of a tokenizer's chat template, up to the place where it is the model's turn.
+    """A conversation in a tokenizer's chat template, up to the beginning of the model's turn.
 
     Args:
         tokenizer: A tokenizer with a chat template.
         turns: Each with `role` and `content`.
     """
-    filled: str = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-    return filled
+    prompt: str = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    return prompt
 
 
 def positions_of(model: Any) -> int | None:
-    """The largest number of tokens that a model reads; None if it does not say."""
-    found = getattr(model.config, "max_position_embeddings", None)
-    return found if isinstance(found, int) and found > 0 else None
+    """The largest number of tokens that a model reads; None if its configuration does not say."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    return positions if isinstance(positions, int) and positions > 0 else None
 
 
 def longest_of(model: Any, tokenizer: Any) -> int | None:
@@ -142,8 +142,8 @@ def longest_of(model: Any, tokenizer: Any) -> int | None:
     positions = positions_of(model)
     if positions and model.config.model_type in _COUNTS_FROM_PADDING and model.config.pad_token_id is not None:
         positions -= model.config.pad_token_id + 1  # its positions start after the one for padding
-    known = [own for own in (positions, tokenizer.model_max_length) if own and own < _UNSAID]
-    return min(known, default=None)
+    limits = [limit for limit in (positions, tokenizer.model_max_length) if limit and limit < _NO_LIMIT]
+    return min(limits, default=None)
 
 
 def _not_loadable(name: str, revision: str | None, field: str, error: Exception) -> FairnessError:
@@ -170,5 +170,5 @@ def _not_loadable(name: str, revision: str | None, field: str, error: Exception)
 
 
 def is_path(name: str) -> bool:
-    """Whether a model's name cannot be an id (`name` or `owner/name`) and so means a folder, existing or not."""
+    """Whether a model's name cannot be an id (`name` or `owner/name`) and is therefore a folder, existing or not."""
     return name.startswith(("/", ".", "~")) or name.count("/") > 1 or name.endswith("/") or "\\" in name

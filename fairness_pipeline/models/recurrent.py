@@ -25,13 +25,13 @@ def last_states(network: nn.LSTM | nn.GRU, words: torch.Tensor, lengths: torch.T
         return _parts(state)
     order = torch.argsort(lengths, stable=True)
     words, state, read, finished = words[order], None, 0, []
-    for length, count in zip(*(found.tolist() for found in torch.unique(lengths, return_counts=True)), strict=True):
+    for length, count in zip(*(values.tolist() for values in torch.unique(lengths, return_counts=True)), strict=True):
         _, state = network(words[:, read:length], state)
         finished.append([part[:, :count] for part in _parts(state)])
-        going = tuple(part[:, count:].contiguous() for part in _parts(state))
-        words, state, read = words[count:], going if isinstance(network, nn.LSTM) else going[0], length
-    back = torch.argsort(order)
-    return tuple(torch.cat(parts, dim=1)[:, back] for parts in zip(*finished, strict=True))
+        remaining = tuple(part[:, count:].contiguous() for part in _parts(state))
+        words, state, read = words[count:], remaining if isinstance(network, nn.LSTM) else remaining[0], length
+    original_order = torch.argsort(order)
+    return tuple(torch.cat(parts, dim=1)[:, original_order] for parts in zip(*finished, strict=True))
 
 
 def _parts(state: torch.Tensor | tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

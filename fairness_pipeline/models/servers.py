@@ -1,8 +1,7 @@
-"""An OpenAI-compatible server: the only way by which anything that a server sends comes in.
+"""Queries OpenAI-compatible servers. Everything that a server sends passes through this module.
 
-Whatever is sent is bounded in bytes before it is unpacked or parsed, ends with the time of its request, and is read in
-time that is linear in its length. A server may repeat the key that it was sent: it is masked before anything is kept or
-shown.
+A response is limited in bytes before it is decompressed or parsed, ends when its request times out, and is read in time
+linear in its length. A server may repeat the key that it was sent: it is masked before anything is kept or shown.
 """
 
 import json
@@ -27,30 +26,30 @@ from fairness_pipeline.models.replies import ANSWER, REFUSED
 from fairness_pipeline.models.specification import EndpointSource
 
 _LARGEST = 1 << 22
-"""Bytes of a response. A hundred thousand tokens take a sixth of it; parsed, it takes at most forty times as much."""
+"""The most bytes of a response. A hundred thousand tokens take a sixth; parsing takes at most forty times as much."""
 _SHOWN = 200
 _SHOWN_NAME = 80
 LONGEST_PAUSE = 60.0
 _FILTERS = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation"})
-"""What servers call their filter, as the code of an error or as the reason why an answer ends."""
+"""Names of content filters in the code of an error or the finish reason of an answer."""
 _PACKINGS = frozenset({"gzip", "compress", "deflate", "br", "zstd"})
 _MASK = "***"
 _LINE_END = r"(?:\\[rn]|\s){0,2}"
 """Base64 is often wrapped; in JSON a line end is written as two characters."""
 _SHORTEST_SECRET, _LONGEST_WORD = 8, 16
-"""Characters. A shorter key (`none`), or one without digits, which may be a word, is no secret; answers may hold it."""
+"""Characters. A key below the first length (`none`) is no secret, nor one below the second without digits (a word)."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """What a server has sent, without the key.
+    """The response of a server, without the key.
 
     Attributes:
         status: The HTTP status.
         text: The whole body, as JSON where it is JSON.
         content: The body's JSON object; empty if it is none.
-        location: Where a redirection leads; empty if it does not say.
-        pause: The seconds that the server asks to wait; 0 if it does not say.
+        location: The target of a redirection; empty if there is none.
+        pause: The seconds that the server asks to wait; 0 by default.
     """
 
     status: int
@@ -66,9 +65,9 @@ class Response:
 
     @property
     def served(self) -> str:
-        """The name of the model that the server says has answered; empty if it does not say."""
-        said = self.content.get("model")
-        return whole_text(said[:_SHOWN]) if isinstance(said, str) else ""
+        """The name of the model that answered, according to the server; empty if it does not say."""
+        name = self.content.get("model")
+        return whole_text(name[:_SHOWN]) if isinstance(name, str) else ""
 
     @property
     def answer(self) -> tuple[str, str] | None:
@@ -91,7 +90,7 @@ class Response:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether the server's filter of contents has kept back the answer, or refused the prompt."""
+        """Whether the server's content filter withheld the answer or rejected the prompt."""
         try:
             if self.status == httpx.codes.OK:
                 choice = self.content["choices"][0]
@@ -104,7 +103,7 @@ class Response:
 
     @property
     def models(self) -> list[str]:
-        """The models of a list of models; empty if it is none."""
+        """The names in a list of models; empty if the response is no such list."""
         try:
             return [whole_text(model["id"]) for model in self.content["data"]]
         except (KeyError, TypeError, AttributeError):
@@ -113,7 +112,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Server(FieldsOnly):
-    """A server, asked with the key that the environment holds.
+    """A server that is queried with the key from the environment.
 
     Args:
         source: Its address, and the variable with the key.
@@ -125,7 +124,7 @@ class Server(FieldsOnly):
     source: EndpointSource
 
     def __post_init__(self) -> None:
-        """Checks the key before anything is asked."""
+        """Checks the key before the first request."""
         _key(self.source)
 
     @cached_property
@@ -139,10 +138,10 @@ class Server(FieldsOnly):
         return written_forms(key) if key else None
 
     def client(self, timeout: float) -> httpx.AsyncClient:
-        """A client of its own, which keeps nothing that the server sets.
+        """A new HTTP client, which keeps no cookies.
 
         Args:
-            timeout: Seconds between two signs of life.
+            timeout: The seconds to connect, or to wait for the next bytes.
         """
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         return httpx.AsyncClient(headers=self._headers, timeout=timeout, verify=_certificates(), cookies=no_cookies)
@@ -150,15 +149,15 @@ class Server(FieldsOnly):
     async def ask(
         self, client: httpx.AsyncClient, method: str, path: str, body: dict[str, Any] | None = None
     ) -> Response:
-        """What the server sends.
+        """Sends a request, and returns the response.
 
         Raises:
-            httpx.HTTPError: it did not come, is longer than any answer, or is packed otherwise than once with gzip.
+            httpx.HTTPError: there is no response, or it is too long, or compressed in another way than once with gzip.
         """
         try:
             async with client.stream(method, f"{self.source.base_url}{path}", json=body) as response:
                 received = await _unpacked(response)
-        except (httpx.InvalidURL, UnicodeError) as error:  # a Location is read, although it is not followed
+        except (httpx.InvalidURL, UnicodeError) as error:  # httpx parses a Location, although it does not follow it
             raise httpx.RemoteProtocolError(f"Location: no address ({error})") from None
         try:
             parsed = parse_json(received)
@@ -176,17 +175,17 @@ class Server(FieldsOnly):
         )
 
     def _without_key(self, value: Any) -> Any:
-        """A JSON value in which no text holds the key."""
+        """A JSON value with the key masked in all texts."""
         if isinstance(value, str):
             return self._masked(value)
         if isinstance(value, list):
-            return [self._without_key(each) for each in value]
+            return [self._without_key(item) for item in value]
         if isinstance(value, dict):
-            return {self._masked(name): self._without_key(each) for name, each in value.items()}
+            return {self._masked(name): self._without_key(item) for name, item in value.items()}
         return value
 
     def shown(self, text: str) -> str:
-        """A message of whoever, fit for a log: shortened, on one line, without the key."""
+        """A text in a form fit for a log: shortened, on one line, without the key."""
         return _on_one_line(self._masked(text))
 
     def _masked(self, text: str) -> str:
@@ -197,37 +196,38 @@ _certificates = cache(httpx.create_ssl_context)
 
 
 def written_forms(key: str) -> re.Pattern[str]:
-    """Matches a key: plain, with characters as URLs, JSON or HTML write them, and in Base64, alone or in a longer text.
+    """A pattern for a key: plain, escaped as in URLs, JSON or HTML, or in Base64, alone or within a longer text.
 
     Args:
         key: Printable ASCII without backslashes.
     """
     forms = []
-    for before in range(3):  # of three bytes each, Base64 makes four characters
-        packed = b64encode(bytes(before) + key.encode()).decode()
-        sure = packed[math.ceil(before * 8 / 6) : (before + len(key)) * 8 // 6]  # not shared with what stands beside
-        if len(sure) >= _SHORTEST_SECRET:
-            forms.append(_LINE_END.join({"+": "[+-]", "/": "[/_]"}.get(one, one) for one in sure))
+    for before in range(3):  # Base64 encodes three bytes as four characters
+        encoded = b64encode(bytes(before) + key.encode()).decode()
+        # Characters at the ends that depend on the neighbours are left out.
+        core = encoded[math.ceil(before * 8 / 6) : (before + len(key)) * 8 // 6]
+        if len(core) >= _SHORTEST_SECRET:
+            forms.append(_LINE_END.join({"+": "[+-]", "/": "[/_]"}.get(character, character) for character in core))
     return re.compile("|".join(["".join(map(_written, key)), *(f"(?:{form})[A-Za-z0-9+/_-]?=*" for form in forms)]))
 
 
-def _written(one: str) -> str:
-    """An expression for a character, however it is written."""
-    code = f"(?i:{ord(one):02x})"
+def _written(character: str) -> str:
+    """A pattern for a character, plain or escaped."""
+    code = f"(?i:{ord(character):02x})"
     as_url, as_json = rf"%(?:25){{0,3}}{code}", rf"\\{{1,8}}(?:u00|x){code}"
-    as_html = rf"&#(?:[xX]0{{0,4}}{code}|0{{0,4}}{ord(one)});"
-    return rf"(?:{as_url}|{as_json}|{as_html}|\\{{0,8}}{re.escape(one)})"
+    as_html = rf"&#(?:[xX]0{{0,4}}{code}|0{{0,4}}{ord(character)});"
+    return rf"(?:{as_url}|{as_json}|{as_html}|\\{{0,8}}{re.escape(character)})"
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key is long and odd enough that no answer holds it by chance.
+    """Whether a key is long and unusual enough that no answer contains it by chance.
 
     Examples:
         >>> is_secret("sk-3kTf9"), is_secret("none"), is_secret("not-needed")
         (True, False, False)
     """
-    words_alone = not any(one.isdigit() for one in key)
-    return len(key) >= (_LONGEST_WORD if words_alone else _SHORTEST_SECRET)
+    no_digits = not any(character.isdigit() for character in key)
+    return len(key) >= (_LONGEST_WORD if no_digits else _SHORTEST_SECRET)
 
 
 def _key(source: EndpointSource) -> str | None:
@@ -247,7 +247,7 @@ def _key(source: EndpointSource) -> str | None:
 
 
 async def _unpacked(response: httpx.Response) -> bytes:
-    """The body. 2 kB that are packed could unpack to gigabytes: no more is unpacked than an answer may be long."""
+    """The body, decompressed up to the limit: 2 kB of gzip could expand to gigabytes."""
     header = ", ".join(response.headers.get_list("Content-Encoding"))
     packing = [name for name in map(str.strip, header.lower().split(",")) if name.removeprefix("x-") in _PACKINGS]
     if packing not in ([], ["gzip"], ["x-gzip"]):
@@ -260,7 +260,7 @@ async def _unpacked(response: httpx.Response) -> bytes:
         async for piece in response.aiter_raw():
             received += len(piece)
             while piece:
-                if packing and (unpacking is None or unpacking.eof):  # a body may be several packed ones
+                if packing and (unpacking is None or unpacking.eof):  # a body may have several gzip members
                     unpacking = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
                 content += unpacking.decompress(piece, _LARGEST + 1 - len(content)) if unpacking else piece
                 if max(received, len(content)) > _LARGEST:
@@ -280,7 +280,7 @@ def _pause(header: str) -> float:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError, OverflowError):  # no time; or one without a zone
+        except (ValueError, TypeError, OverflowError):  # no time, or one without a zone
             return 0.0
     return min(LONGEST_PAUSE, max(0.0, seconds))
 

@@ -1,4 +1,4 @@
-"""What the YAML files of models of every kind may say: training, pretrained models, endpoints."""
+"""The sections that the YAML files of all models share: training, pretrained models, endpoints."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -12,13 +12,13 @@ Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
 CONTEXT = "{context}"
 SYSTEM = "\x1e"
-"""Ends a line of the system prompt that a context brings with it."""
+"""Ends the line that a context adds to the system prompt."""
 HOW_REACHED = {"key_variable", "concurrency", "timeout", "attempts", "max_requests"}
-"""Keys of an endpoint that say how it is asked, and nothing of what it answers."""
+"""Keys of an endpoint that say how it is queried, and do not influence its answers."""
 
 
 def one_of(known: Mapping[str, object]) -> Callable[[str], str]:
-    """Refuses, for pydantic, a name that is not among the `known`."""
+    """Returns a pydantic validator that refuses a name that is not among the `known`."""
 
     def check(name: str) -> str:
         if name not in known:
@@ -29,7 +29,7 @@ def one_of(known: Mapping[str, object]) -> Callable[[str], str]:
 
 
 class Training(Specification):
-    """What the training of every model shares."""
+    """The settings of training that all models share."""
 
     learning_rate: Rate
     """At the start."""
@@ -45,7 +45,7 @@ class TrainingSettings(Training):
     """How a model is trained."""
 
     optimiser: Literal["sgd", "adam", "adamax"]
-    """Which one."""
+    """The optimiser."""
     momentum: Annotated[float, pydantic.Field(ge=0, lt=1)] = 0.0
     """Momentum of `sgd`."""
     batch_tokens: Positive
@@ -53,16 +53,16 @@ class TrainingSettings(Training):
     patience: Positive
     """Epochs without a better validation perplexity (of classifiers: accuracy) before training stops."""
     decay: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.5
-    """What the learning rate is multiplied by after each such epoch."""
+    """Factor on the learning rate after each such epoch."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Precision of the products inside the network; bfloat16 is faster where the processor has it, else slower."""
 
 
 class Prompted(Specification):
-    """What stands around a context."""
+    """The prompt around a context."""
 
     prompt: str = CONTEXT
-    """`{context}` is replaced in it."""
+    """The prompt; `{context}` is replaced in it."""
     system: str | None = None
     """A system prompt before it."""
 
@@ -74,7 +74,7 @@ class Prompted(Specification):
         return prompt
 
     def filled(self, context: str) -> str:
-        """The prompt for one context; a line for the system prompt stays before it."""
+        """The prompt for one context; the context's line for the system prompt stays before it."""
         line, mark, text = context.rpartition(SYSTEM)
         return line + mark + self.prompt.replace(CONTEXT, text)
 
@@ -87,8 +87,8 @@ class Prompted(Specification):
         """
         line, _, text = prompt.rpartition(SYSTEM)
         system = "\n".join(part for part in (self.system, line or None) if part is not None)
-        said = [{"role": "system", "content": system}] if self.system is not None or line else []
-        return [*said, {"role": "user", "content": text}]
+        system_turn = [{"role": "system", "content": system}] if self.system is not None or line else []
+        return [*system_turn, {"role": "user", "content": text}]
 
 
 class Pretrained(Specification):
@@ -101,24 +101,24 @@ class Pretrained(Specification):
 
     @property
     def may_change(self) -> bool:
-        """Whether another model may stand behind the name tomorrow: an id without a revision."""
+        """Whether the model behind the name may change: an id without a revision."""
         return self.revision is None and not Path(self.name).is_absolute()
 
     def located(self, folder: Path) -> Self:
-        """The same with the path of its folder whole; a relative one starts at the YAML's `folder`."""
-        place = folder / Path(self.name).expanduser()
-        return self.model_copy(update={"name": str(place.resolve())}) if place.is_dir() else self
+        """A copy with the absolute path of its folder; a relative one starts at the YAML's `folder`."""
+        path = folder / Path(self.name).expanduser()
+        return self.model_copy(update={"name": str(path.resolve())}) if path.is_dir() else self
 
 
 class PretrainedClassifier(Pretrained):
-    """A sequence classifier or regressor of that library, which is only asked."""
+    """A sequence classifier or regressor of that library, which is not trained here."""
 
     batch: Positive = 64
-    """Texts at once; where it is left out, more on a GPU, as its memory allows."""
+    """Texts at once; if left out, more on a GPU, as its memory allows."""
 
     @property
     def at_once(self) -> int | None:
-        """`batch`, where the file says it."""
+        """`batch` if the file sets it, otherwise None."""
         return self.batch if "batch" in self.model_fields_set else None
 
 
@@ -126,7 +126,7 @@ class HuggingFaceSource(Pretrained, Prompted):
     """A causal language model or an encoder-decoder."""
 
     chat: bool = False
-    """Whether the tokenizer's own chat template goes around prompt and system prompt."""
+    """Whether the tokenizer's chat template is applied to the prompt and the system prompt."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Number format of the weights."""
 
@@ -143,22 +143,22 @@ class EndpointSource(Prompted):
     base_url: str
     """Its address, such as https://host/v1."""
     model: str
-    """Which of its models."""
+    """The model to query there."""
     key_variable: str | None = None
     """The environment variable that holds the key; it is read from nowhere else."""
     leave_out: tuple[Literal["max_tokens", "temperature", "top_p", "seed"], ...] | None = None
-    """What is not sent, to a server that refuses it."""
+    """Options that are not sent, as the server refuses them."""
     length_key: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """What it calls the most tokens of an answer; `max_tokens` where it is left out."""
+    """The server's name for the most tokens of an answer; `max_tokens` if left out."""
     concurrency: Positive | None = None
-    """Requests at once, of all workers of a machine; where it is left out, 8 to 256: as many as make the server answer
+    """Requests at once from all workers of a machine; if left out, 8 to 256: more as long as the server answers
     faster."""
     timeout: Rate = 60.0
     """Seconds that a request may take."""
     attempts: Positive = 8
-    """How often a request that fails for a passing reason is made."""
+    """Attempts for a request that fails for a temporary reason."""
     max_requests: Positive | None = None
-    """Requests that one run may make for one partition; more are refused before the first."""
+    """Requests that one run may make for one partition; a run that needs more is refused before the first."""
 
     @pydantic.model_validator(mode="after")
     def _check_sent(self) -> Self:
@@ -168,7 +168,7 @@ class EndpointSource(Prompted):
 
     @property
     def may_change(self) -> bool:
-        """Whether another model may stand behind it tomorrow: nothing pins it."""
+        """Whether the model behind it may change: always, as nothing pins it."""
         return True
 
     @pydantic.field_validator("base_url")
@@ -200,38 +200,38 @@ class Decoding(Specification):
     """Whether a Hugging Face model may end its answer before the first word. An answer without words is counted as one
     in any case."""
     keep_thoughts: bool = False
-    """Whether what stands between `<think>` and `</think>` counts as answer."""
+    """Whether the text between `<think>` and `</think>` counts as answer."""
 
 
 class ModelFile(Specification):
-    """What the files of models of every kind have in common: somebody else's model may stand behind them."""
+    """The base of the files of all models, which may name a published model or an endpoint."""
 
     def sources(self) -> dict[str, Pretrained | EndpointSource]:
-        """Its sections that name one."""
+        """The sections that name a published model or an endpoint."""
         sections = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: own for name, own in sections.items() if isinstance(own, Pretrained | EndpointSource)}
+        return {name: section for name, section in sections.items() if isinstance(section, Pretrained | EndpointSource)}
 
     @property
     def may_change(self) -> bool:
-        """Whether another model may stand behind it tomorrow: an endpoint, or an id without a revision."""
-        return any(own.may_change for own in self.sources().values())
+        """Whether the model behind it may change: an endpoint, or an id without a revision."""
+        return any(source.may_change for source in self.sources().values())
 
     def located(self, folder: Path) -> Self:
-        """The same with the paths of Hugging Face folders whole; a relative one starts at the YAML's `folder`."""
-        pretrained = {name: own for name, own in self.sources().items() if isinstance(own, Pretrained)}
-        return self.model_copy(update={name: own.located(folder) for name, own in pretrained.items()})
+        """A copy with the absolute paths of Hugging Face folders; a relative one starts at the YAML's `folder`."""
+        pretrained = {name: source for name, source in self.sources().items() if isinstance(source, Pretrained)}
+        return self.model_copy(update={name: source.located(folder) for name, source in pretrained.items()})
 
 
 def check_debiased(file: ModelFile, belonging: Iterable[str]) -> None:
-    """Refuses, for pydantic, half of what makes a debiased model.
+    """Raises ValueError, for pydantic, if a file has only some of the keys of a debiased model.
 
     Args:
-        file: With `base` and `debiasing`.
-        belonging: The keys that only such a file may have.
+        file: The file, with `base` and `debiasing`.
+        belonging: The keys that only a debiased model may have.
     """
     method = getattr(file, "debiasing", None)
     if (getattr(file, "base", None) is None) != (method is None):
         raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")
-    for part in belonging:
-        if getattr(file, part) is not None and method is None:
-            raise ValueError(f"'{part}' belong to a method: name it under 'debiasing'")
+    for key in belonging:
+        if getattr(file, key) is not None and method is None:
+            raise ValueError(f"'{key}' belong to a method: name it under 'debiasing'")

@@ -9,7 +9,7 @@ _BATCH = 64
 
 
 class TextClassifier:
-    """Gives the outputs of such a model for texts.
+    """Gives the outputs of a sequence classifier or regressor for texts.
 
     Args:
         name: An id or a folder.
@@ -42,20 +42,20 @@ class TextClassifier:
         self.regression = kind == "regression" or (len(self.labels) == 1 and not self._independent)
 
     def logits(self, texts: list[str], batch: int | None = None) -> Iterator[Any]:
-        """The outputs (texts, labels) for `batch` texts at a time, as tensors in double precision; without it, for as
-        many as the device takes."""
+        """Yields the outputs (texts, labels) of `batch` texts at a time, in double precision; by default as many as the
+        device takes."""
         import torch
 
         from fairness_pipeline.models.devices import in_batches, roomy
 
-        def of(start: int, end: int) -> Any:
+        def logits_of(start: int, end: int) -> Any:
             encoded = self._tokenizer(
                 texts[start:end], padding=True, truncation=True, max_length=self._longest, return_tensors="pt"
             )
             with torch.inference_mode():
                 return self._model(**encoded.to(self._model.device)).logits.double()
 
-        yield from in_batches(of, len(texts), batch or roomy(_BATCH, self._model.device), self._model)
+        yield from in_batches(logits_of, len(texts), batch or roomy(_BATCH, self._model.device), self._model)
 
     def probabilities(self, texts: list[str], batch: int | None = None) -> Iterator[Any]:
         """The label probabilities of a classifier, in the form of `logits`."""

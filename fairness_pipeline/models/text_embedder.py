@@ -9,8 +9,8 @@ _BATCH = 64
 
 
 class TextEmbedder:
-    """The mean of the last layer's vectors over a text's tokens, of length one (Reimers and Gurevych 2019, mean
-    pooling).
+    """Embeds a text as the mean of its tokens' last-layer vectors, scaled to length one (Reimers and Gurevych 2019,
+    mean pooling).
 
     Args:
         name: An id or a folder.
@@ -37,19 +37,19 @@ class TextEmbedder:
 
         from fairness_pipeline.models.devices import in_batches, roomy
 
-        own = texts["text"].to_pylist()
+        sentences = texts["text"].to_pylist()
 
-        def of(start: int, end: int) -> np.ndarray:
+        def vectors_of(start: int, end: int) -> np.ndarray:
             encoded = self._tokenizer(
-                own[start:end], padding=True, truncation=True, max_length=self._longest, return_tensors="pt"
+                sentences[start:end], padding=True, truncation=True, max_length=self._longest, return_tensors="pt"
             ).to(self._model.device)
             with torch.inference_mode():
                 states = self._model(**encoded).last_hidden_state
                 mask = encoded["attention_mask"][..., None].to(states.dtype)
                 mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-                found: np.ndarray = torch.nn.functional.normalize(mean, dim=-1).double().cpu().numpy()
-            return found
+                unit_vectors: np.ndarray = torch.nn.functional.normalize(mean, dim=-1).double().cpu().numpy()
+            return unit_vectors
 
-        parts = list(in_batches(of, len(own), roomy(_BATCH, self._model.device), self._model))
+        parts = list(in_batches(vectors_of, len(sentences), roomy(_BATCH, self._model.device), self._model))
         vectors = np.concatenate(parts) if parts else np.empty((0, 1))
         return pa.table({"vector": pa.array(list(vectors), pa.list_(pa.float64()))})

@@ -30,8 +30,8 @@ class Sizes(Protocol):
 
 
 class TextEncoder(nn.Module):
-    """The CNN is that of Kim (2014): filters of several widths, with their largest value over the text. The GRU reads
-    the words in order, and its last state is the vector of the text. Padding has no effect.
+    """Encodes texts with a CNN or a GRU. The CNN is that of Kim (2014): filters of several widths, each with its
+    largest value over the text. The GRU's last state is the vector of the text. Padding has no effect.
 
     Args:
         architecture: `cnn`, or anything else for the GRU.
@@ -63,6 +63,6 @@ class TextEncoder(nn.Module):
 
     def _largest(self, convolution: nn.Module, embedded: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         values = torch.relu(convolution(embedded.transpose(1, 2)))
-        reach = values.shape[2] - embedded.shape[1]  # places that the filter's width adds at the ends
+        reach = values.shape[2] - embedded.shape[1]  # positions that the padding of the convolution adds
         outside = torch.arange(values.shape[2]) >= (lengths + reach).unsqueeze(1)
         return values.masked_fill(outside.unsqueeze(1).to(values.device), 0.0).amax(dim=2)

@@ -1,4 +1,4 @@
-"""The training loop: token-budget batches, early stopping, and checkpoints from which a killed run goes on exactly."""
+"""The training loop: token-budget batches, early stopping, and checkpoints from which a killed run resumes exactly."""
 
 import json
 import math
@@ -25,27 +25,27 @@ _EVALUATION_TOKENS = 8192
 
 
 class Examples(Protocol):
-    """What is trained on, in batches."""
+    """Examples to train or validate on, in batches."""
 
     def __len__(self) -> int:
-        """How many."""
+        """The number of examples."""
 
     def batches(self, batch_tokens: int, seed: int | None) -> list[np.ndarray]:
-        """Which examples each batch holds; in random order for a seed, sorted by length for None."""
+        """Indices of the examples in each batch: in random order with a seed, sorted by length if it is None."""
 
     def batch(self, indices: np.ndarray, device: torch.device) -> Any:
-        """What the model's `forward` takes."""
+        """The examples at `indices`, as the model's `forward` takes them."""
 
 
 class Judge(NamedTuple):
-    """What a model is judged by on validation data, to know when to stop; less is better."""
+    """The validation criterion for early stopping; less is better."""
 
     name: str
     of: Callable[[nn.Module, Examples], float]
 
 
 _TINY = 1e-6
-"""As in torch's own clipping."""
+"""Added to a norm before the division, as in torch's own clipping."""
 
 
 class Penalty(NamedTuple):
@@ -54,9 +54,8 @@ class Penalty(NamedTuple):
     Attributes:
         of: Computes it.
         weight: Its weight.
-        clipped_apart: Whether its gradient is clipped by itself, and weighted after that, as clipping would make any
-            weight the same. Clipped together, a term whose gradient stays large takes what the loss of the batch may
-            move.
+        clipped_apart: Whether its gradient is clipped by itself and weighted afterwards, as clipping would cancel the
+            weight. Clipped together, a term whose gradient stays large would leave little of the step to the loss.
     """
 
     of: Callable[[], torch.Tensor]
@@ -65,18 +64,18 @@ class Penalty(NamedTuple):
 
 
 class Trainer:
-    """Trains a model whose `forward(batch)` gives the batch's summed loss and what it is a sum over (words, responses).
+    """Trains a model whose `forward(batch)` gives the batch's summed loss and its number of terms (words, responses).
 
-    Everything that the next step depends on is in one file, `training.safetensors`, swapped in whole, with the best
-    weights so far: a resumed run equals an uninterrupted one.
+    One file, `training.safetensors`, is replaced atomically and holds everything that the next step depends on, with
+    the best weights so far: a resumed run equals an uninterrupted one.
 
     Args:
-        model: On its device, with its first weights.
-        settings: Optimiser and schedule.
-        folder: Where checkpoint and weights go.
-        seed: Of the order of the dialogues.
+        model: The model on its device, with its first weights.
+        settings: The optimiser and its schedule.
+        folder: Where checkpoint and weights are written.
+        seed: The seed of the order of the examples.
         penalty: Added to the loss of every batch.
-        judge: What tells when to stop; the perplexity, where it is left out.
+        judge: The criterion for early stopping; the perplexity by default.
     """
 
     WEIGHTS = "model.safetensors"
@@ -110,19 +109,19 @@ class Trainer:
     def fit(self, train: Examples, valid: Examples | None, progress: Progress | None = None) -> list[float]:
         """Trains until the judge finds no better model in `patience` epochs, or `epochs` are over.
 
-        The weights of the best epoch (of the last one where nothing validates) are left in `folder`; where they lie
-        already, nothing is trained again.
+        The weights of the best epoch (of the last one without validation) are written to `folder`; if they exist
+        already, nothing is trained.
 
         Args:
-            train: What is trained on.
-            valid: What tells when to stop; None trains all epochs.
-            progress: Told how many batches of the epochs allowed have passed.
+            train: The training examples.
+            valid: The validation examples; None trains all epochs.
+            progress: Called with the number of batches done, out of all allowed epochs.
 
         Returns:
-            What the judge says after each epoch (the perplexity), or else the mean training loss of each.
+            The judge's value after each epoch (the perplexity by default); without validation the mean training loss.
 
         Raises:
-            FairnessError: nothing to train on, or a loss that is not a number.
+            FairnessError: there is nothing to train on, or a loss is not a finite number.
         """
         if not len(train) or (valid is not None and not len(valid)):
             raise FairnessError(
@@ -182,19 +181,23 @@ class Trainer:
         self.optimiser.step()
 
     def _add_penalty(self, penalty: Penalty) -> torch.Tensor:
-        """Adds the penalty's own gradient, clipped by itself and then weighted; gives its norm."""
-        moved = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        found = torch.autograd.grad(penalty.of(), moved, allow_unused=True)
-        gradients = {parameter: own for parameter, own in zip(moved, found, strict=True) if own is not None}
-        norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(own) for own in gradients.values()]))
+        """Adds the penalty's gradient, clipped by itself and then weighted; returns its norm before clipping."""
+        trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        computed = torch.autograd.grad(penalty.of(), trainable, allow_unused=True)
+        gradients = {
+            parameter: gradient for parameter, gradient in zip(trainable, computed, strict=True) if gradient is not None
+        }
+        norm = torch.linalg.vector_norm(
+            torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients.values()])
+        )
         share = penalty.weight * (self.settings.clipping / (norm + _TINY)).clamp(max=1.0)
-        for parameter, own in gradients.items():
-            own = own * share
-            parameter.grad = own if parameter.grad is None else parameter.grad + own
+        for parameter, gradient in gradients.items():
+            gradient = gradient * share
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return norm
 
     def _gradients(self, examples: Examples, parts: list[np.ndarray]) -> None:
-        """The gradients of a batch's mean loss: of its parts one by one, where it does not fit into a GPU's memory."""
+        """Computes the gradients of a batch's mean loss, part by part if it does not fit into a GPU's memory."""
         device = next(self.model.parameters()).device
         joint = self.penalty if self.penalty and not self.penalty.clipped_apart else None
         summed: torch.Tensor = torch.zeros((), device=device)
@@ -222,22 +225,22 @@ class Trainer:
         return f"epoch {self.epoch + 1}, batch {self.step + 1}"
 
     def _look(self) -> None:
-        """Refuses what is no number, before it is kept."""
+        """Refuses a loss that is not finite, before anything is saved."""
         self._add(self._watch.collect(self._where))
         self._norms.collect(self._where)
 
-    def _add(self, found: list[float]) -> None:
-        self.summed, self.terms = self.summed + found[0], self.terms + int(found[1])
+    def _add(self, sums: list[float]) -> None:
+        self.summed, self.terms = self.summed + sums[0], self.terms + int(sums[1])
 
     def _end_epoch(self, valid: Examples | None) -> None:
         self._look()
-        now = self.summed / max(self.terms, 1) if valid is None else self.judge.of(self.model, valid)
-        if valid is None or not self.history or now < min(self.history):
+        value = self.summed / max(self.terms, 1) if valid is None else self.judge.of(self.model, valid)
+        if valid is None or not self.history or value < min(self.history):
             self.best = weights_of(self.model)
         else:
             for group in self.optimiser.param_groups:
                 group["lr"] *= self.settings.decay
-        self.history.append(now)
+        self.history.append(value)
         self.epoch, self.step, self.summed, self.terms = self.epoch + 1, 0, 0.0, 0
         self._save_checkpoint()
 
@@ -254,9 +257,9 @@ class Trainer:
         )
 
     def _resume(self) -> None:
-        found = load_training(self.folder / self.CHECKPOINT, {"model": self.model}, {"model": self.optimiser})
-        if found:
-            kept, position = found
+        restored = load_training(self.folder / self.CHECKPOINT, {"model": self.model}, {"model": self.optimiser})
+        if restored:
+            kept, position = restored
             self.best = kept["best"]
             for name, value in position.items():
                 setattr(self, name, value)
@@ -264,22 +267,23 @@ class Trainer:
 
 @contextmanager
 def _calculating(device: torch.device, precision: str) -> Iterator[None]:
-    """Calculates in bfloat16 where it is asked for; the weights keep their 32 bits.
+    """Calculates in bfloat16 if this is the `precision`; the weights keep their 32 bits.
 
-    oneDNN has such an LSTM only for processors with instructions for bfloat16, and fails on others. There PyTorch's own
-    takes its place: the same result, some seven times slower than float32.
+    oneDNN's LSTM in bfloat16 needs a processor with bfloat16 instructions, and fails on others. PyTorch's own LSTM
+    replaces it there: the result is the same, some seven times slower than float32.
     """
     with ExitStack() as stack:
         if precision == "bfloat16":
             stack.enter_context(torch.autocast(device.type, torch.bfloat16))
             if device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
-                stack.enter_context(warnings.catch_warnings(action="ignore"))  # of what this sets besides
+                # The next line also sets other flags, which warn.
+                stack.enter_context(warnings.catch_warnings(action="ignore"))
                 stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
         yield
 
 
 def perplexity(model: nn.Module, dialogues: Examples) -> float:
-    """exp of the mean loss: for a model that writes, over a response's words, its end included."""
+    """exp of the mean loss; of a generative model over the words of the responses and their end marks."""
     total: torch.Tensor | float = 0.0
     count: torch.Tensor | int = 0
     device = next(model.parameters()).device
@@ -293,7 +297,7 @@ def perplexity(model: nn.Module, dialogues: Examples) -> float:
 
 
 def exp_mean(total: float, count: int) -> float:
-    """The perplexity of a summed loss in nats, finite for whatever is one."""
+    """The perplexity of a summed loss in nats; finite for any finite loss."""
     return math.exp(min(total / count, 700.0))
 
 

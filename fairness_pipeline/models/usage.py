@@ -1,7 +1,7 @@
-"""Tokens and money: what endpoints say that each reply took, what that costs, and when a budget is spent.
+"""Records the tokens that endpoints report for their replies, computes their cost, and enforces a budget.
 
-The workspace's `usage.jsonl` has a line for each reply that took tokens, of whichever process asked: lines are appended
-whole, so nothing is lost to a kill.
+The workspace's `usage.jsonl` has a line for each reply that took tokens, from all processes. Lines are appended whole,
+so a kill loses nothing.
 """
 
 import json
@@ -25,34 +25,34 @@ from fairness_pipeline.foundation.yaml_files import Specification, load
 FILE = "usage.jsonl"
 PRICES = "prices.yaml"
 BUDGET = "FAIRNESS_BUDGET"
-"""The environment variable that tells the processes of one run its budget, and where in the file the run begins."""
+"""The environment variable with the budget of a run, and the size of the file when the run began."""
 _MILLION = 1_000_000
 _MOST = 1_000_000_000
-"""Tokens of one reply; a server that says more says nothing."""
+"""The most tokens of one reply; a larger number counts as missing."""
 _ledger: list[Path] = []
-"""Where replies are noted: of the partition that this process makes now."""
+"""The file in which replies are noted; empty until `note_in` sets it."""
 
 
 class Price(Specification):
-    """What a million tokens cost."""
+    """The price of a million tokens."""
 
     input: pydantic.NonNegativeFloat
-    """Of what is sent."""
+    """Of tokens sent."""
     output: pydantic.NonNegativeFloat
-    """Of what is answered."""
+    """Of tokens received."""
 
 
 class Prices(Specification):
-    """`prices.yaml` in the folder that `FAIRNESS_DATA` names: what endpoints cost. None ships, as they change."""
+    """`prices.yaml` in the folder that `FAIRNESS_DATA` names: the prices of endpoints. None ship, as they change."""
 
     currency: str = "USD"
-    """What the prices, and a budget, are in."""
+    """The currency of the prices and of a budget."""
     per_million_tokens: dict[str, Price] = {}
-    """By the endpoint's model, as `endpoint.model` names it."""
+    """The prices of each model, as `endpoint.model` names it."""
 
 
 class Used(NamedTuple):
-    """What one reply took, or many together."""
+    """The tokens of one reply, or of many together."""
 
     model: str
     requests: int
@@ -65,7 +65,7 @@ class Budget:
     """An amount of money for one run.
 
     Attributes:
-        amount: In the currency of the prices.
+        amount: The amount, in the currency of the prices.
         begin: The size of the file when the run began, in bytes.
     """
 
@@ -77,25 +77,25 @@ class Budget:
 
     @classmethod
     def of_environment(cls) -> "Budget | None":
-        """That of the run which this process works for."""
+        """The budget of the run that this process works for; None if it has none."""
         amount, _, begin = os.environ.get(BUDGET, "").partition("@")
         return cls(float(amount), int(begin)) if amount else None
 
 
 def note_in(workspace: Path) -> None:
-    """From now on the replies that this process gets are noted in this workspace."""
+    """Makes `note` write the replies that this process gets to this workspace."""
     _ledger[:] = [workspace / FILE]
 
 
 def note(model: str, reply: dict[str, Any]) -> None:
-    """Notes what a reply took, as its field `usage` says (`prompt_tokens`, `completion_tokens`).
+    """Notes the tokens of a reply, from its field `usage` (`prompt_tokens`, `completion_tokens`).
 
     Args:
-        model: As the endpoint's file names it.
+        model: The model, as the endpoint's file names it.
         reply: The reply's JSON; empty if it was none.
 
     Raises:
-        FairnessError: this run has a budget, and the reply does not say what it took.
+        FairnessError: this run has a budget, and the reply does not say how many tokens it took.
     """
     tokens = _tokens(reply)
     if tokens is None:
@@ -117,7 +117,7 @@ def note(model: str, reply: dict[str, Any]) -> None:
 
 
 def check_budget() -> None:
-    """Raises FairnessError if this run has spent its budget: nothing more may be asked."""
+    """Raises FairnessError if this run has spent its budget, before anything more is sent."""
     if not _ledger or (budget := Budget.of_environment()) is None:
         return
     spent = _spent(_ledger[0], budget.begin)
@@ -129,16 +129,16 @@ def check_budget() -> None:
 
 
 class _Spent:
-    """What was taken since a run began; what is new in the file is read at each look."""
+    """The money spent since a run began. Each call of `money` reads only the new lines of the file."""
 
     def __init__(self, path: Path, begin: int) -> None:
         self.prices = prices()
-        self._path, self._place, self._money = path, begin, 0.0
+        self._path, self._position, self._money = path, begin, 0.0
 
     def money(self) -> float:
-        for line, place in _lines(self._path, self._place):
+        for line, position in _lines(self._path, self._position):
             self._money += cost([Used(line["model"], 1, line["input"], line["output"])], self.prices) or 0.0
-            self._place = place
+            self._position = position
         return self._money
 
 
@@ -146,35 +146,37 @@ _spent = cache(_Spent)
 
 
 def used_since(path: Path, begin: int) -> list[Used]:
-    """What was taken since the file had so many bytes, a line a model.
+    """The tokens of each model since the file had a given size.
 
     Args:
         path: The file; it need not exist.
-        begin: Bytes.
+        begin: That size in bytes.
     """
-    found: dict[str, Used] = {}
+    by_model: dict[str, Used] = {}
     for line, _ in _lines(path, begin):
-        own = found.get(line["model"], Used(line["model"], 0, 0, 0))
-        found[own.model] = Used(own.model, own.requests + 1, own.input + line["input"], own.output + line["output"])
-    return list(found.values())
+        total = by_model.get(line["model"], Used(line["model"], 0, 0, 0))
+        by_model[total.model] = Used(
+            total.model, total.requests + 1, total.input + line["input"], total.output + line["output"]
+        )
+    return list(by_model.values())
 
 
 def cost(used: Iterable[Used], known: Prices) -> float | None:
-    """What it costs; None where a price is not known."""
-    whole = 0.0
-    for own in used:
-        if own.model not in known.per_million_tokens:
+    """The cost of the tokens; None if a price is not known."""
+    total = 0.0
+    for row in used:
+        if row.model not in known.per_million_tokens:
             return None
-        price = known.per_million_tokens[own.model]
-        whole += (own.input * price.input + own.output * price.output) / _MILLION
-    return whole
+        price = known.per_million_tokens[row.model]
+        total += (row.input * price.input + row.output * price.output) / _MILLION
+    return total
 
 
 def prices() -> Prices:
     """The prices that the user has given; none if there is no file.
 
     Raises:
-        FairnessError: the file is not as it should be.
+        FairnessError: the file is invalid.
     """
     for folder in data_folders():
         if (path := folder / PRICES).is_file():
@@ -184,7 +186,7 @@ def prices() -> Prices:
 
 
 def check_prices(models: Iterable[str]) -> None:
-    """Raises FairnessError unless the price of each of these endpoints' models is known."""
+    """Raises FairnessError unless the price of each of these models is known."""
     known = prices().per_million_tokens
     if missing := sorted(set(models) - set(known)):
         raise FairnessError(
@@ -194,29 +196,29 @@ def check_prices(models: Iterable[str]) -> None:
 
 
 def size(workspace: Path) -> int:
-    """How many bytes the workspace's file has now."""
+    """The current size of the workspace's file in bytes."""
     path = workspace / FILE
     return path.stat().st_size if path.exists() else 0
 
 
 def told(used: Iterable[Used]) -> Iterator[str]:
-    """A line for each model, for a reader."""
+    """A readable line for each model."""
     known = prices()
-    for own in used:
-        money = cost([own], known)
+    for row in used:
+        money = cost([row], known)
         price = f", about {money:.2f} {known.currency}" if money is not None else ""
-        yield f"{own.model}: {own.requests:,} replies took {own.input:,} tokens in and {own.output:,} out{price}"
+        yield f"{row.model}: {row.requests:,} replies took {row.input:,} tokens in and {row.output:,} out{price}"
 
 
 def _lines(path: Path, begin: int) -> Iterator[tuple[dict[str, Any], int]]:
-    """Each whole line from a place, and the place after it."""
+    """Yields each complete line from a position on, and the position after it."""
     if not path.exists():
         return
     with path.open("rb") as file:
         file.seek(begin)
         for line in file:
             begin += len(line)
-            if not line.endswith(b"\n"):  # being written
+            if not line.endswith(b"\n"):  # still being written
                 return
             try:
                 yield parse_json(line), begin
@@ -227,11 +229,11 @@ def _lines(path: Path, begin: int) -> Iterator[tuple[dict[str, Any], int]]:
 def _tokens(reply: dict[str, Any]) -> tuple[int, int] | None:
     try:
         usage = reply["usage"]
-        taken = float(usage["prompt_tokens"])
-        given = usage.get("completion_tokens")
-        found = taken, float(given) if given is not None else float(usage["total_tokens"]) - taken
+        sent = float(usage["prompt_tokens"])
+        received = usage.get("completion_tokens")
+        counts = sent, float(received) if received is not None else float(usage["total_tokens"]) - sent
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
-    if not all(math.isfinite(number) and 0 <= number <= _MOST for number in found):
+    if not all(math.isfinite(number) and 0 <= number <= _MOST for number in counts):
         return None
-    return int(found[0]), int(found[1])
+    return int(counts[0]), int(counts[1])

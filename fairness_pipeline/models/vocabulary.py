@@ -1,4 +1,4 @@
-"""Words as integers."""
+"""Encodes words as integers."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ class Vocabulary:
         return cls(word for word, _ in ranked[: size - len(_SPECIAL)])
 
     def number(self, word: str) -> int:
-        """The number of a word, after case folding."""
+        """The number of a word in folded spelling."""
         return self._index.get(word, UNKNOWN)
 
     def encode(self, text: str, longest: int) -> list[int]:
@@ -49,7 +49,7 @@ class Vocabulary:
         return [self.number(word) for word in tokenize(text)[:longest]]
 
     def turns(self, texts: Iterable[str], longest: int) -> list[np.ndarray]:
-        """`encode` of each text in the form that a network takes. A text without words becomes an end mark."""
+        """The numbers of each text's words, as a network takes them. A text without words becomes an end mark."""
         return [np.array(self.encode(text, longest) or [END]) for text in texts]
 
     def rows(self, text: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Looks at losses seldom where each look makes the processor wait for the GPU."""
+"""Checks losses only now and then on a GPU, as each check makes the CPU wait for it."""
 
 from pathlib import Path
 
@@ -10,15 +10,15 @@ _EVERY = 20
 
 
 class Watch:
-    """Sums what each step gives, and refuses a sum that is no finite number.
+    """Sums the losses of the steps, and raises an error if the sum is not finite.
 
-    A number that is taken from a GPU waits for all work that was queued there. So the sum stays on the device. It is
-    looked at after every step on a processor, and after twenty on a GPU: NaN and infinity do not leave a sum again.
+    Reading a number from a GPU waits for all work queued there. So the sum stays on the device. It is checked after
+    every step on a CPU, and after every twenty on a GPU: a sum that is NaN or infinite stays so.
 
     Args:
         what: The name of the loss.
-        checkpoint: The file with the last good state, if there is one; None where that is not told.
-        every: The number of steps between two looks, if it is another one.
+        checkpoint: The file with the last good state, for the message; None leaves it out.
+        every: The number of steps between two checks, if not that of the device.
     """
 
     def __init__(self, what: str, checkpoint: Path | None, every: int | None = None) -> None:
@@ -30,12 +30,12 @@ class Watch:
         """Adds the loss of a step.
 
         Args:
-            loss: A single number.
+            loss: The loss, a single number.
             where: The step, for the message of an error.
-            terms: What it is a sum over.
+            terms: The number of terms that it is a sum over.
 
         Returns:
-            As `collect`, if it was time to look; zeros otherwise.
+            The result of `collect` if a check was due; zeros otherwise.
 
         Raises:
             FairnessError: a loss is NaN or infinite.
@@ -50,7 +50,7 @@ class Watch:
         return [0.0, 0.0]
 
     def collect(self, where: str) -> list[float]:
-        """The sum of the losses since the last look, and of what they are sums over.
+        """Checks the losses; returns their sum since the last check, and the number of terms.
 
         Args:
             where: The step, for the message of an error.
@@ -60,9 +60,9 @@ class Watch:
         """
         if self._sums is None or not self._steps:
             return [0.0, 0.0]
-        since = f"{where}, or up to {self._steps - 1} steps before" if self._steps > 1 else where
-        found: list[float] = self._sums.tolist()
-        check_finite(torch.tensor(found[0]), self._what, since, self._checkpoint)
+        period = f"{where}, or up to {self._steps - 1} steps before" if self._steps > 1 else where
+        sums: list[float] = self._sums.tolist()
+        check_finite(torch.tensor(sums[0]), self._what, period, self._checkpoint)
         self._sums.zero_()
         self._steps = 0
-        return found
+        return sums

@@ -22,25 +22,25 @@ DEFAULT_PROFILE = "sample"
 
 
 class RecordsSettings(Specification):
-    """How much of the past is kept. What stands in the tables now is always kept, whenever it was made."""
+    """How much history is kept. The current content of the tables is always kept, whatever its age."""
 
     runs: Positive = 2000
-    """How many of Dagster's runs are kept, the newest ones; and of each partition the last."""
+    """How many of Dagster's newest runs are kept; the last run of each partition is kept in any case."""
     days: Positive = 90
     """For how many days they are kept."""
     history: Positive = 300
-    """How many entries of `history/` are kept, the newest ones; of each study at least the last two."""
+    """How many of the newest entries of `history/` are kept; of each study at least the last two."""
 
 
 class EvidenceSettings(Specification):
-    """What an evidence pack says that the pipeline cannot know."""
+    """Entries of an evidence pack that the pipeline cannot know."""
 
     purpose: str = ""
     """What the audited system is for."""
     responsible: str = ""
     """The person who is responsible for the audit."""
     data_period: str = ""
-    """The time that the audited data are from."""
+    """The period that the audited data are from."""
 
 
 class Profile(Specification):
@@ -57,17 +57,17 @@ class Profile(Specification):
     """The key of each model, with the profile's changes to the model's file. The studies listed in the file's `studies`
     audit the model; if it lists none, all studies that can."""
     records: RecordsSettings = RecordsSettings()
-    """How much of the past is kept."""
+    """How much history is kept."""
     max_answer_age: Age | None = None
-    """Answers of endpoints and unpinned models that are older are out of date, and asked anew: `12h`, `7d`."""
+    """Answers of endpoints and unpinned models that are older are stale, and queried again: `12h`, `7d`."""
     engine: EngineSettings = EngineSettings()
-    """Where the work is done. It changes no result, so nothing is made again when it changes."""
+    """Where the work is done. It changes no result, so a change of it makes nothing stale."""
     owners: tuple[str, ...] = ()
     """Who owns the assets in Dagster: e-mail addresses, or `team:` and a name."""
     notify: NotifySettings | None = None
-    """Who is told of a verdict that turns and of a run that fails."""
+    """Who is notified of a verdict that changes and of a run that fails."""
     evidence: EvidenceSettings = EvidenceSettings()
-    """What an evidence pack says that the pipeline cannot know."""
+    """Entries of an evidence pack that the pipeline cannot know."""
 
     @pydantic.field_validator("owners")
     @classmethod
@@ -127,7 +127,7 @@ class Project:
                 )
             self.parts[study.name] = study.part(self, getattr(self.profile, study.name))
         if not self.parts:
-            raise FairnessError(f"{self.path}: expected a section for one study at least: {', '.join(_names())}")
+            raise FairnessError(f"{self.path}: expected a section for one study at least: {', '.join(_study_names())}")
         for key in self.profile.models:
             if not any(key in part.subjects for part in self.parts.values()):
                 raise FairnessError(
@@ -152,7 +152,7 @@ class Project:
             made: The models that are made from it, directly or indirectly.
 
         Raises:
-            FairnessError: the file does not exist, names an unknown study, or the model is made from itself in the end.
+            FairnessError: the file does not exist, names an unknown study, or the model is made from itself.
         """
         path = find("models", model, self.path, "models")
         declared = {**read_yaml(path), **self.profile.models.get(model, {})}
@@ -162,7 +162,7 @@ class Project:
         if named is None and isinstance(base, str) and base in self.profile.models and base != model:
             return self.named_studies(base, (*made, model))
         if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
-            raise FairnessError(f"{path}: studies: expected a list, such as [{_names()[0]}], found {named!r}")
+            raise FairnessError(f"{path}: studies: expected a list, such as [{_study_names()[0]}], found {named!r}")
         check_studies(tuple(named) if named is not None else None, path)
         return tuple(named) if named is not None else None
 
@@ -231,8 +231,8 @@ def check_studies(names: tuple[str, ...] | None, path: Path) -> None:
         FairnessError: names the file and the known studies.
     """
     for name in names or ():
-        if name not in _names():
-            raise FairnessError(f"{path}: studies: unknown study '{name}'; known: {', '.join(_names())}")
+        if name not in _study_names():
+            raise FairnessError(f"{path}: studies: unknown study '{name}'; known: {', '.join(_study_names())}")
 
 
 def load_dimension(key: str) -> Dimension:
@@ -248,7 +248,7 @@ def changed(
     path: Path,
     profile: Path,
 ) -> S:
-    """The content of a file after a profile's changes to it, which the profile has `under` some of its keys.
+    """The content of a file with a profile's changes to it, which are `under` these keys of the profile.
 
     Raises:
         FairnessError: the result is not valid; names both files.
@@ -268,35 +268,35 @@ def check_settings(
     profile: Path,
     under: tuple[str, ...],
 ) -> None:
-    """Checks a method's `settings`, which a file declares and a profile may change `under` some of its keys.
+    """Checks a method's `settings`, which a file declares and a profile may change `under` these of its keys.
 
     Raises:
         FairnessError: the settings are not valid; names the file's key, or the profile's if that changes the setting.
     """
-    own = "settings" in declared and "settings" not in changes
-    where, above = (path, ()) if own else (profile, under)
-    validate(schema, settings or {}, where, under=(*above, "settings"))
+    in_file = "settings" in declared and "settings" not in changes
+    source, prefix = (path, ()) if in_file else (profile, under)
+    validate(schema, settings or {}, source, under=(*prefix, "settings"))
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """`base` with `changes` applied; nested mappings are merged."""
-    whole = dict(base)
+    result = dict(base)
     for key, value in changes.items():
-        whole[key] = merged(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
-    return whole
+        result[key] = merged(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
+    return result
 
 
 def find(kind: str, key: str, named_in: Path | None = None, field: str = "") -> Path:
     """The YAML file of `kind` (a data folder) with the stem `key`.
 
     Raises:
-        FairnessError: there is none; names where it was asked for, and the existing ones.
+        FairnessError: there is none; names the file and field that ask for it, and the existing ones.
     """
     known = paths.yaml_files(kind)
     if key not in known:
-        where = f"{named_in}: {field}: " if named_in else ""
+        source = f"{named_in}: {field}: " if named_in else ""
         raise FairnessError(
-            f"{where}unknown {kind.removesuffix('s').replace('corpora', 'corpus')} '{key}'; "
+            f"{source}unknown {kind.removesuffix('s').replace('corpora', 'corpus')} '{key}'; "
             f"known: {', '.join(known) or 'none'} (one YAML file each in {kind}/ of "
             f"{' or '.join(map(str, paths.data_folders()))})"
         )
@@ -305,7 +305,7 @@ def find(kind: str, key: str, named_in: Path | None = None, field: str = "") -> 
 
 def whole_profile() -> type[Profile]:
     """`Profile` with an optional section for each study."""
-    return _with_sections(*_names())
+    return _with_sections(*_study_names())
 
 
 @cache
@@ -319,8 +319,8 @@ def _with_sections(*_: str) -> type[Profile]:
 
 def _with_empty_sections(content: dict[str, Any]) -> dict[str, Any]:
     """Replaces an empty section of a study by an empty mapping, so that the study runs with all defaults."""
-    return {key: {} if value is None and key in _names() else value for key, value in content.items()}
+    return {key: {} if value is None and key in _study_names() else value for key, value in content.items()}
 
 
-def _names() -> list[str]:
+def _study_names() -> list[str]:
     return [study.name for study in studies()]

@@ -28,7 +28,7 @@ class Subject(Protocol):
         """Whether its answers may change over time: an endpoint, or an id without a revision."""
 
     def identity(self) -> dict[str, object]:
-        """Everything declared that influences its answers, as JSON can hold it."""
+        """All declarations that influence its answers, as JSON values."""
 
 
 class Profiled(Protocol):
@@ -97,7 +97,7 @@ class Part(ABC, Generic[S]):
         return []
 
     def shared_with(self, key: Key) -> Key:
-        """The same partition of the subject that makes what several subjects share; by default its own."""
+        """The same partition of the subject that makes the results which several subjects share; by default its own."""
         return key
 
     def measures(self) -> list[str]:
@@ -110,7 +110,7 @@ class Part(ABC, Generic[S]):
 
     @property
     def thresholds(self) -> Mapping[str, tuple[Any, Any]]:
-        """What decides verdicts outside of the section, by its place, each beside what is shipped."""
+        """The settings outside of the section that decide verdicts: by key, the value and the shipped value."""
         return {}
 
     @property
@@ -136,29 +136,32 @@ Pending = Callable[[str, Key], bool]
 
 
 class Judged(NamedTuple):
-    """A row of a significance table, and the partition that it stands in."""
+    """A row of a significance table, and its partition."""
 
     key: Key
     row: Row
 
 
 def more_pairs(rows: Sequence[Judged], noun: str) -> str:
-    """How many pairs, or other observations, would tell, if it is known.
+    """How many pairs, or other observations, a conclusion would need, if that is known.
 
     Args:
         rows: Rows without a conclusion.
-        noun: What is counted: `pair`.
+        noun: The name of an observation: `pair`.
     """
     needed = [row["pairs_needed"] for _, row in rows if row.get("pairs_needed")]
-    words = [(row["clusters_needed"], row["clusters"]) for _, row in rows if row.get("clusters_needed")]
-    if not needed and words:
-        wanted, now = max(words)
-        return f"no number of {noun}s would tell: about {wanted:,} words that stand for the groups would (now {now})"
+    clusters = [(row["clusters_needed"], row["clusters"]) for _, row in rows if row.get("clusters_needed")]
+    if not needed and clusters:
+        clusters_needed, current = max(clusters)
+        return (
+            f"no number of {noun}s would tell: about {clusters_needed:,} words that stand for the groups would "
+            f"(now {current})"
+        )
     if not needed:
         return f"more {noun}s, or a wider margin"
-    now = max(row["n"] for _, row in rows)
+    current = max(row["n"] for _, row in rows)
     fewest = f"{min(needed):,} to " if min(needed) < max(needed) else ""
-    count = f"{fewest}{number_of(max(needed), noun)} (now {now:,})"
+    count = f"{fewest}{number_of(max(needed), noun)} (now {current:,})"
     return f"{count} would show fairness four times in five, if nothing differs"
 
 
@@ -168,11 +171,11 @@ class _Subject(Protocol):
 
 
 def compare_debiased(name: str, subjects: Mapping[str, _Subject], run: str, page: str, otherwise: str) -> str:
-    """The debiased versions that the profile has of a biased subject, or what else to do.
+    """Advice to compare the profile's debiased versions of a biased subject, or what else to do.
 
     Args:
         name: The subject.
-        subjects: Those of the profile.
+        subjects: The profile's subjects.
         run: The command that audits one of them, up to its name.
         page: The page on debiasing methods.
         otherwise: What to do if there are no debiased versions.
@@ -209,29 +212,29 @@ class Study(Generic[P]):
         finding: A sentence about a row of a partition, for readers who see nothing else.
         files: The types of its YAML files, by the folder of `data` with the files.
         decisive: The row that a verdict is based on, if that is not the row itself (another version, a stratum).
-        contrast: Which group's value is taken from which in its differences.
+        contrast: Which group's value is subtracted from which in its differences.
         direction: The meaning of a row's sign in two words, given the names of both sides.
         doubts: What would invalidate a row's finding.
         control: Explains why an artefact is not caused by the system, in words, with the control's figure.
         asides: Sentences about other findings in a partition's rows, which are no verdicts on a group.
-        harmful: Whether a row counts something bad for whoever gets it; told before other differences.
+        harmful: Whether a row counts something that harms its recipient; reported before other differences.
         degenerate: Why the verdicts of a measured partition are degenerate (one answer to everything); None if not.
-        warnings: What to read before any verdict, one sentence each; shown wherever verdicts are shown.
+        warnings: Warnings about the verdicts, one sentence each; shown wherever verdicts are shown.
         power_forecast: The expected power of the verdicts in one dimension or all, before anything is queried; one line
             each.
-        rates: The rates by group of all rows as they were delivered, which an evidence pack shows; empty for a study
+        rates: The rates by group of all rows of the data, which an evidence pack shows; empty for a study
             that judges balanced texts.
-        requests: The number of endpoint requests to make a partition; None if a pending partition must be made to know.
-        observed: What a reader looks at behind a verdict: a pair, an item.
-        unseen: What an audit does not look at.
+        requests: The number of endpoint requests to make a partition; None if a pending partition must be made first.
+        observed: The observation behind a verdict: a pair, an item.
+        unseen: What an audit does not cover.
         legend: What abbreviations in its headings mean, for the line below its table of verdicts.
-        more: How rows without a conclusion get one: how much more is needed, and how to get it.
-        cure: What could remove what rows show, or what to use instead, and its command; empty if nothing is known.
-        older: Columns that tables of earlier versions lack, with their value there; they come last.
-        terms: What the names of its measures mean, for readers who know none of them.
+        more: How rows without a conclusion can get one: how much more data they need, and how to get it.
+        cure: A remedy for what rows show, or an alternative, with its command; empty if none is known.
+        older: Columns that tables of earlier versions lack, with the value to assume; they come last.
+        terms: Explanations of its measures' names, for readers who know none of them.
         quality: How well a subject does its task in a partition, in figures; empty if the study does not measure it.
         method: How its verdicts are reached, in sentences for a paper.
-        cites: What a paper cites that uses it, by key of `data/references.bib`.
+        cites: The references of a paper that uses it, by key of `data/references.bib`.
         gated: Whether a row's verdict counts for the audit: `run` shows it in its table, and `--fail-on` checks it.
     """
 
@@ -281,13 +284,13 @@ class Study(Generic[P]):
         return tuple(column for column in self.identity if column in ("dimension", "corpus", "condition", self.subject))
 
     def compared(self, part: P, key: Key, row: Row) -> tuple[str, str]:
-        """The names of what a row compares: its own `group` and `against`, or the partition's groups."""
+        """The names of the groups that a row compares: its own `group` and `against`, or the partition's groups."""
         if row.get("group") and row.get("against"):
             return str(row["group"]), str(row["against"])
         return self.groups(part, {**key, "measure": row["measure"]})
 
     def subtracted(self, groups: tuple[str, str]) -> tuple[str, str]:
-        """The group whose value comes first in a difference, and the one whose value is taken from it."""
+        """The group whose value comes first in a difference, and the one whose value is subtracted."""
         return groups if self.contrast == "first minus second" else groups[::-1]
 
     def reservations(self, part: P, key: Key, row: Row) -> list[str]:

@@ -1,4 +1,4 @@
-"""How a profile judges: the levels, margins and thresholds that decide its verdicts, and which are not as shipped."""
+"""Lists the levels, margins and thresholds that decide a profile's verdicts, and those that are not as shipped."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,30 +8,30 @@ from fairness_pipeline.statistics.equivalence import Margin
 
 _SECTIONS = ("measures", "significance")
 _KEYS = ("alpha", "margin", "max_identical_share")
-"""Sections of a study's section that decide verdicts, and keys in no section."""
+"""The subsections of a study's section that decide verdicts, and the keys outside of them that do."""
 _DECIDES_NOTHING = ("device", "labelled", "other_classifiers")
-"""Keys of these sections that say where something is computed, or what stands beside a verdict."""
+"""Keys of these subsections that decide no verdict: where something is computed, or what is shown with a verdict."""
 
 
 Further = Mapping[str, tuple[Any, Any]]
-"""What decides verdicts outside of a study's section, by its place, beside what is shipped (`Part.thresholds`)."""
+"""The settings outside of a study's section that decide verdicts: by key, the value and the shipped value."""
 
 
 def judging(settings: Specification, further: Further) -> dict[str, Any]:
-    """What decides verdicts in a study's section, by its place in it, such as `significance.margins.rates`."""
-    return {**dict(_deciding(settings, shipped=False)), **{place: now for place, (now, _) in further.items()}}
+    """The settings that decide a study's verdicts, by key, such as `significance.margins.rates`."""
+    return {**dict(_deciding_settings(settings, shipped=False)), **{key: value for key, (value, _) in further.items()}}
 
 
 def told_margins(settings: Specification, further: Further) -> list[str]:
-    """Its levels and margins, in words."""
+    """The levels and margins of a study, in words."""
     thresholds = judging(settings, further).items()
     return [
-        f"{place} {_said(value)}" for place, value in thresholds if isinstance(value, Margin) or place.endswith("alpha")
+        f"{key} {_in_words(value)}" for key, value in thresholds if isinstance(value, Margin) or key.endswith("alpha")
     ]
 
 
 def not_as_shipped(settings: Specification, further: Further) -> dict[str, str]:
-    """What decides otherwise than in a profile that says nothing of it, in words, by its place.
+    """The settings that decide verdicts and differ from the shipped ones, in words, by key.
 
     Examples:
         >>> class Section(Specification):
@@ -39,15 +39,18 @@ def not_as_shipped(settings: Specification, further: Further) -> dict[str, str]:
         >>> not_as_shipped(Section(margin=Margin(absolute=0.5)), {})
         {'margin': '0.5 (shipped 0.01)'}
     """
-    shipped = {**dict(_deciding(settings, shipped=True)), **{place: before for place, (_, before) in further.items()}}
+    shipped = {
+        **dict(_deciding_settings(settings, shipped=True)),
+        **{key: default for key, (_, default) in further.items()},
+    }
     return {
-        place: f"{_said(now)} (shipped {_said(shipped[place])})" if place in shipped else _said(now)
-        for place, now in judging(settings, further).items()
-        if now != shipped.get(place)
+        key: f"{_in_words(value)} (shipped {_in_words(shipped[key])})" if key in shipped else _in_words(value)
+        for key, value in judging(settings, further).items()
+        if value != shipped.get(key)
     }
 
 
-def _deciding(settings: Specification, *, shipped: bool) -> Iterator[tuple[str, Any]]:
+def _deciding_settings(settings: Specification, *, shipped: bool) -> Iterator[tuple[str, Any]]:
     for name, value in _fields(settings, shipped=shipped):
         if name in _SECTIONS and isinstance(value, Specification):
             for key, threshold in _fields(value, shipped=shipped):
@@ -64,7 +67,7 @@ def _fields(settings: Specification, *, shipped: bool) -> Iterator[tuple[str, An
         yield name, field.get_default(call_default_factory=True) if shipped else getattr(settings, name)
 
 
-def _said(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, Margin):
         kind = "" if value.absolute is not None else f"{value.kind} "
         return f"{kind}{getattr(value, value.kind):g}"

@@ -1,4 +1,4 @@
-"""How old the answers are that verdicts rest on: a line for each subject that may have changed since, or was a file."""
+"""Reports how old the answers behind verdicts are, with a line for each subject that may have changed or was a file."""
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
@@ -15,28 +15,28 @@ from fairness_pipeline.workspace.lake import Key, Lake
 def answer_ages(
     lineage: Lineage, lake: Lake, audits: Iterable[tuple[AnyStudy, Audit]], made: Collection[Place] | None = None
 ) -> Iterator[str]:
-    """When the answers of each subject that may have changed were asked, and which model has given them; when those
+    """Yields when each subject that may have changed was asked and which model has answered, and when the answers
     that came in a file were imported.
 
     Args:
         lineage: The lineage of the profile.
         lake: What has been made.
         audits: The audits that are shown, with their studies.
-        made: The partitions that this run has made; answers in others are called reused. None if there is no run.
+        made: The partitions that this run has made; answers in others are reported as reused. None if there is no run.
     """
     audits = [(study, audit) for study, audit in audits if audit.measured]
-    asked: dict[tuple[str, str], list[datetime]] = {}
+    query_times: dict[tuple[str, str], list[datetime]] = {}
     names: dict[tuple[str, str], dict[str, None]] = {}
     reused = set()
     for study, audit in audits:
-        name, key = _asking(lineage, study, audit)
+        name, key = _asked_partition(lineage, study, audit)
         subject, card = lineage.project.parts[study.name].subjects[audit.key[study.subject]], None
         if subject.may_change:
             card = lake.card(name, key)
         if card and (time := asked_at(lineage, lake, name, key, card)):
             answerer = study.name, audit.key[study.subject]
-            asked.setdefault(answerer, []).append(time)
-            names.setdefault(answerer, {}).update(dict.fromkeys(_names(card.figures, subject)))
+            query_times.setdefault(answerer, []).append(time)
+            names.setdefault(answerer, {}).update(dict.fromkeys(_model_names(card.figures, subject)))
             if made is not None and place(name, key) not in made:
                 reused.add(answerer)
     now = datetime.now(UTC)
@@ -46,22 +46,22 @@ def answer_ages(
             time = datetime.fromtimestamp(file.stat().st_mtime, UTC)
             dated = "of" if file.is_dir() else "imported"  # a folder of imports keeps the date of the file
             yield f"{model}: from a file {dated} {time:%Y-%m-%d %H:%M} UTC, {age_in_words(now - time)}"
-    for answerer, times in asked.items():
+    for answerer, times in query_times.items():
         age = now - min(times)
-        by = f", model {', '.join(names[answerer])}" if names[answerer] else ""
-        again = ", reused; --ask-again asks anew" if answerer in reused else ""
-        yield f"{answerer[1]}: answers since {min(times):%Y-%m-%d %H:%M} UTC, {age_in_words(age)} at most{again}{by}"
+        models = f", model {', '.join(names[answerer])}" if names[answerer] else ""
+        note = ", reused; --ask-again asks anew" if answerer in reused else ""
+        yield f"{answerer[1]}: answers since {min(times):%Y-%m-%d %H:%M} UTC, {age_in_words(age)} at most{note}{models}"
 
 
-def _asking(lineage: Lineage, study: AnyStudy, audit: Audit) -> tuple[str, Key]:
-    """The partition in which an audit's subject was asked: what the study says, or what that reads."""
+def _asked_partition(lineage: Lineage, study: AnyStudy, audit: Audit) -> tuple[str, Key]:
+    """Returns the partition in which an audit's subject was asked: that of `study.asked`, or one of its sources."""
     key = {axis: audit.key[axis] for axis in lineage.assets[study.asked].axes}
-    asking = (source for source in lineage.sources(study.asked, key) if lineage.assets[source[0]].asks)
-    return (study.asked, key) if lineage.assets[study.asked].asks else next(asking, (study.asked, key))
+    sources = (source for source in lineage.sources(study.asked, key) if lineage.assets[source[0]].asks)
+    return (study.asked, key) if lineage.assets[study.asked].asks else next(sources, (study.asked, key))
 
 
-def _names(figures: dict[str, Any], subject: Any) -> list[str]:
-    """The models that the server says have answered; without its word the one that was asked for."""
+def _model_names(figures: dict[str, Any], subject: Any) -> list[str]:
+    """Returns the models that answered according to the server; if it names none, the requested one."""
     if served := figures.get("served_model"):
         return [f"{name} as served" for name in served]
     return [source.model for source in [getattr(subject, "endpoint", None)] if source]

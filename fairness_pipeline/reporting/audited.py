@@ -1,4 +1,4 @@
-"""What a verdict is about, by hashes: the model as it was loaded or asked, its answers, their contexts, the margins."""
+"""Identifies what a verdict is about by hashes: of the model as loaded or asked, its answers, contexts and margins."""
 
 from collections.abc import Iterator
 
@@ -11,20 +11,20 @@ from fairness_pipeline.project.thresholds import judging
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
 
 _FOLDER, _IMPORTED = "folder", ("imported", "file", "logprobs")
-"""Keys of what an asset is made from whose values are the SHA-256 of a model's folder, and of imported files."""
+"""Keys of an asset's settings that hold the SHA-256 of a model's folder, and of imported files."""
 
 _ROUND = "round"
-"""When it was asked, which says nothing of the model."""
-_BEGINNING = 16
+"""The key of the query round, which does not identify the model."""
+_DIGITS = 16
 
 
 class Audited(BaseModel):
     """An audit, and the SHA-256 of each thing that its verdicts are about.
 
     Attributes:
-        study: Whose.
+        study: The study's name.
         key: The partition of its verdicts.
-        sha256: By what it is: `model` (all that decides its answers, and libraries' versions), `weights` (its folder)
+        sha256: By kind: `model` (all that decides its answers, and libraries' versions), `weights` (its folder)
             or `file` (what is kept of imported answers), `answers`, `contexts` (or whatever else it was asked with),
             `margins` (with levels and thresholds).
     """
@@ -35,33 +35,33 @@ class Audited(BaseModel):
 
     @property
     def name(self) -> str:
-        """The partition for a reader."""
+        """The partition, for readers."""
         return " × ".join(self.key.values())
 
     @property
     def line(self) -> str:
         """The beginning of each hash."""
-        return f"{self.name}: " + ", ".join(f"{kind} {sha256[:_BEGINNING]}" for kind, sha256 in self.sha256.items())
+        return f"{self.name}: " + ", ".join(f"{kind} {sha256[:_DIGITS]}" for kind, sha256 in self.sha256.items())
 
 
 def audited_by(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Audited:
-    """What the verdicts of a partition are about, as the cards of what they were made from say.
+    """Returns the hashes of what the verdicts of a partition are about, from the cards of their inputs.
 
     Args:
         lineage: The profile's lineage.
         lake: Its lake.
-        study: Whose verdicts.
+        study: The study of the verdicts.
         key: Their partition.
     """
     part = lineage.project.parts[study.name]
     hashes: dict[str, str] = {}
-    for asked in lineage.upstream_keys(key, study.asked):
-        hashes |= _asked(lineage, lake, study, asked)
-    margins = {place: canonical(value) for place, value in judging(part.settings, part.thresholds).items()}
+    for asked_key in lineage.upstream_keys(key, study.asked):
+        hashes |= _hashes(lineage, lake, study, asked_key)
+    margins = {setting: canonical(value) for setting, value in judging(part.settings, part.thresholds).items()}
     return Audited(study=study.name, key=key, sha256={**hashes, "margins": fingerprint(margins)})
 
 
-def _asked(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[tuple[str, str]]:
+def _hashes(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[tuple[str, str]]:
     card = lake.card(study.asked, key)
     if card is None:
         return
@@ -74,23 +74,23 @@ def _asked(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Iterator[
     if settings.get(_FOLDER):
         yield "weights", settings[_FOLDER]
     elif (trained := _upstream(lineage, card, "checkpoint")) and _is_trained(lineage.subject(study.asked, key)):
-        yield "weights", _together(trained)
+        yield "weights", _combined(trained)
     yield "answers", card.content
     if contexts := _upstream(lineage, card, "table"):
-        yield "contexts", _together(contexts)
+        yield "contexts", _combined(contexts)
 
 
 def _upstream(lineage: Lineage, card: Card, kind: str) -> list[str]:
-    """The contents of what a partition was made from, of one kind of asset."""
+    """Returns the content hashes of a partition's inputs of one kind of asset."""
     contents = card.inputs["upstream"].items()
-    kinds = {name: asset.kind for name, asset in lineage.assets.items()}  # an older card may name others
-    return [content for place, content in contents if content and kinds.get(place.partition("/")[0]) == kind]
+    kinds = {name: asset.kind for name, asset in lineage.assets.items()}  # an older card may name other assets
+    return [content for source, content in contents if content and kinds.get(source.partition("/")[0]) == kind]
 
 
 def _is_trained(subject: Subject) -> bool:
-    """Whether a subject was trained or debiased here: the checkpoint of another one says where it was found."""
+    """Whether a subject was trained or debiased here; the checkpoint of any other only says where it was found."""
     return any(getattr(subject, name, None) for name in ("trained", "debiasing", "gpt2"))
 
 
-def _together(contents: list[str]) -> str:
+def _combined(contents: list[str]) -> str:
     return contents[0] if len(contents) == 1 else fingerprint({"contents": contents})

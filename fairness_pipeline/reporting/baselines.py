@@ -1,4 +1,4 @@
-"""What an earlier run found, as a baseline: an entry of the history, or a small file that CI keeps and may sign."""
+"""Reads baselines, the results of earlier runs, from the history or from a small file that CI keeps and may sign."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -23,11 +23,11 @@ from fairness_pipeline.workspace.lake import Lake, Row
 from fairness_pipeline.workspace.signatures import check_signature
 
 _DIGITS = 6
-"""Digits of a pair's difference that a file keeps."""
+"""The digits of a pair's difference that a file keeps."""
 
 
 class Earlier(NamedTuple):
-    """What an earlier run found of one study: its rows, and the pairs behind them if it kept them."""
+    """The results of an earlier run for one study: its rows, and the pairs behind them if it kept them."""
 
     name: str
     rows: list[Row]
@@ -49,7 +49,7 @@ class _File(BaseModel):
 
 
 def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tuple[AnyStudy, Audit]]) -> None:
-    """Writes what was found now into a file with which later runs are compared.
+    """Writes the present results into a file with which later runs are compared.
 
     Args:
         path: The file.
@@ -78,7 +78,7 @@ def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tu
 
 
 def named_with_hash(wanted: str) -> str:
-    """A baseline's name, and the SHA-256 of its bytes if it is a file."""
+    """Returns a baseline's name, and the SHA-256 of its bytes if it is a file."""
     path = Path(wanted)
     return f"{path.name} (SHA-256 {checksum(path)})" if path.is_file() else wanted
 
@@ -86,7 +86,7 @@ def named_with_hash(wanted: str) -> str:
 def find_baseline(
     project: Project, wanted: str, key: Path | None = None, *, gated: bool = False
 ) -> Callable[[AnyStudy], Earlier]:
-    """Finds an earlier run now, before another one begins; gives what it found of a study.
+    """Finds an earlier run before the next one begins; returns a function that gives its results for a study.
 
     Args:
         project: The profile.
@@ -95,8 +95,8 @@ def find_baseline(
         gated: Whether a gate closes on what became worse; `previous` is then the last run that closed no gate.
 
     Raises:
-        FairnessError: there is no such file or run; the file is none, or is not signed with the key; or it holds
-            nothing of the study that is asked for.
+        FairnessError: there is no such file or run; the file is no baseline, or is not signed with the key; or it
+            lacks the study.
     """
     path = Path(wanted)
     if path.suffix == ".json" or path.is_file():
@@ -135,7 +135,7 @@ def _of_run(workspace: Path, entry_of: dict[str, str], study: AnyStudy) -> Earli
 
 
 def _columns(pairs: pa.Table) -> dict[str, list[Any]]:
-    """The columns of a table; numbers are rounded, so that the file stays small."""
+    """Returns the columns of a table; numbers are rounded, so that the file stays small."""
     return {
         name: [
             None if value is None else float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
@@ -163,7 +163,7 @@ def _read(path: Path, key: Path | None) -> _File:
         raise FairnessError(f"--baseline: {path}: cannot be read: {error.strerror}; check the path") from None
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
+        location = ".".join(map(str, first["loc"])) or "the file"
         raise FairnessError(
-            f"--baseline: {path}: expected a file that --write-baseline wrote; {where}: {first['msg']}"
+            f"--baseline: {path}: expected a file that --write-baseline wrote; {location}: {first['msg']}"
         ) from None

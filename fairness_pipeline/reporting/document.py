@@ -1,4 +1,4 @@
-"""The report of a study as an asset: rendered from the lake, and kept in the history when it takes effect."""
+"""Makes the report of a study as an asset: rendered from the lake, and kept in the history when it takes effect."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ from fairness_pipeline.workspace.lake import Key, Lake
 
 Pictures = dict[str, bytes]
 LIBRARIES = ("matplotlib",)
-"""Whose versions decide what a report looks like."""
+"""Libraries whose versions decide what a report looks like."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a report shows of the profile: all of it, in its order; and the data files that it reads."""
+    """The parts of the profile that a report shows, in their order, and the data files that it reads."""
 
     description: str
     settings: Specification
@@ -35,17 +35,17 @@ class Described:
 def described(
     project: Project, part: AnyPart, tables: tuple[str, ...] = (), files: tuple[DataFile, ...] = (), **shown: Any
 ) -> Described:
-    """The inputs of a report.
+    """Returns the inputs of a report.
 
     Args:
         project: The profile.
         part: The study's part of it.
         tables: The papers' tables that it shows, by the stems of their files.
         files: Other data files that it reads.
-        shown: What else it shows of the profile.
+        shown: Other parts of the profile that it shows.
     """
-    order = [list(map(str, own)) for own in part.axes.values()]
-    subjects = {  # whole: a report also shows how fast a model is asked
+    order = [list(map(str, values)) for values in part.axes.values()]
+    subjects = {  # complete: a report also shows how fast a model is asked
         key: subject.model_dump(mode="json") if isinstance(subject, Specification) else subject.identity()
         for key, subject in part.subjects.items()
     }
@@ -59,11 +59,11 @@ def described(
 
 
 def report_of(study: Study[P], shelf: Shelf, render: Callable[[P, Lake, list[Audit]], str]) -> Result:
-    """What a study's report asset gives back.
+    """Returns the result of a study's report asset.
 
     Args:
-        study: Whose report it is.
-        shelf: What the asset was given.
+        study: The study of the report.
+        shelf: The inputs of the asset.
         render: Makes the page.
     """
     audits = [
@@ -77,11 +77,11 @@ def report_of(study: Study[P], shelf: Shelf, render: Callable[[P, Lake, list[Aud
 
 
 def drawn(study: Study[P], draw: Callable[[P, Lake, list[Audit]], Pictures]) -> Callable[[P, Key, Result], Glance]:
-    """What the UI shows beside a report: its pictures, PNG by name.
+    """Returns a function for what the UI shows beside a report: its pictures, PNG by name.
 
     Args:
-        study: Whose report it is.
-        draw: Draws them.
+        study: The study of the report.
+        draw: Draws the pictures.
     """
 
     def show(part: P, key: Key, result: Result) -> Glance:

@@ -1,6 +1,6 @@
-"""The differences behind the verdicts of a study, pair by pair, as another run can be compared with them.
+"""Reads the differences behind the verdicts of a study, pair by pair, for comparison with another run.
 
-A pair is known by what it was asked, and not by its number: two runs may draw other pairs.
+A pair is identified by what was asked, and not by its number: two runs may draw different pairs.
 """
 
 from collections import Counter
@@ -25,10 +25,10 @@ class Gaps(NamedTuple):
     """The pairs of one partition.
 
     Attributes:
-        pairs: What each pair was asked, as a number.
+        pairs: A number for what each pair was asked.
         on_a: Which texts are side a's, if each text belongs to one side only; otherwise None.
         differences: By measure, side a minus side b of each pair, or the value of each text; NaN where there is none.
-        clusters: How pairs move together.
+        clusters: The clusters of the pairs.
     """
 
     pairs: np.ndarray
@@ -38,7 +38,7 @@ class Gaps(NamedTuple):
 
 
 def gaps_of(study: AnyStudy, project: Project, lake: Lake, key: Key) -> Gaps | None:
-    """The pairs of a partition; None if its verdicts' sample is not pairs."""
+    """Returns the pairs of a partition; None if its verdicts do not rest on pairs."""
     module = study.load("samples")
     if module is None:
         return None
@@ -56,23 +56,23 @@ def gaps_of(study: AnyStudy, project: Project, lake: Lake, key: Key) -> Gaps | N
 
 
 def gaps_table(study: AnyStudy, project: Project, lake: Lake, audits: Iterable[Audit]) -> pa.Table | None:
-    """The pairs of all audits that were measured: the partition's columns, the pair, `ON_A`, a column a measure.
+    """Returns the pairs of all measured audits: the partition's columns, the pair, `ON_A`, a column for each measure.
 
     None if there are none.
     """
     tables = []
     for audit in audits:
-        if audit.measured and not audit.degenerate and (own := gaps_of(study, project, lake, audit.key)):
-            count = len(own.pairs)
-            on_a = pa.nulls(count, pa.bool_()) if own.on_a is None else pa.array(own.on_a)
-            measures = {name: pa.array(values, from_pandas=True) for name, values in own.differences.items()}
+        if audit.measured and not audit.degenerate and (gaps := gaps_of(study, project, lake, audit.key)):
+            count = len(gaps.pairs)
+            on_a = pa.nulls(count, pa.bool_()) if gaps.on_a is None else pa.array(gaps.on_a)
+            measures = {name: pa.array(values, from_pandas=True) for name, values in gaps.differences.items()}
             columns = {axis: pa.repeat(value, count) for axis, value in audit.key.items()}
-            tables.append(pa.table({**columns, PAIR: own.pairs, ON_A: on_a, **measures}))
+            tables.append(pa.table({**columns, PAIR: gaps.pairs, ON_A: on_a, **measures}))
     return pa.concat_tables(tables, promote_options="default") if tables else None
 
 
 def gaps_in(table: pa.Table, key: Key) -> Gaps | None:
-    """The pairs of one partition in a table of `gaps_table`; None if it has none."""
+    """Returns the pairs of one partition in a table of `gaps_table`; None if it has none."""
     for axis, value in key.items():
         table = table.filter(pc.equal(table[axis], value))
     if not table.num_rows:
@@ -84,7 +84,7 @@ def gaps_in(table: pa.Table, key: Key) -> Gaps | None:
 
 
 def _numbers(asked: Iterable[tuple[str | None, str | None]]) -> np.ndarray:
-    """A number for what each pair was asked; for what is asked again another one."""
+    """Returns a number for what each pair was asked; repeated questions get different numbers."""
     seen: Counter[tuple[str | None, str | None]] = Counter()
     numbers = []
     for pair in asked:

@@ -1,4 +1,4 @@
-"""What earlier runs found: significance tables and reports, kept by time for comparison with new runs."""
+"""Keeps the significance tables and reports of earlier runs, by time, for comparison with new runs."""
 
 import gzip
 import json
@@ -43,11 +43,11 @@ def keep(
 
     Args:
         workspace: The workspace's folder.
-        study: Whose.
-        rows: All that the lake holds of the study now.
+        study: The study.
+        rows: All rows of the study that the lake holds now.
         report: The report's HTML.
         now: The time, UTC.
-        origins: What the tables were made from.
+        origins: The inputs of the tables.
         gaps: Gives the pairs, as `reporting.gaps.gaps_table` does; called only if something is kept.
     """
     rows = _measured(study, rows)
@@ -69,23 +69,23 @@ def keep(
 
 
 def prune(workspace: Path, studies: Iterable[AnyStudy], count: int) -> int:
-    """Deletes the oldest entries beyond `count`, but of each study the last two stay; returns how many.
+    """Deletes the oldest entries beyond `count`, except the last two of each study; returns the number of deleted ones.
 
     Args:
         workspace: The workspace's folder.
-        studies: All that may have entries.
-        count: How many entries are kept.
+        studies: All studies that may have entries.
+        count: The number of entries that are kept.
     """
     folders = sorted(path for path in (workspace / "history").glob("*") if path.is_dir())
-    last = {entry for study in studies for entry in entries(workspace, study)[-2:]}
-    gone = [path for path in folders[:-count] if path.name not in last]
-    for path in gone:
+    protected = {entry for study in studies for entry in entries(workspace, study)[-2:]}
+    expired = [path for path in folders[:-count] if path.name not in protected]
+    for path in expired:
         shutil.rmtree(path, ignore_errors=True)  # another command may be doing the same
-    return len(gone)
+    return len(expired)
 
 
 def _measured(study: AnyStudy, rows: Rows) -> Rows:
-    """The rows that hold a measurement."""
+    """Returns the rows that hold a measurement."""
     return [row for row in rows if row.get(study.identity[len(study.axes)]) is not None]
 
 
@@ -97,35 +97,35 @@ def _read_table(path: Path) -> pa.Table:
 
 
 def rows_at(workspace: Path, study: AnyStudy, entry: str) -> Rows:
-    """The significance tables of an entry."""
-    kept = _read_table(workspace / "history" / entry / f"{study.table}.parquet").to_pylist()
-    rows: Rows = [{**row, **study.older, **row} for row in kept]
+    """Returns the significance tables of an entry."""
+    stored = _read_table(workspace / "history" / entry / f"{study.table}.parquet").to_pylist()
+    rows: Rows = [{**row, **study.older, **row} for row in stored]
     return rows
 
 
 def gaps_at(workspace: Path, study: AnyStudy, entry: str) -> pa.Table | None:
-    """The pairs behind the tables of an entry; None if it kept none."""
+    """Returns the pairs behind the tables of an entry; None if it kept none."""
     path = workspace / "history" / entry / f"{study.table}{_GAPS}"
     return _read_table(path) if path.exists() else None
 
 
 def origins_at(workspace: Path, study: AnyStudy, entry: str) -> Origins:
-    """What the tables of an entry were made from; nothing is known of entries of earlier versions."""
+    """Returns the inputs of the tables of an entry; empty for entries of earlier versions."""
     path = workspace / "history" / entry / f"{study.table}{_ORIGINS}"
     if not path.exists():
         return {}
     try:
         with gzip.open(path) as stream:
-            found: Origins = json.load(stream)
+            origins: Origins = json.load(stream)
     except (OSError, ValueError, EOFError) as error:
         raise FairnessError(f"{path}: damaged ({str(error).splitlines()[0]}); delete it") from None
-    return found
+    return origins
 
 
 def _same(workspace: Path, study: AnyStudy, entry: str, rows: Rows) -> bool:
     try:
         return rows_at(workspace, study, entry) == _as_kept(rows)
-    except FairnessError:  # damaged: what is found now is kept beside it
+    except FairnessError:  # damaged: the present rows are kept beside it
         return False
 
 
@@ -134,16 +134,16 @@ def _as_kept(rows: Rows) -> Rows:
 
 
 def entries(workspace: Path, study: AnyStudy) -> list[str]:
-    """The times of what is kept of a study, oldest first."""
+    """Returns the times of a study's entries, oldest first."""
     return sorted(path.parent.name for path in (workspace / "history").glob(f"*/{study.table}.parquet"))
 
 
 def note_refusal(workspace: Path, study: AnyStudy, keys: Iterable[Key]) -> None:
-    """Notes beside the last entry which of its audits have closed a gate.
+    """Records beside the last entry which of its audits have closed a gate.
 
     Args:
         workspace: The workspace's folder.
-        study: Whose.
+        study: The study.
         keys: The audits' partitions.
     """
     if known := entries(workspace, study):
@@ -152,40 +152,40 @@ def note_refusal(workspace: Path, study: AnyStudy, keys: Iterable[Key]) -> None:
 
 
 def last_not_refused(workspace: Path, study: AnyStudy) -> str | None:
-    """The last entry in which no audit has closed a gate, nor has the rows of one that has; None if there is none.
+    """Returns the last entry without an audit that closed a gate, or that has the same rows; None if there is none.
 
-    So a gate that is tried again does not take what it has just refused for the run before.
+    A gate that is tried again must not take the results that it has just refused for the run before.
     """
     refused = []
     for path in sorted((workspace / "history").glob(f"*/{study.table}{_REFUSED}")):
         rows = rows_at(workspace, study, path.parent.name)
-        refused += [_of_audit(rows, key) for key in json.loads(path.read_bytes())]
+        refused += [_rows_of_audit(rows, key) for key in json.loads(path.read_bytes())]
     for entry in reversed(entries(workspace, study)):
         rows = rows_at(workspace, study, entry) if refused else []
         if not any(
-            audit == _of_audit(rows, {axis: audit[0][axis] for axis in study.axes}) for audit in refused if audit
+            audit == _rows_of_audit(rows, {axis: audit[0][axis] for axis in study.axes}) for audit in refused if audit
         ):
             return entry
     return None
 
 
-def _of_audit(rows: Rows, key: Key) -> Rows:
+def _rows_of_audit(rows: Rows, key: Key) -> Rows:
     return [row for row in rows if all(row[axis] == value for axis, value in key.items())]
 
 
 def time_of(entry: str) -> str:
-    """The time of an entry, for a reader: `2026-11-24 08:30 UTC`."""
+    """Returns the time of an entry, for readers: `2026-11-24 08:30 UTC`."""
     return f"{datetime.strptime(entry, _FORMAT):%Y-%m-%d %H:%M} UTC"
 
 
 def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows, option: str = "--against") -> str:
-    """The latest entry with a time that begins with `wanted`; without one, the latest entry before it.
+    """Returns the latest entry with a time that begins with `wanted`; without one, the latest entry before it.
 
     Args:
         workspace: The workspace's folder.
-        study: Whose.
+        study: The study.
         wanted: A time or its beginning; or `previous`, the last entry that differs from what the lake holds now.
-        rows: All that the lake holds of the study now.
+        rows: All rows of the study that the lake holds now.
         option: The option that names it, for errors.
 
     Raises:
@@ -194,67 +194,67 @@ def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows, option
     known = entries(workspace, study)
     if wanted == "previous":
         now = _as_kept(_measured(study, rows))
-        found = [*islice((entry for entry in reversed(known) if rows_at(workspace, study, entry) != now), 1)]
+        matches = [*islice((entry for entry in reversed(known) if rows_at(workspace, study, entry) != now), 1)]
     elif _is_time(wanted):
         time = wanted.replace(":", "-").replace(" ", "T")
-        found = [entry for entry in known if entry.startswith(time) or entry < time]
+        matches = [entry for entry in known if entry.startswith(time) or entry < time]
     else:
         raise FairnessError(
             f"{option}: expected a time such as 2026-11-20 or 2026-11-20T08:30 (UTC), or 'previous', found '{wanted}'"
         )
-    if not found and wanted == "previous" and known:
+    if not matches and wanted == "previous" and known:
         raise FairnessError(f"{option} previous: nothing is kept but what the tables hold now")
-    if not found:
+    if not matches:
         raise FairnessError(f"{option} {wanted}: no such run is kept; kept: {', '.join(known) or 'none'}")
-    return found[-1]
+    return matches[-1]
 
 
 def _is_time(text: str) -> bool:
     """Whether `text` is the beginning of a valid time."""
     if not _TIME.fullmatch(text):
         return False
-    begun = text.rstrip("Z").replace(" ", "T")
-    day, _, hour = begun.partition("T")
-    whole = day + "0000-01-01"[len(day) :] + "T" + hour.replace("-", ":") + "00:00:00"[len(hour) :]
+    beginning = text.rstrip("Z").replace(" ", "T")
+    day, _, hour = beginning.partition("T")
+    completed = day + "0000-01-01"[len(day) :] + "T" + hour.replace("-", ":") + "00:00:00"[len(hour) :]
     try:
-        datetime.fromisoformat(whole)
+        datetime.fromisoformat(completed)
     except ValueError:
         return False
     return True
 
 
 def against(workspace: Path, study: AnyStudy, entry: str, rows: Rows, origins: Origins) -> Rows:
-    """The verdicts in the audits of `rows` that turned since `entry`, with `_then` beside `_now`, and why.
+    """Returns the verdicts in the audits of `rows` that turned since `entry`, with `_then` beside `_now`, and why.
 
     Args:
         workspace: The workspace's folder.
-        study: Whose.
+        study: The study.
         entry: As `find_entry` returns it.
-        rows: What the lake holds now of the audits that are asked for.
-        origins: What these were made from.
+        rows: The rows that the lake holds now of the selected audits.
+        origins: The inputs of these rows.
     """
 
-    def by_place(rows: Rows) -> dict[tuple[str, ...], Row]:
+    def by_identity(rows: Rows) -> dict[tuple[str, ...], Row]:
         return {tuple(row[name] for name in study.identity): row for row in _measured(study, rows) if study.gated(row)}
 
-    then, now = by_place(rows_at(workspace, study, entry)), by_place(rows)
+    then, now = by_identity(rows_at(workspace, study, entry)), by_identity(rows)
     before_origins = origins_at(workspace, study, entry)
-    asked = {tuple(row[name] for name in study.axes) for row in rows}
-    found = []
-    for place in dict.fromkeys([*now, *(place for place in then if place[: len(study.axes)] in asked)]):
-        before, after = then.get(place, {}), now.get(place, {})
+    audits = {tuple(row[name] for name in study.axes) for row in rows}
+    turned = []
+    for identity in dict.fromkeys([*now, *(identity for identity in then if identity[: len(study.axes)] in audits)]):
+        before, after = then.get(identity, {}), now.get(identity, {})
         if before.get("verdict") == after.get("verdict"):
             continue
-        row: Row = dict(zip(study.identity, place, strict=True))
+        row: Row = dict(zip(study.identity, identity, strict=True))
         for name in _COMPARED:
             row[f"{name}_then"], row[f"{name}_now"] = before.get(name), after.get(name)
-        row["verdict_then"], row["verdict_now"] = (said(own) if own else None for own in (before, after))
-        found.append({**row, "why": _why(before_origins, origins, study, row, before, after)})
-    return found
+        row["verdict_then"], row["verdict_now"] = (said(run_row) if run_row else None for run_row in (before, after))
+        turned.append({**row, "why": _why(before_origins, origins, study, row, before, after)})
+    return turned
 
 
 def _why(then: Origins, now: Origins, study: AnyStudy, row: Row, before: Row, after: Row) -> str:
     if not before or not after:
         return "not measured then" if after else "not measured now"
-    found = why(then, now, label(study.table, {axis: row[axis] for axis in study.axes}))
-    return "; ".join(found) or "not known: the entry is of an earlier version"
+    reasons = why(then, now, label(study.table, {axis: row[axis] for axis in study.axes}))
+    return "; ".join(reasons) or "not known: the entry is of an earlier version"

@@ -1,4 +1,4 @@
-"""Self-contained HTML: templates that escape all text, and how numbers and pictures stand in them."""
+"""Renders self-contained HTML, with templates that escape all text and filters for numbers and pictures."""
 
 import base64
 from collections.abc import Callable
@@ -21,12 +21,12 @@ _SHARED = Path(__file__).parent
 
 
 def template(folder: Path, name: str, **filters: Callable[..., Any]) -> "Template":
-    """The template `name` of a study's folder, which may include those of this one.
+    """Returns the template `name` of a study's folder; it may include the templates of this folder.
 
     Args:
-        folder: The study's.
+        folder: The study's folder.
         name: The file.
-        filters: Its own, beside those for numbers, p values, pictures and settings.
+        filters: Its filters besides those for numbers, p values, pictures and settings.
     """
     environment = _environment(folder)
     environment.filters |= filters
@@ -35,7 +35,7 @@ def template(folder: Path, name: str, **filters: Callable[..., Any]) -> "Templat
 
 @cache
 def _environment(folder: Path) -> "Environment":
-    """It keeps the templates that it has compiled, which takes longer than to render them."""
+    """Returns the environment of a folder; it is kept, because compiling templates takes longer than rendering."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -61,18 +61,18 @@ def _environment(folder: Path) -> "Environment":
 
 
 def without_controls(value: Any) -> Any:
-    """A value in a template; of text without the characters that would steer whoever shows the page's source."""
+    """Returns a value for a template; control characters in text, which would act on a terminal, are escaped."""
     return type(value)(visible(value, lines=True)) if isinstance(value, str) else value
 
 
 def _image(png: bytes, alternative: str) -> Markup:
-    """A picture, which a narrow screen scrolls: its labels stay as large as text."""
+    """Returns a picture that scrolls on a narrow screen, so that its labels stay as large as text."""
     return Markup('<div class="scroll"><img alt="{}" src="{}"></div>').format(alternative, _address(png))
 
 
-def _pictures(both: tuple[bytes, bytes], alternative: str) -> Markup:
-    """One of two pictures, by the width of the screen."""
-    wide, narrow = map(_address, both)
+def _pictures(pictures: tuple[bytes, bytes], alternative: str) -> Markup:
+    """Returns an element that shows one of two pictures, by the width of the screen."""
+    wide, narrow = map(_address, pictures)
     return Markup('<picture><source media="(max-width: 640px)" srcset="{}"><img alt="{}" src="{}"></picture>').format(
         narrow, alternative, wide
     )
@@ -93,14 +93,14 @@ def _percent(value: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """A p value for a reader."""
+    """Formats a p value for readers."""
     if value is None:
         return "–"
     return "< 1e-5" if value < 1e-5 else f"{value:.3g}"
 
 
 def in_words(value: Any) -> str:
-    """Settings for a reader: `hidden 96, training (epochs 6)`; what is not set is left out."""
+    """Describes settings for readers: `hidden 96, training (epochs 6)`; what is not set is left out."""
     if isinstance(value, dict):
         parts = [(name.replace("_", " "), item) for name, item in value.items() if item is not None and item != {}]
         return ", ".join(

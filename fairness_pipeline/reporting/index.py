@@ -1,4 +1,4 @@
-"""The page above all reports of a profile: a line for each model, the worst first, and links to the reports."""
+"""Writes the page above all reports of a profile: a line for each model, the worst first, and links to the reports."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,8 +29,8 @@ from fairness_pipeline.reporting.results import (
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _HERE = Path(__file__).parent
-_TOLD = 3
-"""Changes that a line tells; `results --against previous` tells all."""
+_CHANGES = 3
+"""The number of changes in a line; `results --against previous` prints all."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Line:
     Args:
         subject: The subject's key.
         study: The study.
-        anchor: Where the report tells of its worst audit.
-        counts: Its verdicts.
-        finding: The worst in a sentence; empty if nothing is biased.
+        anchor: The anchor of its worst audit in the report.
+        counts: The number of verdicts of each kind.
+        finding: The worst finding in a sentence; empty if nothing is biased.
         degenerate: The audits that leave nothing to judge, and why.
         missing: The audits that were not measured.
         stale: The audits that are out of date.
         turned: The verdicts that turned since the last run.
-        worst: How grave it is.
+        worst: The severity of its worst audit.
     """
 
     subject: str
@@ -68,14 +68,14 @@ def write_index(project: Project, lake: Lake, state: State | None = None) -> Pat
     Args:
         project: The profile.
         lake: Its lake.
-        state: Its content, if it was read already.
+        state: The lake's content, if it was read already.
     """
-    made = [study for study in project.studies if lake.document_path(study.report).exists()]
-    if not made:
+    reported = [study for study in project.studies if lake.document_path(study.report).exists()]
+    if not reported:
         return None
     lines, since, steps = [], dict[str, str](), dict[str, list[NextStep]]()
     state = state or State(Lineage(project), lake)
-    for study in made:
+    for study in reported:
         part = project.parts[study.name]
         stale = [key for key in part.expected() if lake.card(study.table, key) and state.stale(study.table, key)]
         audits = audits_of(study, part, lake, stale)
@@ -87,13 +87,13 @@ def write_index(project: Project, lake: Lake, state: State | None = None) -> Pat
     html = template(_HERE, "index.html.j2").render(
         profile=project.name,
         description=project.profile.description,
-        studies=made,
+        studies=reported,
         lines=sorted(lines, key=lambda line: line.worst),
-        warnings=[told for study in made for told in warnings_of(study, project.parts[study.name], lake)],
+        warnings=[warning for study in reported for warning in warnings_of(study, project.parts[study.name], lake)],
         since=since,
         steps=steps,
-        told=_TOLD,
-        waiting=[study.title for study in project.studies if study not in made],
+        told=_CHANGES,
+        waiting=[study.title for study in project.studies if study not in reported],
         made=datetime.now(UTC),
     )
     path = lake.document_path("index")
@@ -105,39 +105,39 @@ def write_index(project: Project, lake: Lake, state: State | None = None) -> Pat
 def _lines(study: AnyStudy, project: Project, audits: list[Audit], turned: list[Row]) -> list[Line]:
     part, lines = project.parts[study.name], []
 
-    def where(audit: Audit) -> str:
+    def label(audit: Audit) -> str:
         return beside_subject(study, audit) or audit.name
 
     for subject in dict.fromkeys(audit.key[study.subject] for audit in audits):
-        own = [audit for audit in audits if audit.key[study.subject] == subject]
+        subject_audits = [audit for audit in audits if audit.key[study.subject] == subject]
         lines.append(
             Line(
                 subject,
                 study,
-                own[0].anchor,
-                counted(study, own),
-                next(iter(findings(study, part, own)), ""),
-                [f"{where(audit)}: {audit.degenerate}" for audit in own if audit.degenerate],
-                [where(audit) for audit in own if not audit.measured],
-                [where(audit) for audit in own if audit.stale],
+                subject_audits[0].anchor,
+                counted(study, subject_audits),
+                next(iter(findings(study, part, subject_audits)), ""),
+                [f"{label(audit)}: {audit.degenerate}" for audit in subject_audits if audit.degenerate],
+                [label(audit) for audit in subject_audits if not audit.measured],
+                [label(audit) for audit in subject_audits if audit.stale],
                 [_change(study, row) for row in turned if row[study.subject] == subject],
-                min(gravest(study, audit) for audit in own),
+                min(gravest(study, audit) for audit in subject_audits),
             )
         )
     return lines
 
 
 def _turned(study: AnyStudy, project: Project, audits: list[Audit]) -> tuple[str, list[Row]]:
-    """The last run that found something else, and the verdicts that turned since; nothing if there was none."""
+    """Returns the last run with other results, and the verdicts that turned since; empty if there is none."""
     rows = flat(study, audits)
     try:
         entry = find_entry(project.workspace, study, "previous", rows)
         return entry, against(project.workspace, study, entry, rows, {})
-    except FairnessError:  # nothing else is kept, or it is damaged
+    except FairnessError:  # no other run is kept, or it is damaged
         return "", []
 
 
 def _change(study: AnyStudy, row: Row) -> str:
-    what = [*(row[axis] for axis in study.axes if axis != study.subject), study.label(row)]
+    names = [*(row[axis] for axis in study.axes if axis != study.subject), study.label(row)]
     then, now = (row[f"verdict_{when}"] or NOT_MEASURED for when in ("then", "now"))
-    return f"{' · '.join(map(str, what))}: {then} → {now}"
+    return f"{' · '.join(map(str, names))}: {then} → {now}"

@@ -1,4 +1,4 @@
-"""What to do now: a line for each kind of verdict, at the end of every report, table of verdicts and page of the UI."""
+"""Advises what to do now, a line for each kind of verdict, below every report, table of verdicts and page of the UI."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -40,16 +40,16 @@ class NextStep(NamedTuple):
 
     @property
     def line(self) -> str:
-        """For a terminal."""
+        """The line for a terminal."""
         pairs = f"; the pairs, while it runs: {self.pairs}" if self.pairs else ""
         return f"{self.verdict} ({self.rows}): {self.advice}{pairs}"
 
 
 def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[NextStep]:
-    """A line for each kind of verdict that the audits have, the gravest first. It is never empty.
+    """Returns a line for each kind of verdict that the audits have, the gravest first; never an empty list.
 
     Args:
-        study: Whose.
+        study: The study.
         part: The profile's part of the study.
         audits: The audits, measured or not.
     """
@@ -77,7 +77,7 @@ def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[
 
 
 def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) -> str:
-    """What to do about rows with the same verdict."""
+    """Returns what to do about rows with the same verdict."""
     profile = part.project.name
     view = f"fairness-pipeline view --profile {profile}"
     if verdict in ("biased", DIFFERS):
@@ -91,10 +91,10 @@ def _advice(study: AnyStudy, part: AnyPart, verdict: str, rows: list[Judged]) ->
     if verdict in ("inconclusive", NEVER_SEEN):
         return study.more(part, rows)
     if verdict == CANNOT_TELL:
-        few = [judged.row["note"] for judged in rows if TOO_FEW in (judged.row["note"] or "")]
+        notes = [judged.row["note"] for judged in rows if TOO_FEW in (judged.row["note"] or "")]
         return (
-            few[0]
-            if few
+            notes[0]
+            if notes
             else "report the bound given in the note; more pairs or items narrow it, and other questions may show more"
         )
     if verdict in (FAIR_ON_AVERAGE, HERE_ONLY):

@@ -1,4 +1,4 @@
-"""Who is told of what a run found: verdicts that turned, and what a first run found."""
+"""Sends notices of the results of a run: verdicts that turned, and findings of a first run."""
 
 import os
 from pathlib import Path
@@ -14,35 +14,35 @@ from fairness_pipeline.statistics.verdicts import FINDINGS
 
 
 def tell_turned(study: AnyStudy, project: Project, audits: list[Audit], turned: Rows, since: str, report: Path) -> None:
-    """Tells of verdicts that are other ones than in the run before.
+    """Sends a notice of verdicts that turned since the run before.
 
     Args:
-        study: Whose.
+        study: The study.
         project: The profile.
-        audits: All of them, as they are now.
-        turned: As `history.against` gives them.
+        audits: All present audits.
+        turned: The verdicts that turned, as `history.against` gives them.
         since: The entry of the run before.
         report: The report's file.
     """
-    now = {_place(study, {**audit.key, **row}): (audit, row) for audit in audits for row in audit.rows}
+    now = {_identity(study, {**audit.key, **row}): (audit, row) for audit in audits for row in audit.rows}
     lines = []
     for change in turned:
-        place = _place(study, change)
-        then, said = change["verdict_then"] or "not measured", change["verdict_now"] or "not measured"
-        if not change["verdict_then"] and said not in FINDINGS:
-            continue  # a model or a dimension that is new, and nothing is found
-        line = f"{' '.join(map(str, place))}: {then} -> {said}"
-        if place in now:
-            audit, row = now[place]
+        identity = _identity(study, change)
+        then, verdict = change["verdict_then"] or "not measured", change["verdict_now"] or "not measured"
+        if not change["verdict_then"] and verdict not in FINDINGS:
+            continue  # a new model or dimension without a finding
+        line = f"{' '.join(map(str, identity))}: {then} -> {verdict}"
+        if identity in now:
+            audit, row = now[identity]
             line += f": {study.finding(project.parts[study.name], audit.key, row)}"
         lines.append(line)
     if lines:
         title = f"{study.title}: {number_of(len(lines), 'verdict')} turned since {time_of(since)}"
-        _tell(project, study, "verdict", title, lines, report)
+        _send(project, study, "verdict", title, lines, report)
 
 
 def tell_first(study: AnyStudy, project: Project, audits: list[Audit], report: Path) -> None:
-    """Tells of what a first run found, if it found anything."""
+    """Sends a notice of the findings of a first run, if there are any."""
     part = project.parts[study.name]
     lines = [
         study.finding(part, audit.key, row)
@@ -53,18 +53,18 @@ def tell_first(study: AnyStudy, project: Project, audits: list[Audit], report: P
     ]
     if lines:
         title = f"{study.title}: the check no_verdict_is_biased fails, {number_of(len(lines), 'finding')}"
-        _tell(project, study, "check", title, lines, report)
+        _send(project, study, "check", title, lines, report)
 
 
-def _tell(project: Project, study: AnyStudy, event: Event, title: str, lines: list[str], report: Path) -> None:
+def _send(project: Project, study: AnyStudy, event: Event, title: str, lines: list[str], report: Path) -> None:
     settings = project.profile.notify
     if settings:
-        # A run of Dagster's knows its page; the report's has a prefix in a location of somebody's own.
+        # A run of Dagster has its own page; the asset of a report has a prefix in a user's own code location.
         parent = os.environ.get(PARENT)
         page = f"runs/{parent}" if parent else f"assets/{study.report}"
         link = f"{settings.link}/{page}" if settings.link else str(report)
         notify(settings, Message(event, project.name, title, shortened(lines), link))
 
 
-def _place(study: AnyStudy, row: dict[str, object]) -> tuple[object, ...]:
+def _identity(study: AnyStudy, row: dict[str, object]) -> tuple[object, ...]:
     return tuple(row[name] for name in study.identity)

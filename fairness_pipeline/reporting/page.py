@@ -1,4 +1,4 @@
-"""What every report says first, and how it is published: findings, one picture, links to the tables; knows no study."""
+"""Renders what all reports share (findings, one picture, links to the tables) and publishes reports; knows no study."""
 
 import os
 from collections.abc import Callable
@@ -36,10 +36,10 @@ from fairness_pipeline.reporting.results import (
 from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Lake, Row
 
-_TOLD = 8
-"""How many findings are told in words; the tables show all."""
+_SENTENCES = 8
+"""The number of findings in words; the tables show all."""
 DRAWN = 24
-"""How many differences the picture shows, the worst first."""
+"""The number of differences in the picture, the worst first."""
 
 Striking = Callable[[Audit, Row], dict[str, Any] | None]
 
@@ -55,16 +55,16 @@ def render(
     filters: dict[str, Callable[..., Any]] | None = None,
     **content: Any,
 ) -> str:
-    """A study's report: its `report.html.j2` in the frame that all share.
+    """Renders a study's report: its `report.html.j2` in the frame that all share.
 
     Args:
-        study: Whose.
+        study: The study.
         project: The profile.
         lake: What has been made.
-        audits: All of them.
-        folder: The study's, which holds the template.
+        audits: All audits of the study.
+        folder: The study's folder, which holds the template.
         striking: A pair that shows a finding: `a` and `b`, each with `group`, `context`, `response`; or None.
-        filters: Of the template.
+        filters: Filters of the template.
         content: What the study's own part shows.
     """
     part = project.parts[study.name]
@@ -73,17 +73,17 @@ def render(
     judged = [audit for audit in measured if not audit.degenerate]
     rows = gravest_rows(study, judged)
     biased = [(audit, row) for audit, row in rows if said(row) in FINDINGS]
-    # What single responses show goes first, and of it what harms or has no reservations.
+    # Measures of single responses go first; among them what harms or has no reservations.
     biased.sort(
-        key=lambda found: (
-            together(found[1]),
-            bool(study.reservations(part, found[0].key, found[1])) and not study.harmful(found[1]),
+        key=lambda entry: (
+            together(entry[1]),
+            bool(study.reservations(part, entry[0].key, entry[1])) and not study.harmful(entry[1]),
         )
     )
-    told = _one_each(biased)[:_TOLD]
+    described = _one_each(biased)[:_SENTENCES]
     drawn = drawn_rows(study, part, rows)
-    table = template(folder, "report.html.j2", **(filters or {}))
-    return table.render(
+    page = template(folder, "report.html.j2", **(filters or {}))
+    return page.render(
         study=study,
         profile=project.name,
         description=project.profile.description,
@@ -95,11 +95,11 @@ def render(
         warnings=warnings_of(study, part, lake),
         findings=[
             (audit, study.finding(part, audit.key, row), study.doubts(part, audit.key, row))
-            for audit, row in told
+            for audit, row in described
         ],
-        more=len(biased) - len(told),
+        more=len(biased) - len(described),
         artefacts=artefacts(study, part, ordered),
-        asides=[told for audit in judged for told in study.asides(part, audit.key, audit.rows)],
+        asides=[aside for audit in judged for aside in study.asides(part, audit.key, audit.rows)],
         striking=next(
             (
                 {"sentence": study.finding(part, a.key, row), **pair}
@@ -133,20 +133,20 @@ def _one_each(rows: list[tuple[Audit, Row]]) -> list[tuple[Audit, Row]]:
 
 
 def _overview(study: AnyStudy, rows: list[tuple[str, Row, str]]) -> tuple[bytes, bytes] | None:
-    """The picture for a wide screen, and the one for a phone."""
+    """Returns the picture for a wide screen, and the one for a phone."""
     return (overview_plot(rows, study.contrast), overview_plot(rows, study.contrast, narrow=True)) if rows else None
 
 
 def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], html: str) -> None:
     """Keeps the tables, their pairs and the report in the history, and the tables as one CSV file beside the report.
 
-    Whoever the profile names is told of verdicts that turned, or of what the first run found.
+    The recipients in the profile are notified of verdicts that turned, or of the findings of a first run.
 
     Args:
-        study: Whose.
+        study: The study.
         lineage: The lineage of the profile.
         lake: Its lake.
-        audits: All of them.
+        audits: All audits of the study.
         html: The report.
     """
     rows = flat(study, audits)
@@ -156,11 +156,11 @@ def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], 
         write_rows(stream, names, ([row.get(name, "") for name in names] for row in rows))
     origins = origins_of(lineage, lake, study.table, [audit.key for audit in audits if audit.measured])
     pairs = partial(gaps_table, study, lineage.project, lake, audits)
-    if lineage.project.profile.notify:  # before it is kept: who is killed in between tells it again, and not never
-        report, before = lake.document_path(study.report), entries(lake.root, study)
-        if before:
-            turned = against(lake.root, study, before[-1], rows, origins)
-            tell_turned(study, lineage.project, audits, turned, before[-1], report)
+    if lineage.project.profile.notify:  # before it is kept: a run killed in between notifies again rather than never
+        report, earlier = lake.document_path(study.report), entries(lake.root, study)
+        if earlier:
+            turned = against(lake.root, study, earlier[-1], rows, origins)
+            tell_turned(study, lineage.project, audits, turned, earlier[-1], report)
         else:
             tell_first(study, lineage.project, audits, report)
     keep(lake.root, study, rows, html, datetime.now(UTC), origins, pairs)

@@ -1,4 +1,4 @@
-"""What the author of a paper pastes: tables, figures, a paragraph on methods, references."""
+"""Writes what the author of a paper pastes: tables, figures, a paragraph on methods, references."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,29 +26,29 @@ _FORMS = ("svg", "pdf")
 
 
 def verdict_rows(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[Row]:
-    """The verdicts of a study, a row each, as a paper shows them; each as its verdict reads it.
+    """Returns the verdicts of a study as rows for a paper, each with the numbers that its verdict rests on.
 
     Args:
         study: The study.
         part: The profile's part of it.
-        audits: What is shown; what was not measured is left out.
+        audits: The audits to show; those that were not measured are left out.
     """
     rows = []
     for audit in audits:
         for row in filter(study.gated, audit.rows):
-            groups, read = study.compared(part, audit.key, row), study.decisive(row)
-            values = dict(zip(groups, (read["value_a"], read["value_b"]), strict=True))
+            groups, decisive = study.compared(part, audit.key, row), study.decisive(row)
+            values = dict(zip(groups, (decisive["value_a"], decisive["value_b"]), strict=True))
             first, second = study.subtracted(groups)
-            interval = [f"{read[end]:+.3g}" for end in ("ci_low", "ci_high") if read[end] is not None]
+            interval = [f"{decisive[end]:+.3g}" for end in ("ci_low", "ci_high") if decisive[end] is not None]
             rows.append(
                 {
                     **audit.key,
                     "measure": study.label(row),
                     "first": f"{first}: {values[first]:.3g}",
                     "second": f"{second}: {values[second]:.3g}",
-                    "difference": f"{with_unit(read).lstrip('+')} either way"
-                    if read.get("either_way")
-                    else with_unit(read),
+                    "difference": f"{with_unit(decisive).lstrip('+')} either way"
+                    if decisive.get("either_way")
+                    else with_unit(decisive),
                     "95% interval": " to ".join(interval),
                     "margin": f"{row['margin']:.3g}" if row["margin"] else None,
                     "p": _p(row["p_holm"]),
@@ -73,17 +73,17 @@ def write_paper(project: Project, lake: Lake, folder: Path, chosen: Selection | 
         project: The profile.
         lake: What was made.
         folder: The folder that the files go into; it is made. Files of the same names are replaced.
-        chosen: What of the profile is written; all of it if it is None.
+        chosen: The part of the profile that is written; all of it if None.
 
     Raises:
-        FairnessError: nothing of that was measured yet.
+        FairnessError: nothing of the part was measured yet.
     """
     chosen = chosen or Selection()
     measured: list[tuple[AnyStudy, list[Audit]]] = []
     for study in project.studies:
         part = project.parts[study.name]
-        every = (audit for audit in audits_of(study, part, lake) if audit.measured)
-        if audits := [audit for audit in every if chosen.matches(study, part, audit.key)]:
+        audits_of_study = (audit for audit in audits_of(study, part, lake) if audit.measured)
+        if audits := [audit for audit in audits_of_study if chosen.matches(study, part, audit.key)]:
             measured.append((study, audits))
     if not measured:
         raise FairnessError(f"nothing of that was measured yet; run: fairness-pipeline run --profile {project.name}")
@@ -96,27 +96,27 @@ def write_paper(project: Project, lake: Lake, folder: Path, chosen: Selection | 
         rows = verdict_rows(study, part, audits)
         names, cells = list(rows[0]), [list(row.values()) for row in rows]
         files += [
-            _written(folder / f"{study.name}.tex", latex_table(names, cells)),
-            _written(folder / f"{study.name}.md", markdown_table(names, cells) + "\n"),
+            _write(folder / f"{study.name}.tex", latex_table(names, cells)),
+            _write(folder / f"{study.name}.md", markdown_table(names, cells) + "\n"),
             *_figures(study, part, audits, folder),
         ]
         methods += [f"## {study.title}", "", " ".join(_methods(study, part, audits)), ""]
         cited |= dict.fromkeys(study.cites)
     methods += ["## Software", "", _software(project), ""]
-    files.append(_written(folder / "methods.md", "\n".join(methods)))
-    return [*files, _written(folder / "references.bib", references(list(cited)))]
+    files.append(_write(folder / "methods.md", "\n".join(methods)))
+    return [*files, _write(folder / "references.bib", references(list(cited)))]
 
 
 def _figures(study: AnyStudy, part: AnyPart, audits: Sequence[Audit], folder: Path) -> Iterator[Path]:
-    """The differences with their intervals, in margins, as many as the report shows; none where no row has a margin."""
+    """Writes the differences of the report's picture, with intervals, in margins; nothing where no row has a margin."""
     import matplotlib
 
-    shown = drawn_rows(study, part, gravest_rows(study, audits))[:DRAWN]
-    if not shown:
+    rows = drawn_rows(study, part, gravest_rows(study, audits))[:DRAWN]
+    if not rows:
         return
-    # Texts stay texts, and equal numbers give equal files.
+    # Text stays text, and equal numbers give equal files.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": study.name, "pdf.fonttype": 42}):
-        figure = overview_figure(shown, study.contrast)
+        figure = overview_figure(rows, study.contrast)
         for form in _FORMS:
             path = folder / f"{study.name}.{form}"
             with replacing(path) as temporary:
@@ -131,8 +131,8 @@ def _methods(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> Iterato
     yield study.method
     rows = [row for audit in audits for row in audit.rows if study.gated(row)]
     seeds = {len(part.seeds_of(audit.key)) for audit in audits} | {row.get("seeds") or 0 for row in rows}
-    if most := max(seeds):
-        yield f"Models were trained with up to {number_of(most, 'seed')}."
+    if largest := max(seeds):
+        yield f"Models were trained with up to {number_of(largest, 'seed')}."
     cited = "; ".join(f"@{key}" for key in study.cites or [OURS])
     yield (
         f"Within an audit p is adjusted by Holm's method, at a level of {part.level:g}. `fair` means that the "
@@ -151,12 +151,12 @@ def _software(project: Project) -> str:
 
 
 def references(keys: Sequence[str]) -> str:
-    """The BibTeX entries of some keys; `data/references.bib` has them, and this project's is put before."""
+    """Returns the BibTeX entries of some keys of `data/references.bib`."""
     entries = dict(re.findall(r"(?ms)^(?=@\w+\{([^,]+),)(.*?^\}\n)", data_file("references.bib").read_text("utf-8")))
     return "\n".join(entries[key].replace("VERSION", __version__) for key in keys)
 
 
-def _written(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> Path:
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path

@@ -1,4 +1,4 @@
-"""Pictures, as PNG bytes that are the same for the same numbers."""
+"""Draws pictures, as PNG bytes that are the same for the same numbers."""
 
 from collections.abc import Callable
 from io import BytesIO
@@ -28,7 +28,7 @@ _FARTHEST = 15.0
 
 
 def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable[[str], str]) -> bytes:
-    """Each measure's difference as a share of its pooled mean, with the 95% interval and the margin as a band.
+    """Draws each measure's difference as a share of its pooled mean, with the 95% interval and the margin as a band.
 
     Shares put measures of different units on one axis. Differences beyond twice the pooled mean are cut off there; a
     measure that no response shows has no share and is left out.
@@ -37,24 +37,24 @@ def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable
         rows: Rows of a significance table.
         group_a: Name of side a.
         group_b: Name of side b.
-        label: What a reader sees for a measure.
+        label: Gives a measure's label for readers.
     """
     from matplotlib.figure import Figure
 
-    shown = [row for row in rows if row["value_a"] + row["value_b"] > 0][::-1]
-    figure = Figure(figsize=(7.2, 1.1 + 0.42 * max(len(shown), 1)), dpi=110, layout="constrained")
+    drawn = [row for row in rows if row["value_a"] + row["value_b"] > 0][::-1]
+    figure = Figure(figsize=(7.2, 1.1 + 0.42 * max(len(drawn), 1)), dpi=110, layout="constrained")
     axes = figure.add_subplot()
-    for place, row in enumerate(shown):
+    for y, row in enumerate(drawn):
         unit = 100 / ((row["value_a"] + row["value_b"]) / 2)
         low, high = (_cut(bound * unit) if bound is not None else None for bound in (row["ci_low"], row["ci_high"]))
         colour = COLOURS[row["verdict"]]
-        axes.barh(place, 2 * row["margin"] * unit, left=-row["margin"] * unit, height=0.7, color="#00000014")
+        axes.barh(y, 2 * row["margin"] * unit, left=-row["margin"] * unit, height=0.7, color="#00000014")
         if low is not None and high is not None:
-            axes.plot([low, high], [place, place], color=colour, linewidth=2.5, solid_capstyle="butt")
-        axes.plot(_cut(row["difference"] * unit), place, "o", color=colour, markersize=6)
+            axes.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt")
+        axes.plot(_cut(row["difference"] * unit), y, "o", color=colour, markersize=6)
     axes.axvline(0, color="#444444", linewidth=0.8)
-    axes.set_yticks(range(len(shown)), [label(row["measure"]) for row in shown])
-    axes.set_ylim(-0.6, max(len(shown), 1) - 0.4)
+    axes.set_yticks(range(len(drawn)), [label(row["measure"]) for row in drawn])
+    axes.set_ylim(-0.6, max(len(drawn), 1) - 0.4)
     axes.set_xlabel(
         f"difference in % of the mean   (left: more to {group_b}, right: more to {group_a})",
         fontsize=8,
@@ -65,18 +65,17 @@ def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable
 
 
 def overview_figure(rows: list[tuple[str, Row, str]], contrast: str, *, narrow: bool = False) -> Any:
-    """Differences of any measure on one scale, that of their margins; each with its 95% interval, in the given order.
+    """Draws differences of any measure in multiples of their margins, each with its 95% interval, in the given order.
 
-    A difference of 1 is as wide as what does not matter; beyond `_FARTHEST` it is cut off there, and its number stands
-    beside it.
+    A difference of 1 equals the margin; beyond `_FARTHEST` it is cut off there. Its number stands beside it.
 
     Args:
         rows: A label, a row of a significance table with a margin above 0, and what its sign says.
-        narrow: For a phone: labels and numbers stand above the lines, not beside them.
+        narrow: Whether it is for a phone: labels and numbers are above the lines, not beside them.
     """
     from matplotlib.figure import Figure
 
-    # Room for labels and numbers; a layout that finds it out draws three times.
+    # Room for labels and numbers; an automatic layout would draw three times.
     longest = max((len(label) for label, _, _ in rows), default=0)
     beside = 0.12 if narrow else max(2.7, 0.2 + 0.068 * longest)
     width, height = (3.9, 0.9 + 0.46 * len(rows)) if narrow else (6.5 + beside, 0.9 + 0.27 * len(rows))
@@ -86,51 +85,51 @@ def overview_figure(rows: list[tuple[str, Row, str]], contrast: str, *, narrow: 
     ends = ("difference", "ci_low", "ci_high")
     widest = max(2.0, *(min(_FARTHEST, abs(in_margins(row, end) or 0.0)) for _, row, _ in rows for end in ends))
     axes.axvspan(-1, 1, color="#00000012", linewidth=0)
-    for place, (label, row, direction) in enumerate(reversed(rows)):
+    for y, (label, row, direction) in enumerate(reversed(rows)):
         colour = COLOURS[said(row)]
         value, low, high = (in_margins(row, name) for name in ("difference", "ci_low", "ci_high"))
         assert value is not None
         if low is not None and high is not None:
             bounds = [max(-widest, min(widest, bound)) for bound in (low, high)]
-            axes.plot(bounds, [place, place], color=colour, linewidth=2.2, solid_capstyle="butt")
+            axes.plot(bounds, [y, y], color=colour, linewidth=2.2, solid_capstyle="butt")
             for bound, cut in zip((low, high), bounds, strict=True):
-                if bound != cut:  # it goes on
-                    axes.plot(cut, place, ">" if bound > 0 else "<", color=colour, markersize=3)
+                if bound != cut:  # the interval is cut off
+                    axes.plot(cut, y, ">" if bound > 0 else "<", color=colour, markersize=3)
         inside = abs(value) <= widest
         marker = "o" if inside else ">" if value > 0 else "<"
-        axes.plot(max(-widest, min(widest, value)), place, marker, color=colour, markersize=5)
-        told = f"{label}: {with_unit(row)}" if narrow else with_unit(row)
-        told += f"  ({direction})" if value and not narrow else ""
+        axes.plot(max(-widest, min(widest, value)), y, marker, color=colour, markersize=5)
+        text = f"{label}: {with_unit(row)}" if narrow else with_unit(row)
+        text += f"  ({direction})" if value and not narrow else ""
         axes.annotate(
-            _fitting(told, 72) if narrow else told, (0, place + 0.3) if narrow else (1.01, place),
+            _fitting(text, 72) if narrow else text, (0, y + 0.3) if narrow else (1.01, y),
             xycoords=("axes fraction", "data"), fontsize=7, va="center", color=colour, annotation_clip=False,
         )  # fmt: skip
     axes.axvline(0, color="#444444", linewidth=0.8)
     axes.set_yticks([] if narrow else range(len(rows)), [] if narrow else [label for label, _, _ in reversed(rows)])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlim(-1.08 * widest, 1.08 * widest)
-    said_below = f"difference, {contrast} group, in multiples of the margin (grey: within the margin)"
-    axes.set_xlabel(f"{contrast} group, in margins" if narrow else said_below, fontsize=8)
+    axis_label = f"difference, {contrast} group, in multiples of the margin (grey: within the margin)"
+    axes.set_xlabel(f"{contrast} group, in margins" if narrow else axis_label, fontsize=8)
     axes.tick_params(labelsize=7.5)
     axes.spines[["top", "right", *(["left"] if narrow else [])]].set_visible(False)
     return figure
 
 
 def overview_plot(rows: list[tuple[str, Row, str]], contrast: str, *, narrow: bool = False) -> bytes:
-    """`overview_figure` as PNG."""
+    """Draws `overview_figure` as PNG."""
     return png(overview_figure(rows, contrast, narrow=narrow))
 
 
-def _fitting(text: str, most: int) -> str:
-    """The text, without its middle where it is longer: a label's end tells the measure and the number."""
-    half = (most - 3) // 2
-    return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
+def _fitting(text: str, longest: int) -> str:
+    """Returns the text, without its middle if it is too long: a label's end holds the measure and the number."""
+    half = (longest - 3) // 2
+    return text if len(text) <= longest else f"{text[:half]} … {text[-half:]}"
 
 
 def png(figure: Any) -> bytes:
-    """A figure as PNG of 256 colours, which takes a third of the room: Dagster keeps one for each partition.
+    """Returns a figure as PNG of 256 colours, which takes a third of the space: Dagster keeps one for each partition.
 
-    White becomes 254 of 255. It holds neither the time nor the software, which would make equal pictures differ.
+    White becomes 254 of 255. The PNG holds neither time nor software, which would make equal pictures differ.
     """
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg

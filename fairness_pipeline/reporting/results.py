@@ -1,4 +1,4 @@
-"""What the lake holds of a study's verdicts, put together for a reader; knows no study."""
+"""Prepares the verdicts that the lake holds of a study for readers; knows no study."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Audit:
     """One partition of a study's significance table: its rows, or none where it was not measured.
 
     `stale` says that the profile's settings, data or answers have changed since it was made. `degenerate` is the reason
-    why its verdicts mean nothing. `sha256` are the hashes of what it is about, where a report shows them.
+    why its verdicts mean nothing. `sha256` holds the hashes of what it is about, where a report shows them.
     """
 
     key: Key
@@ -58,7 +58,7 @@ class Audit:
 
     @property
     def name(self) -> str:
-        """For a reader."""
+        """The partition, for readers."""
         return " × ".join(self.key.values())
 
     @property
@@ -70,20 +70,20 @@ class Audit:
 def audits_of(
     study: AnyStudy, part: AnyPart, lake: Lake, stale: Collection[Key] = (), asked: Callable[[Key], bool] | None = None
 ) -> list[Audit]:
-    """Every audit of a profile, measured or not. Audits that are made only on request are left out.
+    """Returns every audit of a profile, measured or not. Audits made only on request are left out until they are made.
 
     Args:
-        study: Whose.
+        study: The study.
         part: The profile's part of it.
         lake: What has been made.
         stale: The partitions that are out of date.
-        asked: Which are asked for; those that the profile makes by default, where it is None.
+        asked: Whether a partition is requested; if None, those that the profile makes by default are.
     """
-    wanted = asked or part.by_default
+    requested = asked or part.by_default
     audits = []
     for key in part.expected():
         card = lake.card(study.table, key)
-        if card or wanted(key):
+        if card or requested(key):
             rows = [{**row, **study.older, **row} for row in lake.read(study.table, key).to_pylist()] if card else []
             degenerate = study.degenerate(part, key, lake) if rows else None
             if degenerate:
@@ -93,7 +93,7 @@ def audits_of(
 
 
 def flat(study: AnyStudy, audits: list[Audit]) -> list[Row]:
-    """The audits as rows that start with their partition. An unmeasured audit becomes one row that says so."""
+    """Returns the audits as rows that start with their partition. An unmeasured audit becomes one row that says so."""
     rows: list[Row] = []
     empty: Mapping[str, Any] = {study.identity[len(study.axes)]: None, "verdict": NOT_MEASURED}
     for audit in audits:
@@ -102,31 +102,31 @@ def flat(study: AnyStudy, audits: list[Audit]) -> list[Row]:
 
 
 def said(row: Row) -> str:
-    """A row's verdict as readers see it: `NEVER_SEEN` where neither side shows the measure, `CANNOT_TELL` where it is
-    at its floor or ceiling, `HERE_ONLY` where another row shows that something differs."""
+    """Returns a row's verdict as readers see it: `NEVER_SEEN` where neither side shows the measure, `CANNOT_TELL` where
+    it is at its floor or ceiling, `HERE_ONLY` where another row shows that something differs."""
     if row["verdict"] == "fair" and HERE_ONLY in (row.get("note") or ""):
         return HERE_ONLY
     unseen = row["value_a"] == row["value_b"] == 0 and row["unit"] != "score"
     if row["verdict"] != "inconclusive":
         return str(row["verdict"])
-    at_the_end = any(told in (row.get("note") or "") for told in (AT_THE_END, TOO_FEW))
+    at_the_end = any(phrase in (row.get("note") or "") for phrase in (AT_THE_END, TOO_FEW))
     return NEVER_SEEN if unseen else CANNOT_TELL if at_the_end else "inconclusive"
 
 
 def could_tell(row: Row) -> bool:
-    """Whether the verdict could have been `biased`: the measure was seen, is not at an end, there are enough pairs and
-    clusters, and the smallest gap of rates that would be found is a possible one."""
+    """Whether the verdict could have been `biased`: the measure was seen, it is not at its floor or ceiling, there are
+    enough pairs and clusters, and the smallest detectable gap of rates is possible."""
     if said(row) in (NEVER_SEEN, CANNOT_TELL) or row["n"] < FEWEST_TO_TELL:
         return False
     least = row.get("minimum_detectable")
-    if row["verdict"] == "inconclusive" and row["unit"] == "percent" and least and least > _ALL:
+    if row["verdict"] == "inconclusive" and row["unit"] == "percent" and least and least > _LARGEST_GAP:
         return False
     nothing_known = row.get("ci_low") is None and row.get("p_paired") == 1.0
     return row["verdict"] != "inconclusive" or not nothing_known
 
 
 def in_margins(row: Row, name: str = "difference") -> float | None:
-    """A difference, or an end of its interval, as a multiple of the margin. This puts all units on one scale."""
+    """Returns a difference, or an end of its interval, as a multiple of the margin, one scale for all units."""
     return row[name] / row["margin"] if row["margin"] and row[name] is not None else None
 
 
@@ -139,7 +139,7 @@ Severity = tuple[int, bool, bool, float]
 
 
 def severity(study: AnyStudy) -> Callable[[Row], Severity]:
-    """A sort key that puts the worst rows first: by verdict, then what harms, then by the difference in margins.
+    """Returns a sort key with the worst rows first: by verdict, then what harms, then by the difference in margins.
 
     Measures of single responses come before those of all together (diversity), which have no effect size.
     """
@@ -149,53 +149,55 @@ def severity(study: AnyStudy) -> Callable[[Row], Severity]:
 
 
 def gravest(study: AnyStudy, audit: Audit) -> tuple[bool, Severity]:
-    """A sort key of audits: by their worst row; those that were not measured, or leave nothing to judge, last."""
+    """Returns a sort key of audits: by their worst row; those not measured, or with nothing to judge, last."""
     rows = [severity(study)(row) for row in audit.rows if study.gated(row)]
     return not rows or audit.degenerate is not None, min(rows, default=(len(_ORDER), True, True, 0.0))
 
 
 def worst_first(study: AnyStudy, audits: Iterable[Audit]) -> list[Audit]:
-    """Audits sorted by their worst row."""
+    """Sorts audits by their worst row."""
     return sorted(audits, key=lambda audit: gravest(study, audit))
 
 
 def beside_subject(study: AnyStudy, audit: Audit) -> str:
-    """The audit's partition beside its subject: its dimension, its corpus; empty if there is nothing."""
+    """Returns the audit's partition without its subject: its dimension, its corpus; empty if there is nothing else."""
     return " · ".join(value for axis, value in audit.key.items() if axis != study.subject)
 
 
 def warnings_of(study: AnyStudy, part: AnyPart, lake: Lake) -> list[str]:
-    """What to read before any verdict: what decides otherwise than as shipped, and what the study says."""
+    """Returns what to read before any verdict: settings that are not as shipped, and the study's warnings."""
     otherwise = not_as_shipped(part.settings, part.thresholds)
     return [*([told_judging(otherwise)] if otherwise else []), *study.warnings(part, lake)]
 
 
 def told_judging(otherwise: Mapping[str, str]) -> str:
-    """Whether verdicts are decided as shipped, and what is not so, by its place."""
+    """Returns in words whether verdicts are decided as shipped, and which settings differ, by key."""
     if not otherwise:
         return "Margins, levels and thresholds as shipped"
-    changed = "; ".join(f"{place} {value}" for place, value in otherwise.items())
+    changed = "; ".join(f"{setting} {value}" for setting, value in otherwise.items())
     return f"Margins, levels or thresholds not as shipped: {changed}"
 
 
 def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
-    """One sentence about the worst row of each audit that shows a difference, with the names of its other such rows;
+    """Returns a sentence about the worst row of each audit that shows a difference, with its other such rows;
     what harms, and what has no reservations, comes first."""
-    found = []
+    sentences = []
     for audit in audits:
         rows = sorted((row for row in audit.rows if study.gated(row)), key=severity(study))
-        shown = [row for row in rows if said(row) in FINDINGS]
-        if shown:
-            worst, others = shown[0], ", ".join(study.label(row) for row in shown[1:])
-            but = study.reservations(part, audit.key, worst)
-            told = study.finding(part, audit.key, worst) + (f"; but {'; '.join(but)}" if but else "")
-            told += f"; also found: {others}" if others else ""
-            found.append(((together(worst), bool(but) and not study.harmful(worst)), told))
-    return [told for _, told in sorted(found, key=lambda entry: entry[0])]
+        biased = [row for row in rows if said(row) in FINDINGS]
+        if biased:
+            worst, others = biased[0], ", ".join(study.label(row) for row in biased[1:])
+            reservations = study.reservations(part, audit.key, worst)
+            sentence = study.finding(part, audit.key, worst) + (
+                f"; but {'; '.join(reservations)}" if reservations else ""
+            )
+            sentence += f"; also found: {others}" if others else ""
+            sentences.append(((together(worst), bool(reservations) and not study.harmful(worst)), sentence))
+    return [sentence for _, sentence in sorted(sentences, key=lambda entry: entry[0])]
 
 
 def artefacts(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[str]:
-    """One sentence for each artefact, with the control's figure."""
+    """Returns a sentence for each artefact, with the control's figure."""
     return [
         f"{study.finding(part, audit.key, row)}; {study.control(part, audit.key, row)}"
         for audit in audits
@@ -205,13 +207,13 @@ def artefacts(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[s
 
 
 def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
-    """The three lines that an audit ends with: what was shown absent, what could remain, what was not looked at."""
-    seen = [audit for audit in audits if audit.measured and not audit.degenerate]
-    rows = [(audit, row) for audit in seen for row in audit.rows if study.gated(row)]
+    """Returns the last three lines of an audit: what was shown absent, what could remain, what was not looked at."""
+    judged = [audit for audit in audits if audit.measured and not audit.degenerate]
+    rows = [(audit, row) for audit in judged for row in audit.rows if study.gated(row)]
     if not rows:
         return []
     fair = [(audit, row) for audit, row in rows if said(row) == "fair"]
-    shown = "; ".join(f"{audit.name} {study.label(row)}" for audit, row in fair[:_NAMED])
+    names = "; ".join(f"{audit.name} {study.label(row)}" for audit, row in fair[:_NAMED])
     more = f" and {len(fair) - _NAMED} more" if len(fair) > _NAMED else ""
     widest: dict[str, tuple[float, str]] = {}
     for audit, row in rows:
@@ -219,37 +221,37 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
         if said(row) not in FINDINGS and reach and not together(row):
             gap = max(reach), f"{audit.name} {study.label(row)}"
             widest[row["unit"]] = max(widest.get(row["unit"], gap), gap)
-    could = "; ".join(f"{size:.3g}{UNITS[unit]} ({where})" for unit, (size, where) in widest.items())
+    remaining = "; ".join(f"{size:.3g}{UNITS[unit]} ({name})" for unit, (size, name) in widest.items())
     blind = [said(row) for _, row in rows if said(row) in (NEVER_SEEN, CANNOT_TELL)]
     return [
-        f"Shown absent: {f'differences beyond the margin in {shown}{more}' if fair else 'nothing; no verdict is fair'}",
-        f"Largest gap that could remain where none was found (95%): {could or 'not known'}",
+        f"Shown absent: {f'differences beyond the margin in {names}{more}' if fair else 'nothing; no verdict is fair'}",
+        f"Largest gap that could remain where none was found (95%): {remaining or 'not known'}",
         f"Not looked at: {study.unseen}" + (f"; {len(blind)} of {len(rows)} verdicts cannot tell" if blind else ""),
     ]
 
 
 _NAMED = 4
-"""Verdicts that are named."""
-_ALL = 100.0
-"""Points: no two rates differ by more."""
+"""The number of verdicts that are named."""
+_LARGEST_GAP = 100.0
+"""Percentage points: no two rates differ by more."""
 
 
 def counted(study: AnyStudy, audits: Iterable[Audit]) -> dict[str, int]:
-    """The number of gated rows with each verdict, the gravest first. Verdicts that do not occur are left out."""
-    found = [said(row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
-    return {name: found.count(name) for name in _ORDER if name in found}
+    """Counts the gated rows with each verdict, the gravest first. Verdicts that do not occur are left out."""
+    verdicts = [said(row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
+    return {name: verdicts.count(name) for name in _ORDER if name in verdicts}
 
 
 def gravest_rows(study: AnyStudy, audits: Iterable[Audit]) -> list[tuple[Audit, Row]]:
-    """Every row whose verdict counts, with its audit, the worst first; without audits that leave nothing to judge."""
+    """Returns every row whose verdict counts, with its audit, the worst first; without audits with nothing to judge."""
     judged = ((audit, row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row))
     graveness = severity(study)
-    return sorted(judged, key=lambda each: graveness(each[1]))
+    return sorted(judged, key=lambda entry: graveness(entry[1]))
 
 
 def folded(names: Sequence[str], rows: Iterable[Row], name: Callable[[Row], str | None]) -> tuple[list[str], list[str]]:
-    """The columns of a table of verdicts, and those that it leaves out because no row under them was ever seen. If
-    that were all of them, all are shown.
+    """Returns the columns of a table of verdicts, and those that it leaves out because no row under them was ever
+    seen. If that were all of them, it leaves out none.
 
     Args:
         names: The columns, in their order.
@@ -257,13 +259,13 @@ def folded(names: Sequence[str], rows: Iterable[Row], name: Callable[[Row], str 
         name: The column of a row.
     """
     known = [(name(row), said(row) != NEVER_SEEN) for row in rows]
-    there, seen = {own for own, _ in known}, {own for own, is_seen in known if is_seen}
-    shown = [own for own in names if own in seen]
-    return (shown, [own for own in names if own in there - seen]) if shown else (list(names), [])
+    present, seen = {column for column, _ in known}, {column for column, is_seen in known if is_seen}
+    kept = [column for column in names if column in seen]
+    return (kept, [column for column in names if column in present - seen]) if kept else (list(names), [])
 
 
 def drawn_rows(study: AnyStudy, part: AnyPart, rows: Iterable[tuple[Audit, Row]]) -> list[tuple[str, Row, str]]:
-    """The rows that a picture of differences in margins can show: each with its label, and what its sign says.
+    """Returns the rows that a picture of differences in margins can show, each with its label and what its sign says.
 
     Args:
         study: The study.
@@ -273,10 +275,10 @@ def drawn_rows(study: AnyStudy, part: AnyPart, rows: Iterable[tuple[Audit, Row]]
     return [
         (
             " · ".join([*audit.key.values(), study.label(row)]),
-            read,
-            study.direction(read, study.compared(part, audit.key, read)),
+            decisive,
+            study.direction(decisive, study.compared(part, audit.key, decisive)),
         )
         for audit, row in rows
         if row["n"] and in_margins(row) is not None  # n = 0: nothing measured
-        for read in [study.decisive(row)]
+        for decisive in [study.decisive(row)]
     ]

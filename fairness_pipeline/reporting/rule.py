@@ -1,4 +1,4 @@
-"""The rule of a gate, the conditions that close it; and what a gate with such a rule came to, as it is signed."""
+"""Defines the rule of a gate, the conditions that close it, and the outcome of a gate, as it is signed."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Rule(NamedTuple):
     """The conditions that close the gate.
 
     Attributes:
-        refused: Verdicts and findings that do: `biased`, `inconclusive`, `names`, `worse`.
+        refused: Verdicts and findings that close it: `biased`, `inconclusive`, `names`, `worse`.
         measures: The names of the rows that count, separated by commas; None means all rows.
         tolerated: Biased rates do not close the gate if they differ by at most this many percentage points.
         strict: Whether the gate stays closed if one of the rows that count could not have been biased.
@@ -41,18 +41,18 @@ class Rule(NamedTuple):
 
 
 class Gate(BaseModel):
-    """What a gate came to.
+    """The outcome of a gate.
 
     Attributes:
-        refused: What closes it; empty if none was asked. This and the next three are its `Rule`.
+        refused: What closes it; empty if no gate was requested. This and the next three are its `Rule`.
         measures: The names of the rows that count, separated by commas; None if all count.
         tolerated: Points by which biased rates may differ.
         strict: Whether it stays closed on a verdict that could not have been biased.
         status: The exit status.
-        verdicts: How many verdicts it looked at.
-        not_as_shipped: What decides verdicts otherwise than as shipped, in words; None in summaries of versions that
-            did not note it.
-        baseline: With what it compared, and the SHA-256 if that was a file; empty if with nothing.
+        verdicts: The number of verdicts that it looked at.
+        not_as_shipped: The margins, levels and thresholds that are not as shipped, in words; None in summaries of
+            versions that did not record them.
+        baseline: The baseline, with the SHA-256 if it was a file; empty if there was none.
     """
 
     refused: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The pairs behind a partition's verdicts: every pair with both answers and both values, for the viewer and for a
+"""Defines the pairs behind a partition's verdicts, with both answers and both values, for the viewer and for a
 comparison with another run."""
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ SAMPLE = pa.schema(
         "answer_b": pa.string(),
     }
 )
-"""A pair: its name in the tables, the words that were exchanged, and what each side was asked and has answered.
-`answer_*` is null where nothing is answered in words; both columns of a side are, where a text has one side only."""
+"""A pair: its name in the tables, the words that were exchanged, and the question and answer of each side.
+`answer_*` is null where no answer is in words; both columns of a side are null where a text has one side only."""
 
 
 AS_ANSWERED = ", as answered"
-"""Behind the name of a measure: its values in the answers as they are, where a verdict may rest on another reading."""
+"""A suffix of a measure's name: its values in the unchanged answers, where a verdict may rest on another reading."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Samples:
         pairs: As `SAMPLE`.
         values: By measure (the name of a row of the significance table) the values of side a and of side b, a pair
             each; NaN where there is none.
-        clusters: How pairs move together, as the verdicts take it; the change of a gap between two runs takes it so,
-            too. None if the verdicts' samples are not these pairs, so that no change is tested over them.
+        clusters: The clusters of the pairs, for the verdicts and for the change of a gap between two runs. None if the
+            verdicts do not rest on these pairs, so that no change is tested over them.
         deciding: The values of measures whose verdicts always rest on another reading than `values` show.
     """
 
@@ -51,11 +51,11 @@ class Samples:
         clusters: Sequence[np.ndarray] | None = None,
         deciding: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
     ) -> "Samples":
-        """From the columns of `SAMPLE`; those that are left out are null."""
+        """Makes samples from the columns of `SAMPLE`; missing ones are null."""
         count = len(columns["id"])  # type: ignore[arg-type]
-        whole = {name: columns.get(name, pa.nulls(count, pa.string())) for name in SAMPLE.names}
-        shown, decide = (
-            {name: (np.asarray(a, dtype=float), np.asarray(b, dtype=float)) for name, (a, b) in given.items()}
-            for given in (values, deciding or {})
+        complete = {name: columns.get(name, pa.nulls(count, pa.string())) for name in SAMPLE.names}
+        arrays, deciding_arrays = (
+            {name: (np.asarray(a, dtype=float), np.asarray(b, dtype=float)) for name, (a, b) in mapping.items()}
+            for mapping in (values, deciding or {})
         )
-        return cls(pa.table(whole, schema=SAMPLE), shown, clusters, decide)
+        return cls(pa.table(complete, schema=SAMPLE), arrays, clusters, deciding_arrays)

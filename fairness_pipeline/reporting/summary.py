@@ -1,4 +1,4 @@
-"""A run in one file, to sign and to hand to others: its verdicts, and the hashes of all files behind them."""
+"""Writes and reads the summary of a run, one file to sign: its verdicts, and the hashes of all files behind them."""
 
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,9 +18,9 @@ from fairness_pipeline.workspace.imports import Import, sealed_imports
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.signatures import summary_of
 
-_SHOWN_ERROR = 300
+_LONGEST_ERROR = 300
 _VALUES = ("value_a", "value_b", "difference")
-_SHOWN = ("verdict", *_VALUES, "p_holm")
+_COLUMNS = ("verdict", *_VALUES, "p_holm")
 
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]*$")]
@@ -36,7 +36,7 @@ class Signed(BaseModel):
 
 
 class Summary(BaseModel):
-    """What is signed. Its verdicts are those that count: the ones that `run` shows, and a gate looks at."""
+    """The signed content. Its verdicts are those that count: the ones that `run` shows and a gate looks at."""
 
     fairness_pipeline: str
     profile: _Name
@@ -53,7 +53,7 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
 
     Args:
         plan: What was run.
-        gate: What was asked of the verdicts, and the exit status.
+        gate: The outcome of the gate.
     """
     project, lake = plan.project, plan.lake
     verdicts, audited = [], []
@@ -64,12 +64,12 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
             if plan.selection.covers(study, project, audit.key)
         ]
         audited += [audited_by(plan.lineage, lake, study, audit.key) for audit in audits if audit.measured]
-        names = dict.fromkeys((*study.identity, *_SHOWN))
+        names = dict.fromkeys((*study.identity, *_COLUMNS))
         for row in filter(study.gated, flat(study, audits)):
             decisive = study.decisive(row)
             row = {**row, **{name: decisive[name] for name in _VALUES}}
-            shown = {name: row[name] for name in names if row.get(name) is not None}
-            verdicts.append({"study": study.name, **shown, "verdict": said(row)})
+            values = {name: row[name] for name in names if row.get(name) is not None}
+            verdicts.append({"study": study.name, **values, "verdict": said(row)})
     summary = Summary(
         fairness_pipeline=version("fairness-pipeline"),
         profile=project.name,
@@ -90,25 +90,25 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
 
 
 def parsed_summary(content: bytes, path: Path) -> Summary:
-    """The summary that a file holds.
+    """Returns the summary that a file holds.
 
     Raises:
-        FairnessError: it is none.
+        FairnessError: the file holds no summary.
     """
     try:
         return Summary.model_validate_json(content)
     except ValueError as error:
-        wrong = visible(" ".join(str(error).split())[:_SHOWN_ERROR])
+        wrong = visible(" ".join(str(error).split())[:_LONGEST_ERROR])
         raise FairnessError(
             f"{path}: no summary of a run: {wrong}; name the summary.json of run --sign, or the manifest.json of a pack"
         ) from None
 
 
 def differences(summary: Summary, lake: Lake) -> list[str]:
-    """Which partitions of a summary the lake does not hold as they were then, a line each."""
-    found = []
-    for own in summary.partitions:
-        if lake.bytes_of(own.asset, own.key) != own.sha256:
-            problem = "was changed, or made anew, since" if lake.has(own.asset, own.key) else "is not here"
-            found.append(f"{' '.join([own.asset, *own.key.values()])}: {problem}")
-    return found
+    """Returns a line for each partition of a summary that has changed since or is missing."""
+    lines = []
+    for signed in summary.partitions:
+        if lake.bytes_of(signed.asset, signed.key) != signed.sha256:
+            problem = "was changed, or made anew, since" if lake.has(signed.asset, signed.key) else "is not here"
+            lines.append(f"{' '.join([signed.asset, *signed.key.values()])}: {problem}")
+    return lines

@@ -1,4 +1,4 @@
-"""Differences drawn with characters, for places that show text but no pictures."""
+"""Draws differences with characters, for displays of text without pictures."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ _FARTHEST = 5.0
 
 
 def text_plot(rows: list[tuple[str, Row]]) -> str:
-    """A line a row: its label, the difference with its 95% interval on a scale of margins, the number and the verdict.
+    """Draws a line for each row: label, difference with its 95% interval on a scale of margins, number, and verdict.
 
     `┊` is no difference; between the `:` on either side of it a difference does not matter.
 
@@ -28,39 +28,39 @@ def text_plot(rows: list[tuple[str, Row]]) -> str:
 
 
 def judged(study: AnyStudy) -> Callable[[AnyPart, Key, Result], Glance]:
-    """What the UI shows beside a table of a study's verdicts: the audit at a glance."""
+    """Returns a function for what the UI shows beside a study's verdicts: the audit at a glance."""
     return lambda part, key, result: Glance(summary(study, part, key, result.rows))
 
 
 def _axis(row: Row) -> str:
     line = [" "] * (2 * _HALF + 1)
     for bound in (-1.0, 1.0):
-        line[_place(bound)] = ":"
+        line[_position(bound)] = ":"
     line[_HALF] = "┊"
     value, low, high = (in_margins(row, name) for name in ("difference", "ci_low", "ci_high"))
     if value is not None:
         if low is not None and high is not None:
-            line[_place(low) : _place(high) + 1] = "─" * (_place(high) - _place(low) + 1)
-        line[_place(value)] = "●" if abs(value) <= _FARTHEST else "▶" if value > 0 else "◀"
+            line[_position(low) : _position(high) + 1] = "─" * (_position(high) - _position(low) + 1)
+        line[_position(value)] = "●" if abs(value) <= _FARTHEST else "▶" if value > 0 else "◀"
     return "".join(line)
 
 
-def _place(value: float) -> int:
+def _position(value: float) -> int:
     return _HALF + round(_HALF * max(-_FARTHEST, min(_FARTHEST, value)) / _FARTHEST)
 
 
 def summary(study: AnyStudy, part: AnyPart, key: Key, rows: list[Row]) -> str:
-    """An audit at a glance, as Markdown: how many verdicts say what, the worst in words, all drawn, and what to do now.
+    """Returns an audit at a glance, as Markdown: counts of verdicts, the worst in words, all drawn, what to do now.
 
     Args:
-        study: Whose.
+        study: The study.
         part: The study's part of the profile.
         key: The partition of the study's significance table.
-        rows: What it holds.
+        rows: Its rows.
     """
     gated = sorted((row for row in rows if study.gated(row)), key=severity(study))
-    told = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
+    counts = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
     finding = f": {study.finding(part, key, gated[0])}" if gated and said(gated[0]) in FINDINGS else ""
     drawn = text_plot([(study.label(row), study.decisive(row)) for row in gated])
     steps = "\n".join(f"- {step.line}" for step in next_steps(study, part, [Audit(key, rows)]))
-    return f"{told}{finding}\n```\n{drawn}\n```\n**What to do now**\n{steps}"
+    return f"{counts}{finding}\n```\n{drawn}\n```\n**What to do now**\n{steps}"

@@ -1,4 +1,4 @@
-"""What an audit found, in MLflow: a run for each model, with its settings, its verdicts and the reports."""
+"""Logs the results of an audit in MLflow: a run for each model, with its settings, its verdicts and the reports."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.evidence.facts import Subject, Verdict, subjects
 
-_LONGEST = 500  # characters of a parameter, which MLflow takes
+_LONGEST = 500  # characters that MLflow allows in a parameter
 
 
 def check_mlflow() -> None:
@@ -22,7 +22,7 @@ def check_mlflow() -> None:
 
 
 def log(plan: Plan, experiment: str) -> list[str]:
-    """Logs every subject of a plan; where to is up to MLflow (`MLFLOW_TRACKING_URI`).
+    """Logs every subject of a plan; `MLFLOW_TRACKING_URI` says where.
 
     Args:
         plan: What was run.
@@ -37,13 +37,13 @@ def log(plan: Plan, experiment: str) -> list[str]:
     import mlflow
     from mlflow.exceptions import MlflowException
 
-    found = [own for own in subjects(plan.lineage, plan.lake) if _covers(plan, own)]
-    chosen = [replace(subject, verdicts=_asked(plan, subject)) for subject in found]
-    asked = [subject for subject in chosen if subject.verdicts]
+    covered = [candidate for candidate in subjects(plan.lineage, plan.lake) if _covers(plan, candidate)]
+    chosen = [replace(subject, verdicts=_current_verdicts(plan, subject)) for subject in covered]
+    with_verdicts = [subject for subject in chosen if subject.verdicts]
     ids = []
     try:
         mlflow.set_experiment(experiment)
-        for subject in asked:
+        for subject in with_verdicts:
             with mlflow.start_run(run_name=f"{subject.name}, {subject.study}") as run:
                 mlflow.set_tags(_tags(subject))
                 mlflow.log_params(
@@ -65,8 +65,8 @@ def _covers(plan: Plan, subject: Subject) -> bool:
     return chosen.study in (None, _study(plan, subject).name) and chosen.model in (None, subject.name)
 
 
-def _asked(plan: Plan, subject: Subject) -> list[Verdict]:
-    """The verdicts that the run is about, and that are up to date."""
+def _current_verdicts(plan: Plan, subject: Subject) -> list[Verdict]:
+    """Returns the verdicts that the run is about and that are up to date."""
     dimension = plan.selection.dimension
     of_dimensions = "dimension" in _study(plan, subject).axes
     return [
@@ -82,12 +82,12 @@ def _study(plan: Plan, subject: Subject) -> AnyStudy:
 
 def _tags(subject: Subject) -> dict[str, str]:
     counts = Counter(verdict.verdict for verdict in subject.verdicts)
-    told = {f"fairness.{name.replace(' ', '_')}": str(count) for name, count in counts.items()}
+    counts_by_tag = {f"fairness.{name.replace(' ', '_')}": str(count) for name, count in counts.items()}
     findings = [verdict.finding for verdict in subject.verdicts if verdict.finding]
     return {
         "fairness.study": subject.study,
         "fairness.version": __version__,
-        **told,
+        **counts_by_tag,
         "mlflow.note.content": "\n\n".join(findings),
     }
 
@@ -99,14 +99,14 @@ def _parameters(subject: Subject) -> dict[str, str]:
 
 
 def _metrics(subject: Subject) -> dict[str, float]:
-    """Of every verdict the difference, and whether it is biased."""
+    """Returns each verdict's difference, and whether it is biased."""
     metrics: dict[str, float] = {}
-    for own in subject.verdicts:
-        name = _name(f"{own.where}.{own.measure}")
-        metrics |= {f"{name}.difference": float(own.value), f"{name}.biased": float(own.verdict == "biased")}
+    for verdict in subject.verdicts:
+        name = _name(f"{verdict.where}.{verdict.measure}")
+        metrics |= {f"{name}.difference": float(verdict.value), f"{name}.biased": float(verdict.verdict == "biased")}
     return metrics
 
 
 def _name(text: str) -> str:
-    """A name that MLflow takes."""
+    """Returns a name that MLflow accepts."""
     return re.sub(r"[^\w.\-/: ]+", "_", text, flags=re.ASCII)

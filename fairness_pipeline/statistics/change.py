@@ -53,15 +53,15 @@ def level_columns(
 ) -> dict[str, float | str | None]:
     """What both sides get before and after, and how a smaller gap came about, as columns of `DEBIASING_EFFECTS`.
 
-    A method lowers (raises) a measure for everybody if no side gets more (less) than before, and the mean of both is
-    below the lower (above the higher) of what they got: by the margin, or by half of what the lower one got where that
-    is less, as rare things have little room to fall. Where nobody gets any after, it
-    is lowered, too. This is a threshold, not a test.
+    A method lowers (raises) a measure for everybody if no side gets more (less) than before, and the mean of both sides
+    is below the lower (above the higher) value before, by the margin. To lower it, half of the lower value suffices if
+    that is less than the margin, as rare things have little room to fall. A fall to 0 on both sides lowers it, too.
+    This is a threshold, not a test.
 
     Args:
         before: The values of side a and side b.
         after: The values after.
-        margin: What does not matter.
+        margin: The largest difference that does not matter.
         smaller: Whether the gap became smaller; otherwise there is nothing to explain.
 
     Examples:
@@ -108,7 +108,7 @@ class Change(NamedTuple):
             p_holm: p, adjusted over all rows of the table.
             alpha: The level. If `p_holm` is below it, the gap is smaller or larger; otherwise no change is shown.
         """
-        shown = SMALLER if self.change < 0 else LARGER
+        direction = SMALLER if self.change < 0 else LARGER
         return {
             "difference_before": self.before,
             "difference_after": self.after,
@@ -119,7 +119,7 @@ class Change(NamedTuple):
             "test": self.test,
             "p": self.p,
             "p_holm": p_holm,
-            "effect": shown if p_holm < alpha else NONE_SHOWN,
+            "effect": direction if p_holm < alpha else NONE_SHOWN,
         }
 
 
@@ -142,13 +142,13 @@ def change_of_difference(
         after: The same of the second model, on the same pairs.
         step: One pair that changes by +step and one that changes by -step are added, as for counts, so that equal
             changes do not claim certainty. 0 adds none; use it for scores, which are never all equal.
-        clusters: How pairs move together; the larger error counts.
-        crossing: Whether there are two such ways, both of them samples: then their errors add up.
+        clusters: The clusterings of the pairs; the largest error counts.
+        crossing: Whether there are two clusterings that are both samples; then their errors add up.
 
     Examples:
         >>> before, after = np.array([1, 0] * 40), np.array([0, 0, 1, 0] * 20)
-        >>> found = change_of_difference(before, after)
-        >>> found.before, found.after, found.change
+        >>> change = change_of_difference(before, after)
+        >>> change.before, change.after, change.change
         (0.5, 0.25, -0.25)
     """
     before, after = before.astype(float), after.astype(float)
@@ -160,18 +160,18 @@ def change_of_difference(
 def change_of_groups(
     before: np.ndarray, after: np.ndarray, on_a: np.ndarray, step: float = 1.0, clusters: Sequence[np.ndarray] = ()
 ) -> Change:
-    """The same if each text belongs to one side only: the sides' mean changes are compared.
+    """The same for texts that each belong to one side only: the sides' mean changes are compared.
 
     Args:
         before: The value of each text in the first run.
         after: The same in the second run.
         on_a: Which texts are side a's.
         step: As for `change_of_difference`.
-        clusters: How texts move together; the larger error counts.
+        clusters: The clusterings of the texts; the largest error counts.
     """
 
     def gap(contrast: np.ndarray) -> Estimate:
-        a, b = (_mean(contrast[side], step, [each[side] for each in clusters]) for side in (on_a, ~on_a))
+        a, b = (_mean(contrast[side], step, [clustering[side] for clustering in clusters]) for side in (on_a, ~on_a))
         return a.minus(b)
 
     means = tuple(float(values[on_a].mean() - values[~on_a].mean()) for values in (before, after))
@@ -182,10 +182,10 @@ def _mean(contrast: np.ndarray, step: float, clusters: Sequence[np.ndarray], cro
     added = np.append(contrast, (step, -step)) if step else contrast
     error = float(added.std(ddof=1) / np.sqrt(len(added))) if len(contrast) > 1 else np.inf
     over_pairs = Estimate(float(contrast.mean()), error, max(1, len(added) - 1))
-    found = cautious_mean(contrast, clusters, over_pairs)
+    estimate = cautious_mean(contrast, clusters, over_pairs)
     if crossing and len(clusters) == 2:
-        found = found._replace(error=max(found.error, crossed_error(contrast, clusters[0], clusters[1])))
-    return found
+        estimate = estimate._replace(error=max(estimate.error, crossed_error(contrast, clusters[0], clusters[1])))
+    return estimate
 
 
 def change_of_diversity(
@@ -195,15 +195,15 @@ def change_of_diversity(
     blocks: int,
     clusters: Sequence[np.ndarray] = (),
 ) -> dict[str, Change]:
-    """The same for distinct-1, distinct-2 and diversity. Their errors come from leaving out blocks of pairs, or the
-    pairs that move together, whichever is larger.
+    """The same for distinct-1, distinct-2 and diversity. Their errors come from leaving out blocks of pairs, or
+    clusters of pairs, whichever is larger.
 
     Args:
         ngrams: The n-grams of the distinct responses of the first and of the second model.
         before: The first model: index of each pair's response to side a, and to side b.
         after: The same for the second model.
         blocks: The number of blocks of consecutive pairs. Each is left out in turn.
-        clusters: How pairs move together.
+        clusters: The clusterings of the pairs.
     """
     means: dict[str, tuple[float, float]] = {}
     widest: dict[tuple[str, int], Estimate] = {}
@@ -236,10 +236,10 @@ def change_of_estimates(means: tuple[float, float], difference: Estimate, total:
         test: The test's name.
     """
     before, after = means
-    same = (before < 0) == (after < 0)
-    own, other = (difference, total) if same else (total, difference)
+    same_sign = (before < 0) == (after < 0)
+    deciding, other = (difference, total) if same_sign else (total, difference)
     flip = after < 0
-    low, high = own.interval(0.95)
+    low, high = deciding.interval(0.95)
     low, high = (-high, -low) if flip else (low, high)
     if other.p_zero() >= _IN_DOUBT:
         reach = max(map(abs, other.interval(0.95)))

@@ -59,8 +59,8 @@ def random_effects(difference: np.ndarray, cluster: np.ndarray) -> Clustered:
         cluster: The cluster of each pair: any integers.
 
     Examples:
-        >>> found = random_effects(np.array([1.0, 1.0, 0.0, 0.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2, 2]))
-        >>> found.clusters, round(found.estimate.centre, 3), round(found.estimate.freedom, 3)
+        >>> result = random_effects(np.array([1.0, 1.0, 0.0, 0.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2, 2]))
+        >>> result.clusters, round(result.estimate.centre, 3), round(result.estimate.freedom, 3)
         (3, 0.667, 2.0)
     """
     _, numbers, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
@@ -69,10 +69,10 @@ def random_effects(difference: np.ndarray, cluster: np.ndarray) -> Clustered:
     if count < 2:
         return Clustered(Estimate(float(difference.mean()), math.inf), 1.0, count, effective)
     means = np.bincount(numbers, difference) / sizes
-    whole = float(difference.mean())
+    overall = float(difference.mean())
     squares = float(np.square(difference - means[numbers]).sum())
     within = max(squares / (n - count) if n > count else 0.0, 2 / (n + 2))
-    excess = float((sizes * np.square(means - whole)).sum()) - (count - 1) * within
+    excess = float((sizes * np.square(means - overall)).sum()) - (count - 1) * within
     between = max(0.0, excess / (n - float(np.square(sizes).sum()) / n))
     weights = 1 / (between + within / sizes)
     total = float(weights.sum())
@@ -93,20 +93,20 @@ def most_cautious(found: Sequence[Clustered]) -> Clustered | None:
     error."""
     if not found:
         return None
-    widest = max(found, key=lambda each: each.estimate.error)
-    farthest = max((each.estimate.centre for each in found), key=abs)
+    widest = max(found, key=lambda result: result.estimate.error)
+    farthest = max((result.estimate.centre for result in found), key=abs)
     return widest._replace(
         estimate=widest.estimate._replace(centre=farthest),
-        p=max(each.p for each in found),
-        clusters=min(each.clusters for each in found),
-        effective=min(each.effective for each in found),
+        p=max(result.p for result in found),
+        clusters=min(result.clusters for result in found),
+        effective=min(result.effective for result in found),
     )
 
 
 def cautious_mean(difference: np.ndarray, clusterings: Sequence[np.ndarray], estimate: Estimate) -> Estimate:
-    """The mean difference with the largest of the error over pairs and those over clusters (`clustered`), which are
-    errors of the same mean. (That of `random_effects` belongs to another mean, in which every word weighs alike: with a
-    word that makes 40% of the pairs, their mixture rejected in 32% of draws of the null.)
+    """The mean difference with the largest of its errors: over pairs, and over the clusters of each clustering
+    (`clustered`). (The error of `random_effects` belongs to another mean, in which all words weigh alike: if one word
+    makes up 40% of the pairs, mixing both rejected in 32% of null draws.)
 
     Args:
         difference: One number per pair.
@@ -114,14 +114,14 @@ def cautious_mean(difference: np.ndarray, clusterings: Sequence[np.ndarray], est
         estimate: The estimate over pairs.
     """
     for clustering in clusterings:
-        together = clustered(difference, np.unique(clustering, return_inverse=True)[1])
-        error, freedom = max(estimate.error, together.error), min(estimate.freedom, together.freedom)
+        over_clusters = clustered(difference, np.unique(clustering, return_inverse=True)[1])
+        error, freedom = max(estimate.error, over_clusters.error), min(estimate.freedom, over_clusters.freedom)
         estimate = estimate._replace(error=error, freedom=freedom)
     return estimate
 
 
 def crossed_error(difference: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
-    """The error of the mean difference if both clusterings are samples that cross: variances of both less that of
+    """The error of the mean difference if both clusterings are crossed samples: the variances of both minus that of
     their cells (Cameron, Gelbach and Miller 2011).
 
     Args:
@@ -130,15 +130,15 @@ def crossed_error(difference: np.ndarray, one: np.ndarray, other: np.ndarray) ->
         other: The same by the other clustering.
 
     Examples:
-        >>> d = np.array([0.0, 1.0, 1.0, 2.0])  # a row makes 1, and so does a column
+        >>> d = np.array([0.0, 1.0, 1.0, 2.0])  # a row adds 1, and so does a column
         >>> rows, columns = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-        >>> errors = [clustered(d, own).error for own in (rows, columns)]
+        >>> errors = [clustered(d, clustering).error for clustering in (rows, columns)]
         >>> errors, round(crossed_error(d, rows, columns), 3)
         ([0.5, 0.5], 0.577)
     """
-    numbers = [np.unique(own, return_inverse=True)[1] for own in (one, other)]
+    numbers = [np.unique(clustering, return_inverse=True)[1] for clustering in (one, other)]
     cells = np.unique(numbers[0] * (numbers[1].max() + 1) + numbers[1], return_inverse=True)[1]
-    first, second, both = (clustered(difference, own).error ** 2 for own in (*numbers, cells))
+    first, second, both = (clustered(difference, clustering).error ** 2 for clustering in (*numbers, cells))
     return math.sqrt(max(first, second, first + second - both)) if math.isfinite(first + second) else math.inf
 
 
@@ -154,8 +154,8 @@ def clustered(difference: np.ndarray, cluster: np.ndarray) -> Estimate:
         cluster: The cluster of each pair, numbered from 0.
 
     Examples:
-        >>> found = clustered(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]))
-        >>> found.centre, found.error, found.freedom
+        >>> estimate = clustered(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]))
+        >>> estimate.centre, estimate.error, estimate.freedom
         (0.5, 0.5, 1.0)
     """
     centre = float(difference.mean())
@@ -190,8 +190,8 @@ def shrunken(means: np.ndarray, own: np.ndarray) -> Shrunken:
         own: The variance of each mean.
 
     Examples:
-        >>> found = shrunken(np.array([0.0, 1.0, 2.0, 9.0]), np.ones(4))
-        >>> found.centre.round(2).tolist()
+        >>> result = shrunken(np.array([0.0, 1.0, 2.0, 9.0]), np.ones(4))
+        >>> result.centre.round(2).tolist()
         [0.18, 1.12, 2.06, 8.64]
     """
     own = np.maximum(own, 1e-12)
@@ -204,6 +204,6 @@ def shrunken(means: np.ndarray, own: np.ndarray) -> Shrunken:
     centre = float((total * means).sum() / total.sum())
     kept = between / (between + own)
     estimate = kept * means + (1 - kept) * centre
-    unsure = 2 / max(1, len(means) - 3) * np.square((1 - kept) * (means - centre))
-    reach = 1.959964 * np.sqrt(kept * own + np.square(1 - kept) / total.sum() + unsure)
+    uncertainty = 2 / max(1, len(means) - 3) * np.square((1 - kept) * (means - centre))
+    reach = 1.959964 * np.sqrt(kept * own + np.square(1 - kept) / total.sum() + uncertainty)
     return Shrunken(estimate, estimate - reach, estimate + reach)

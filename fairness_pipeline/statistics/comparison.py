@@ -1,4 +1,4 @@
-"""One row of a significance table: the two sides of one measure, compared in every way that the design asks for."""
+"""One row of a significance table: the two sides of one measure, compared by every test that the design asks for."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -140,12 +140,12 @@ COMPARISON = schema(
 )
 """The Arrow schema of a comparison of pairs."""
 
-SIGNIFICANCE = pa.schema([COMPARISON.field(place) for place in range(COMPARISON.get_field_index("published_p") + 1)])
+SIGNIFICANCE = pa.schema([COMPARISON.field(index) for index in range(COMPARISON.get_field_index("published_p") + 1)])
 """The columns with which every significance table of every study starts. The study's own columns follow them."""
 
 
 Clusterings = Sequence[np.ndarray]
-"""Ways in which pairs move together, each a number per pair. The most cautious of them counts."""
+"""Clusterings of the pairs, each with one cluster number per pair. The most cautious of them counts."""
 
 
 def compare_rates(
@@ -155,8 +155,8 @@ def compare_rates(
 
     Examples:
         >>> a, b = np.array([True, False] * 100), np.array([False, False] * 100)
-        >>> found = compare_rates("offense_rate", a, b, Margin(absolute=1.0))
-        >>> found.difference, found.verdict
+        >>> row = compare_rates("offense_rate", a, b, Margin(absolute=1.0))
+        >>> row.difference, row.verdict
         (50.0, 'biased')
     """
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
@@ -182,8 +182,8 @@ def compare_rates(
         return row
     often = "hardly ever" if max(rate_a, rate_b) <= _FLOOR else "nearly always"
     bound = 100 * largest_rate_difference(only_a + only_b, len(a))
-    told = f"{row.note or f'seen {often} on both sides'}: {AT_THE_END} {bound:.2g} points either way (exact, 95%)"
-    return replace(row, note=told)
+    note = f"{row.note or f'seen {often} on both sides'}: {AT_THE_END} {bound:.2g} points either way (exact, 95%)"
+    return replace(row, note=note)
 
 
 _FLOOR = 0.01
@@ -206,8 +206,8 @@ def compare_counts(
 
     Examples:
         >>> a, b = np.array([2, 1, 2, 1] * 50), np.array([1, 1, 1, 1] * 50)
-        >>> found = compare_counts("words", a, b, Margin(standard_deviations=0.1))
-        >>> found.difference, found.verdict
+        >>> row = compare_counts("words", a, b, Margin(standard_deviations=0.1))
+        >>> row.difference, row.verdict
         (0.5, 'biased')
     """
     clustered = _clustered(a - b, clusters)
@@ -234,19 +234,19 @@ def compare_scores(measure: str, a: np.ndarray, b: np.ndarray, margin: Margin, a
 
     Examples:
         >>> a, b = np.array([0.5, 0.7] * 50), np.array([0.5, 0.6] * 50)
-        >>> found = compare_scores("joy", a, b, Margin(absolute=0.1))
-        >>> round(found.difference, 3), found.verdict
+        >>> row = compare_scores("joy", a, b, Margin(absolute=0.1))
+        >>> round(row.difference, 3), row.verdict
         (0.05, 'fair')
     """
     paired = paired_t(a, b)
-    own = paired._replace(statistic=None if paired.statistic is None else -paired.statistic, note="")
+    paper_test = paired._replace(statistic=None if paired.statistic is None else -paired.statistic, note="")
     return _compare(
         measure,
         "score",
         len(a),
         (float(a.mean()), float(b.mean())),
         mean_difference(a, b),
-        own,
+        paper_test,
         paired,
         effect_size=cohens_d(a, b),
         bound=Bound(margin.absolute) if margin.absolute is not None else margin.bound(a, b),
@@ -276,28 +276,28 @@ def compare_diversity(
     """
     sides = ngrams.diversity(a), ngrams.diversity(b)
     p_values = permutation_p(ngrams, a, b, permutations, seed)
-    together = [_clusters_of_diversity(ngrams, a, b, own, permutations, seed) for own in clusters]
+    clustered = [_clusters_of_diversity(ngrams, a, b, clustering, permutations, seed) for clustering in clusters]
     rows = []
-    for measure, found in jackknife(ngrams, a, b, blocks).items():
+    for measure, jackknifed in jackknife(ngrams, a, b, blocks).items():
         p = p_values[measure]
         if unreached := p <= 1 / (permutations + 1):
-            p = min(p, found.estimate.p_zero())
+            p = min(p, jackknifed.estimate.p_zero())
         rows.append(
             _compare(
                 measure,
                 "percent",
                 len(a),
                 (100 * getattr(sides[0], measure), 100 * getattr(sides[1], measure)),
-                found.estimate.scaled(100),
+                jackknifed.estimate.scaled(100),
                 None,
                 PairedTest(
                     "paired permutation", None, p, "no draw reached it: p by the interval's t" if unreached else ""
                 ),
                 effect_size=None,
-                bound=margins[measure].of_mean(found.mean, found.variance, found.covariance, 100),
+                bound=margins[measure].of_mean(jackknifed.mean, jackknifed.variance, jackknifed.covariance, 100),
                 alpha=alpha,
                 p_wilcoxon=None,
-                clustered=most_cautious([own[measure].scaled(100) for own in together]),
+                clustered=most_cautious([by_measure[measure].scaled(100) for by_measure in clustered]),
             )
         )
     order = ("diversity", "distinct_1", "distinct_2")
@@ -353,14 +353,14 @@ def adjusted(rows: list[Comparison], alpha: float = 0.05, parts: Collection[str]
         parts: Measures that are parts or other readings of another measure in the table. They form a family of their
             own.
     """
-    found = {}
+    results = {}
     for family in ([row for row in rows if row.measure not in parts], [row for row in rows if row.measure in parts]):
-        own = [row.p_decides for row in family]
-        for row, p_holm, p_bh in zip(family, holm(own), benjamini_hochberg(own), strict=True):
+        p_values = [row.p_decides for row in family]
+        for row, p_holm, p_bh in zip(family, holm(p_values), benjamini_hochberg(p_values), strict=True):
             equivalent = row.p_equivalence <= alpha
-            judged = verdict(equivalent=equivalent, p_holm=p_holm, alpha=alpha, clusters=row.clusters)
-            found[row.measure] = replace(row, p_holm=p_holm, p_bh=p_bh, verdict=judged)
-    return [found[row.measure] for row in rows]
+            conclusion = verdict(equivalent=equivalent, p_holm=p_holm, alpha=alpha, clusters=row.clusters)
+            results[row.measure] = replace(row, p_holm=p_holm, p_bh=p_bh, verdict=conclusion)
+    return [results[row.measure] for row in rows]
 
 
 class Published(Protocol):
@@ -400,7 +400,7 @@ def _compare(
     n: int,
     values: tuple[float, float],
     estimate: Estimate,
-    own: ZTest | PairedTest | None,
+    paper_test: ZTest | PairedTest | None,
     paired: PairedTest,
     *,
     effect_size: float | None,
@@ -420,10 +420,10 @@ def _compare(
         equivalence = equivalence._replace(pairs_needed=_pairs_needed(clustered, bound, alpha))
         estimate = _wider(estimate, clustered).in_accord_with(p, alpha)[0]
     widest = 100.0 if unit == "percent" else math.inf
-    low, high = (max(-widest, min(widest, bound)) for bound in estimate.interval(0.95))
-    notes = [own.note if own else "", paired.note]
-    if own and math.isnan(own.p):
-        own = None
+    low, high = (max(-widest, min(widest, end)) for end in estimate.interval(0.95))
+    notes = [paper_test.note if paper_test else "", paired.note]
+    if paper_test and math.isnan(paper_test.p):
+        paper_test = None
     if value_a == value_b == 0:
         notes.append("never seen in any response")
     if clustered and clustered.clusters < FEWEST_TO_TELL:
@@ -438,9 +438,9 @@ def _compare(
         difference_percent=100 * (value_a - value_b) / value_a if value_a else None,
         ci_low=finite(low),
         ci_high=finite(high),
-        test=own.name if own else None,
-        statistic=finite(own.statistic) if own and own.statistic is not None else None,
-        p=own.p if own else None,
+        test=paper_test.name if paper_test else None,
+        statistic=finite(paper_test.statistic) if paper_test and paper_test.statistic is not None else None,
+        p=paper_test.p if paper_test else None,
         p_holm=p,
         p_bh=p,
         paired_test=paired.name,
@@ -453,7 +453,7 @@ def _compare(
         verdict=verdict(
             equivalent=equivalence.shown, p_holm=p, alpha=alpha, clusters=clustered.clusters if clustered else None
         ),
-        paper_verdict=paper_verdict(own.p, alpha) if own else None,
+        paper_verdict=paper_verdict(paper_test.p, alpha) if paper_test else None,
         pairs_needed=equivalence.pairs_needed,
         beyond_margin=low > bound.amount or high < -bound.amount,
         p_wilcoxon=p_wilcoxon,
@@ -481,7 +481,7 @@ def _unseen(
 
 
 def _clustered(difference: np.ndarray, clusters: Clusterings, scale: float = 1.0) -> Clustered | None:
-    return most_cautious([random_effects(difference, own).scaled(scale) for own in clusters])
+    return most_cautious([random_effects(difference, clustering).scaled(scale) for clustering in clusters])
 
 
 def _clusters_of_diversity(
@@ -491,24 +491,24 @@ def _clusters_of_diversity(
     _, numbers, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
     effective = len(cluster) ** 2 / float(np.square(sizes).sum())
     p_values = permutation_p(ngrams, a, b, permutations, seed, numbers) if permutations else {}
-    found = {}
-    for measure, own in jackknife(ngrams, a, b, len(sizes), numbers).items():
-        estimate = own.estimate._replace(freedom=max(1.0, effective - 1))
+    results = {}
+    for measure, jackknifed in jackknife(ngrams, a, b, len(sizes), numbers).items():
+        estimate = jackknifed.estimate._replace(freedom=max(1.0, effective - 1))
         p = p_values.get(measure, estimate.p_zero())
         if p <= 1 / (permutations + 1):  # no draw reached it
             p = min(p, estimate.p_zero())
-        found[measure] = Clustered(estimate, p, len(sizes), effective, estimate.error**2 if estimate.error else 0.0)
-    return found
+        results[measure] = Clustered(estimate, p, len(sizes), effective, estimate.error**2 if estimate.error else 0.0)
+    return results
 
 
 def _wider(estimate: Estimate, clustered: Clustered, *, farthest: bool = False) -> Estimate:
     """The estimate with the larger of both errors and the clusters' degrees of freedom. With `farthest` it also
     takes the centre that is farther from 0."""
-    other = clustered.estimate
-    centre = max(estimate.centre, other.centre, key=abs) if farthest else estimate.centre
-    if other.error < estimate.error and not farthest:
+    over_clusters = clustered.estimate
+    centre = max(estimate.centre, over_clusters.centre, key=abs) if farthest else estimate.centre
+    if over_clusters.error < estimate.error and not farthest:
         return estimate
-    return Estimate(centre, max(estimate.error, other.error), min(estimate.freedom, other.freedom))
+    return Estimate(centre, max(estimate.error, over_clusters.error), min(estimate.freedom, over_clusters.freedom))
 
 
 def _pairs_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | None:
@@ -516,8 +516,8 @@ def _pairs_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | Non
     already too large, or the clusters are too few."""
     if clustered.clusters < FEWEST_FOR_FAIR or not clustered.within or not math.isfinite(clustered.estimate.error):
         return None
-    left = (bound.amount / reach(alpha, clustered.estimate.freedom)) ** 2 - clustered.between
-    return math.ceil(clustered.within / left) if left > 0 else None
+    rest = (bound.amount / reach(alpha, clustered.estimate.freedom)) ** 2 - clustered.between
+    return math.ceil(clustered.within / rest) if rest > 0 else None
 
 
 def _clusters_needed(clustered: Clustered, bound: Bound, alpha: float) -> int | None:
@@ -535,17 +535,17 @@ _FEWEST = 30
 
 def _paper_test(a: np.ndarray, b: np.ndarray) -> ZTest:
     """The paper's Z test. It has no p if there are too few responses."""
-    few = ZTest(math.nan, math.nan, f"fewer than {_FEWEST} responses a side are too few for Z")
-    return z_test(a, b) if len(a) >= _FEWEST else few
+    untested = ZTest(math.nan, math.nan, f"fewer than {_FEWEST} responses a side are too few for Z")
+    return z_test(a, b) if len(a) >= _FEWEST else untested
 
 
 def bare_row(measure: str, unit: Unit, note: str = "") -> Comparison:
-    """A row without anything shown, before a test fills it.
+    """A row without results, to be filled by a test.
 
     Args:
-        measure: Its name.
-        unit: That of its values.
-        note: Why there is nothing.
+        measure: The name of the measure.
+        unit: The unit of its values.
+        note: Why there are no results.
     """
     return Comparison(
         measure=measure,

@@ -1,4 +1,4 @@
-"""When a control overrules a shown difference: only by showing something itself. One rule for all studies.
+"""The rule by which a control overrules a shown difference, in all studies: only by showing something itself.
 
 A control that *removes* something (the groups' words masked, groups inferred without the label's words) overrules if
 its gap is shown to be smaller than the shown difference predicts. A control that *adds nothing about the group* (a
@@ -20,8 +20,8 @@ TOO_SMALL = "the control is too small to tell"
 
 
 def p_smaller(predicted: float, excess: Estimate) -> float:
-    """The p of the hypothesis that a control leaves as much of a difference as is predicted. It is 1 if it leaves half
-    of that or more: what is shown to be only a little smaller is still there.
+    """The p of the hypothesis that a control leaves as much of a difference as is predicted. It is 1 if half of
+    that or more is left: a difference that is only a little smaller is still there.
 
     Args:
         predicted: The gap that the shown difference predicts.
@@ -57,8 +57,8 @@ def too_small(size: str) -> str:
 
 def control_doubts(row: Mapping[str, Any]) -> list[Doubt]:
     """The reservation about a row whose verdict stands because its control shows neither; empty if there is none."""
-    found = re.search(rf"{TOO_SMALL} \([^)]*\)", row.get("note") or "")
-    return [Doubt(found.group(), _TOO_SMALL)] if found else []
+    match = re.search(rf"{TOO_SMALL} \([^)]*\)", row.get("note") or "")
+    return [Doubt(match.group(), _TOO_SMALL)] if match else []
 
 
 _TOO_SMALL = (

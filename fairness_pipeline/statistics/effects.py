@@ -16,8 +16,8 @@ def cohens_h(rate_a: float, rate_b: float) -> float:
 
 
 def cohens_d(a: np.ndarray, b: np.ndarray) -> float | None:
-    """d = (mean_a - mean_b) / sqrt((S_a^2 + S_b^2) / 2). It is 0 for equal means, and None if the means differ but have
-    no spread.
+    """d = (mean_a - mean_b) / sqrt((S_a^2 + S_b^2) / 2). It is 0 for equal means, and None if the means differ without
+    any spread.
 
     Examples:
         >>> cohens_d(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 2.0]))

@@ -15,7 +15,7 @@ from fairness_pipeline.statistics.intervals import Estimate, quantile
 Share = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 _KINDS = ("cohens_h", "standard_deviations", "relative", "absolute")
 POWER = 0.8
-"""The power that is announced."""
+"""The power for which numbers of pairs are announced."""
 
 
 class Margin(Specification):
@@ -31,7 +31,7 @@ class Margin(Specification):
     """An amount in the measure's unit (percentage points, words per response, score)."""
 
     @pydantic.model_validator(mode="after")
-    def _one(self) -> Self:
+    def _exactly_one(self) -> Self:
         if sum(getattr(self, kind) is not None for kind in _KINDS) != 1:
             raise ValueError(f"expected exactly one of {', '.join(map(repr, _KINDS))}")
         return self
@@ -62,26 +62,26 @@ class Margin(Specification):
         mean = float(middle.mean())
         largest = max(1.0, float(np.abs(a).max()), float(np.abs(b).max()))
         unseen = 2 * (scale * largest / len(a)) ** 2
-        moved: np.ndarray | float = 0.0  # the influence function: how far each pair moves the margin
+        influence: np.ndarray | float = 0.0  # how far each pair moves the margin
         if self.cohens_h is not None:
             amount, slope = _h_at(self.cohens_h, mean)
-            moved = slope * (middle - mean)
+            influence = slope * (middle - mean)
         elif self.standard_deviations is not None:
             k, squares = self.standard_deviations, ((a - a.mean()) ** 2 + (b - b.mean()) ** 2) / 2
             spread = math.sqrt(float(squares.mean()))
             amount = k * max(spread, k / 4)
-            moved = k * (squares - spread**2) / (2 * spread) if spread > k / 4 else 0.0
+            influence = k * (squares - spread**2) / (2 * spread) if spread > k / 4 else 0.0
         elif self.relative is not None:
             amount = self.relative * abs(mean)
-            moved = self.relative * np.sign(mean) * (middle - mean)
+            influence = self.relative * np.sign(mean) * (middle - mean)
         else:
             assert self.absolute is not None
             return Bound(self.absolute, unseen)
         square = scale * scale / len(a)
         return Bound(
             scale * amount,
-            square * float(np.mean(np.square(moved))) + unseen,
-            square * float(np.mean(moved * (a - b))),
+            square * float(np.mean(np.square(influence))) + unseen,
+            square * float(np.mean(influence * (a - b))),
         )
 
     def of_mean(self, mean: float, variance: float, covariance: float, scale: float = 1.0) -> "Bound":
@@ -171,8 +171,8 @@ def tost(estimate: Estimate, bound: Bound, alpha: float = 0.05, pairs: int = 0) 
         pairs: The number of pairs that the estimate comes from.
 
     Examples:
-        >>> found = tost(Estimate(0.1, 0.2), Bound(1.0), pairs=100)
-        >>> found.shown, found.pairs_needed
+        >>> result = tost(Estimate(0.1, 0.2), Bound(1.0), pairs=100)
+        >>> result.shown, result.pairs_needed
         (True, 35)
     """
     amount = bound.amount
@@ -221,7 +221,7 @@ def pairs_if_unseen(
 
 
 _MOST_PAIRS = 10**9
-"""A number of pairs that nobody has."""
+"""More pairs than anybody has."""
 
 
 def _error(estimate: Estimate, bound: Bound, side: int) -> float:
@@ -232,7 +232,7 @@ def _error(estimate: Estimate, bound: Bound, side: int) -> float:
 
 
 def reach(alpha: float, freedom: float = math.inf) -> float:
-    """The width that the margin needs, in standard errors, for both tests to reject with the wanted power at 0."""
+    """The width that the margin needs, in standard errors, for both tests to reject with power `POWER` at 0."""
     return quantile(1 - alpha, freedom) + quantile((1 + POWER) / 2, freedom)
 
 

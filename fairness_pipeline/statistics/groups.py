@@ -2,7 +2,7 @@
 
 A *cell* is the mean outcome of an item and a group. Cells may be missing. y_ig = item_i + b_g + error, sum of b_g = 0:
 the item's mean is subtracted from y and from the k dummies X of the groups, and b = (X'X)^+ X'y. Cluster c contributes
-the scores s_c = (X'X)^+ X_c'y_c, k numbers with sum b (`relabelling.py` exchanges them).
+the scores s_c = (X'X)^+ X_c'y_c, k numbers, which add up to b (`relabelling.py` exchanges them).
 """
 
 import math
@@ -18,9 +18,9 @@ from fairness_pipeline.statistics.intervals import Estimate, quantile
 _EXACT = 400
 """Up to this many clusters the errors are CR2 with Satterthwaite's degrees of freedom."""
 _MOST_FREEDOMS = 300
-"""Of so many contrasts each has its own degrees of freedom; of more, the smallest of the groups' counts."""
+"""Up to this many contrasts, each has its own degrees of freedom; more all get the smallest of any group's."""
 _ROUNDING = 1e-12
-"""Relative to the largest score; what is smaller is no difference."""
+"""The largest rounding error, relative to the largest value."""
 
 
 class Cells(NamedTuple):
@@ -32,8 +32,8 @@ class Cells(NamedTuple):
         group: (n,) its group, numbered from 0.
         cluster: (items,) the cluster of each item, numbered from 0.
         groups: The names of the groups.
-        name: (n,) what stood for the group (a first name, say), numbered from 0, and nested in a group; None if
-            nothing did.
+        name: (n,) the name (a first name, say) that represents the group, numbered from 0, and nested in a group; None
+            without names.
     """
 
     value: np.ndarray
@@ -44,25 +44,25 @@ class Cells(NamedTuple):
     name: np.ndarray | None = None
 
     def without_names(self) -> "Cells":
-        """The same with the names of an item and a group averaged."""
-        place = self.item * len(self.groups) + self.group
-        _, first, cell = np.unique(place, return_index=True, return_inverse=True)
+        """The cells, averaged over the names of an item and a group."""
+        key = self.item * len(self.groups) + self.group
+        _, first, cell = np.unique(key, return_index=True, return_inverse=True)
         value = np.bincount(cell, self.value) / np.bincount(cell)
         return Cells(value, self.item[first], self.group[first], self.cluster, self.groups)
 
 
 class NoMeeting(FairnessError):
-    """Groups never meet in an item, so that nothing compares them."""
+    """Groups never meet in an item, so they cannot be compared."""
 
 
 class Errors(NamedTuple):
-    """Of several contrasts the estimates and their standard errors.
+    """The estimates of several contrasts and their standard errors.
 
     Attributes:
         centre: (m,) the estimates.
         error: (m,) the error of each contrast alone.
-        widest: (m,) the same, and at least the error pooled over all pairs of groups. Intervals and equivalence rest on
-            it: a group that varies less than the others by chance must not be called certain.
+        widest: (m,) the larger of `error` and the error pooled over all pairs of groups. Intervals and equivalence rest
+            on it: a group that varies less than the others by chance must not be called certain.
         freedom: (m,) the degrees of freedom.
     """
 
@@ -72,24 +72,24 @@ class Errors(NamedTuple):
     freedom: np.ndarray
 
     def estimates(self) -> list[Estimate]:
-        """Each with its `widest` error."""
-        return [Estimate(*map(float, each)) for each in zip(self.centre, self.widest, self.freedom, strict=True)]
+        """The estimates with their `widest` errors."""
+        return [Estimate(*map(float, row)) for row in zip(self.centre, self.widest, self.freedom, strict=True)]
 
     @property
     def p(self) -> np.ndarray:
         """(m,) the two-sided p of Student's t test of each contrast, by its `error` alone."""
-        each = zip(self.centre, self.error, self.freedom, strict=True)
-        return np.array([Estimate(*map(float, own)).p_zero() if own[1] > 0 else float(own[0] == 0) for own in each])
+        rows = zip(self.centre, self.error, self.freedom, strict=True)
+        return np.array([Estimate(*map(float, row)).p_zero() if row[1] > 0 else float(row[0] == 0) for row in rows])
 
 
 class Fit:
     """The groups' effects in some cells.
 
     Args:
-        cells: The cells; each group meets each other one in some item, directly or by a chain of groups.
+        cells: The cells; any two groups meet in some item, directly or through a chain of groups.
 
     Attributes:
-        effects: (k,) of each group, with sum 0.
+        effects: (k,) the effect of each group; their sum is 0.
         values: (k,) the mean outcome of each group in the same items.
         scores: (clusters, k) what each cluster contributes to the effects.
         effective: The number of clusters of equal size that would weigh as much.
@@ -116,7 +116,7 @@ class Fit:
         values, vectors = np.linalg.eigh(gram)
         kept = values > 1e-9 * max(1.0, float(values[-1]))
         if kept.sum() < count - 1:
-            raise NoMeeting(_apart(vectors[:, ~kept], cells.groups))
+            raise NoMeeting(_never_meet(vectors[:, ~kept], cells.groups))
         self._root = vectors[:, kept] / np.sqrt(values[kept])
         self._inverse = self._root @ self._root.T
         _, self._cluster = np.unique(cells.cluster, return_inverse=True)
@@ -153,14 +153,14 @@ class Fit:
         return variance / np.maximum(1 - self._concentration(contrasts), 1e-9)
 
     def _concentration(self, contrasts: np.ndarray) -> np.ndarray:
-        """The sum of squares of the clusters' shares in what is known of each contrast: 1 / G if all know as much. A
-        group that few of many clusters hold is known from few."""
-        found = []
+        """The sum of squares of the clusters' shares in the information on each contrast: 1 / G if all contribute
+        equally, and more for a group that only few clusters contain."""
+        sums = []
         for weights in np.array_split(contrasts @ self._inverse, max(1, len(contrasts) // 64)):
-            of_item = self._counts @ np.square(weights).T - (self._counts @ weights.T) * (self._shares @ weights.T)
-            known = sum_by(self._cluster, of_item, self.clusters)
-            found.append(np.square(known / known.sum(axis=0)).sum(axis=0))
-        return np.concatenate(found)
+            by_item = self._counts @ np.square(weights).T - (self._counts @ weights.T) * (self._shares @ weights.T)
+            information = sum_by(self._cluster, by_item, self.clusters)
+            sums.append(np.square(information / information.sum(axis=0)).sum(axis=0))
+        return np.concatenate(sums)
 
     @cached_property
     def _blocks(self) -> np.ndarray:
@@ -169,10 +169,10 @@ class Fit:
         blocks = np.zeros((self.clusters, count, count))
         order = np.argsort(self._cluster, kind="stable")
         bounds = np.searchsorted(self._cluster[order], np.arange(self.clusters + 1))
-        for place in range(self.clusters):
-            own = order[bounds[place] : bounds[place + 1]]
-            counts = self._counts[own]
-            blocks[place] = np.diag(counts.sum(axis=0)) - counts.T @ self._shares[own]
+        for number in range(self.clusters):
+            items = order[bounds[number] : bounds[number + 1]]
+            counts = self._counts[items]
+            blocks[number] = np.diag(counts.sum(axis=0)) - counts.T @ self._shares[items]
         return self._root.T @ blocks @ self._root
 
     @cached_property
@@ -203,8 +203,8 @@ class Fit:
         cells, (items, count) = self._cells, self._counts.shape
         residual = cells.value - self.effects[cells.group]
         residual = residual - (np.bincount(cells.item, residual, items) / np.bincount(cells.item))[cells.item]
-        place = cells.item * count + cells.group
-        squares = np.bincount(place, np.square(residual), items * count).reshape(items, count)
+        cell = cells.item * count + cells.group
+        squares = np.bincount(cell, np.square(residual), items * count).reshape(items, count)
         crossed = squares.T @ self._shares
         meat = np.diag(squares.sum(axis=0)) - crossed - crossed.T
         meat += (self._shares * squares.sum(axis=1, keepdims=True)).T @ self._shares
@@ -213,16 +213,16 @@ class Fit:
 
     @cached_property
     def _pooled(self) -> float:
-        """The variance of a cell that the errors of all pairs of groups come to on average."""
-        every = pairs(len(self.groups))
-        return float((self._variances(every) / quadratic(every, self._inverse)).mean())
+        """The variance of a cell that the errors of all pairs of groups imply on average."""
+        contrasts = pairs(len(self.groups))
+        return float((self._variances(contrasts) / quadratic(contrasts, self._inverse)).mean())
 
     def typical_error(self) -> float:
         """The error of a typical pair of groups, pooled."""
         return math.sqrt(self._pooled * float(quadratic(pairs(len(self.groups)), self._inverse).mean()))
 
     def _freedoms(self, contrasts: np.ndarray) -> np.ndarray:
-        """Satterthwaite's degrees of freedom if errors are independent: the clusters' parts of a contrast's variance
+        """Satterthwaite's degrees of freedom if errors are independent: the clusters' contributions to a contrast
         then have covariance diag(u) - V V'."""
         if self.clusters < 2:
             return np.ones(len(contrasts))
@@ -231,12 +231,12 @@ class Fit:
         if len(contrasts) > _MOST_FREEDOMS:
             return np.full(len(contrasts), self._freedoms(each_against_others(len(self.groups))).min())
         weights = (contrasts @ self._root) @ self._adjustments
-        moved = weights @ self._blocks
-        u = (moved * weights).sum(axis=2).T
-        norms = np.square(moved).sum(axis=2).T
-        of_contrast = np.swapaxes(moved, 0, 1)
-        together = np.swapaxes(of_contrast, 1, 2) @ of_contrast
-        squared = np.square(u).sum(axis=1) - 2 * (u * norms).sum(axis=1) + np.square(together).sum(axis=(1, 2))
+        projected = weights @ self._blocks
+        u = (projected * weights).sum(axis=2).T
+        norms = np.square(projected).sum(axis=2).T
+        by_contrast = np.swapaxes(projected, 0, 1)
+        products = np.swapaxes(by_contrast, 1, 2) @ by_contrast
+        squared = np.square(u).sum(axis=1) - 2 * (u * norms).sum(axis=1) + np.square(products).sum(axis=(1, 2))
         trace = u.sum(axis=1) - norms.sum(axis=1)
         return np.maximum(1.0, np.where(squared > 0, trace**2 / np.where(squared > 0, squared, 1.0), 1.0))
 
@@ -246,28 +246,28 @@ class Fit:
         cells, (items, count) = self._cells, self._counts.shape
         sums = np.bincount(cells.item * count + cells.group, cells.value, items * count).reshape(items, count)
         means = np.divide(sums, self._counts, out=np.zeros(sums.shape), where=self._counts > 0)
-        least = _ROUNDING * max(1e-300, float(np.abs(cells.value).max()))
+        tolerance = _ROUNDING * max(1e-300, float(np.abs(cells.value).max()))
         meetings = []
         for first, second in zip(*np.triu_indices(count, 1), strict=True):
             both = (self._counts[:, first] > 0) & (self._counts[:, second] > 0)
-            apart = np.abs(means[both, first] - means[both, second]) > least
+            differs = np.abs(means[both, first] - means[both, second]) > tolerance
             weight = np.bincount(self._cluster[both], minlength=self.clusters)
-            differ = np.bincount(self._cluster[both], apart, self.clusters) > 0
+            differing = np.bincount(self._cluster[both], differs, self.clusters) > 0
             share = weight / max(1, weight.sum())
             effective = min((share > 0).sum(), 1 / share.max()) if share.any() else 0.0
             even = 1 / np.square(share).sum() if share.any() else 0.0
-            meetings.append(((share > 0).sum(), differ.sum(), effective, share[differ].sum(), even))
+            meetings.append(((share > 0).sum(), differing.sum(), effective, share[differing].sum(), even))
         return Meetings(*(np.array(column, dtype=float) for column in zip(*meetings, strict=True)))
 
 
 class Meetings(NamedTuple):
-    """Of each pair of groups in the order of `pairs`.
+    """Where pairs of groups meet and differ, in the order of `pairs`.
 
     Attributes:
         clusters: (pairs,) clusters with an item that both groups have.
-        differing: (pairs,) those of them in which some such item differs between the groups.
-        effective: (pairs,) the number of clusters of equal size of which none weighs less than the heaviest: an exact
-            bound on the share that differs may not trust more.
+        differing: (pairs,) the clusters in which such an item differs between the groups.
+        effective: (pairs,) the number of clusters if each weighed as much as the heaviest: an exact bound on the share
+            that differs may not assume more.
         share: (pairs,) by weight, the share of clusters that differ.
         even: (pairs,) the number of clusters of equal size that would weigh as much together (Kish 1965).
     """
@@ -280,7 +280,7 @@ class Meetings(NamedTuple):
 
 
 class Effects(Protocol):
-    """Effects of groups with errors of their contrasts, whatever the sample."""
+    """Effects of groups with errors of their contrasts, from any kind of sample."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -288,7 +288,7 @@ class Effects(Protocol):
 
     @property
     def effects(self) -> np.ndarray:
-        """(k,) of each group, with sum 0."""
+        """(k,) the effect of each group; their sum is 0."""
 
     def errors(self, contrasts: np.ndarray) -> Errors:
         """The contrasts with their errors."""
@@ -301,7 +301,7 @@ def pairs(count: int) -> np.ndarray:
 
 
 def place_of_pair(first: np.ndarray, second: np.ndarray, count: int) -> np.ndarray:
-    """The places of pairs of groups, in either order, in the order of `pairs`: (m,)."""
+    """The indices of pairs of groups, in either order, in the order of `pairs`: (m,)."""
     low, high = np.minimum(first, second), np.maximum(first, second)
     return low * count - low * (low + 1) // 2 + high - low - 1
 
@@ -342,15 +342,21 @@ def largest_gap(
 
     Args:
         fit: The groups' effects.
-        reach: How many standard errors an interval reaches that holds for all pairs together.
-        bounds: (pairs,) up to where each pair's interval reaches at least; by default nowhere.
-        few: (pairs,) of which pairs so few clusters differ that no least gap is known.
+        reach: The half-width, in standard errors, of intervals that hold for all pairs together.
+        bounds: (pairs,) the least upper limit of each pair; 0 by default.
+        few: (pairs,) whether so few clusters differ that the pair has no lower limit.
     """
     count = len(fit.groups)
-    every = fit.errors(pairs(count)).estimates()
-    lows = [abs(own.centre) - max(reach, quantile(0.975, own.freedom)) * own.error for own in every]
+    estimates = fit.errors(pairs(count)).estimates()
+    lows = [
+        abs(estimate.centre) - max(reach, quantile(0.975, estimate.freedom)) * estimate.error for estimate in estimates
+    ]
     low = max(0.0, *(np.where(few, 0.0, lows) if few is not None else lows))
-    high = max(*(max(map(abs, own.interval(0.95))) for own in every), *(bounds if bounds is not None else ()), 0.0)
+    high = max(
+        *(max(map(abs, estimate.interval(0.95))) for estimate in estimates),
+        *(bounds if bounds is not None else ()),
+        0.0,
+    )
     most, least = int(np.argmax(fit.effects)), int(np.argmin(fit.effects))
     if most == least:
         least = (most + 1) % count
@@ -380,8 +386,8 @@ def clusters_needed(typical_error: float, groups: int, clusters: float, margin: 
 
 
 def clusters_if_no_more_differ(differing: int, margin: float, alpha: float = 0.05) -> int:
-    """The number of clusters that shows, if two groups differ in no more of them, that rates differ by less than the
-    margin: of none log alpha / log (1 - m).
+    """The number of clusters that shows that the rates of two groups differ by less than the margin, if no more
+    clusters differ: log alpha / log (1 - m) if none does.
 
     Examples:
         >>> [clusters_if_no_more_differ(count, 0.02) for count in (0, 1)], clusters_if_no_more_differ(0, 0.05)
@@ -405,8 +411,8 @@ def most_that_differ(differing: ArrayLike, clusters: ArrayLike, alpha: float = 0
     from scipy.special import betaincinv
 
     differing, clusters = np.asarray(differing, dtype=float), np.asarray(clusters, dtype=float)
-    left = np.maximum(clusters - differing, 1e-9)
-    return np.where(differing >= clusters, 1.0, betaincinv(differing + 1, left, 1 - alpha))
+    alike = np.maximum(clusters - differing, 1e-9)
+    return np.where(differing >= clusters, 1.0, betaincinv(differing + 1, alike, 1 - alpha))
 
 
 def p_most_that_differ(differing: np.ndarray, clusters: np.ndarray, margin: float) -> np.ndarray:
@@ -418,8 +424,8 @@ def p_most_that_differ(differing: np.ndarray, clusters: np.ndarray, margin: floa
     """
     from scipy.special import betaincc
 
-    left = np.maximum(clusters - differing, 1e-9)
-    return np.where(differing >= clusters, 1.0, betaincc(differing + 1, left, min(margin, 1.0)))
+    alike = np.maximum(clusters - differing, 1e-9)
+    return np.where(differing >= clusters, 1.0, betaincc(differing + 1, alike, min(margin, 1.0)))
 
 
 def sum_by(number: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
@@ -429,7 +435,7 @@ def sum_by(number: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
 
 @lru_cache
 def _q80_of_range(count: int) -> float:
-    """The range of so many independent standard normal numbers that four draws in five stay below."""
+    """The 80% quantile of the range of `count` independent standard normal numbers."""
     from scipy.stats import studentized_range  # here, as loading it takes long
 
     return float(studentized_range.ppf(0.8, count, np.inf))
@@ -442,12 +448,12 @@ def quadratic(contrasts: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, ((contrasts @ matrix) * contrasts).sum(axis=1))
 
 
-def _apart(directions: np.ndarray, groups: tuple[str, ...]) -> str:
-    """The error about groups that never meet: those that are alike in every direction without information do."""
-    together: dict[tuple[float, ...], list[str]] = {}
-    for group, place in zip(groups, np.round(directions, 6), strict=True):
-        together.setdefault(tuple(place), []).append(group)
-    first, second = list(together.values())[:2] if len(together) > 1 else ([groups[0]], [groups[-1]])
+def _never_meet(directions: np.ndarray, groups: tuple[str, ...]) -> str:
+    """The message about groups that never meet. Groups that are alike in every undetermined direction do meet."""
+    connected: dict[tuple[float, ...], list[str]] = {}
+    for group, position in zip(groups, np.round(directions, 6), strict=True):
+        connected.setdefault(tuple(position), []).append(group)
+    first, second = list(connected.values())[:2] if len(connected) > 1 else ([groups[0]], [groups[-1]])
     return (
         f"groups {', '.join(map(repr, first[:3]))} and {', '.join(map(repr, second[:3]))} never meet in an item, so "
         "that nothing compares them; name the column whose values stay the same when only the group changes"

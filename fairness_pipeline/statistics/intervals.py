@@ -57,14 +57,14 @@ class Estimate(NamedTuple):
         If the test rejects at `alpha` but the 1 - alpha interval contains 0, p becomes the interval's p. If the
         interval excludes 0 but the test does not reject, the error grows until both give the same p.
         """
-        own = self.p_zero()
-        if p >= alpha > own and math.isfinite(self.error):
+        p_interval = self.p_zero()
+        if p >= alpha > p_interval and math.isfinite(self.error):
             reach = -self._quantile(p / 2)
             return self._replace(error=abs(self.centre) / reach if reach > 0 else math.inf), p
-        return self, max(p, own) if own >= alpha else p
+        return self, max(p, p_interval) if p_interval >= alpha else p
 
     def corrected(self, comparisons: int, alpha: float = 0.05) -> Self:
-        """With an error whose 1 - alpha interval holds for this many estimates together (Bonferroni)."""
+        """The estimate with an error whose 1 - alpha interval holds for this many estimates together (Bonferroni)."""
         wider = self._quantile(1 - alpha / 2 / comparisons) / self._quantile(1 - alpha / 2)
         return self._replace(error=wider * self.error)
 
@@ -94,8 +94,8 @@ def finite(value: float) -> float | None:
 
 
 def of_interval(centre: float, low: float | None, high: float | None) -> Estimate:
-    """The estimate behind a 95% interval in a table, as if no quantile of a t distribution had widened it: its error is
-    never too small. Without an interval nothing is known."""
+    """The estimate behind a 95% interval in a table. The interval is taken as normal, so the error is never too small.
+    Without an interval nothing is known."""
     if low is None or high is None:
         return Estimate(centre, math.inf)
     return Estimate(centre, (high - low) / (2 * quantile(0.975)))
@@ -129,7 +129,7 @@ def combined(centre: float, parts: Sequence[tuple[float, float]]) -> Estimate:
         return Estimate(centre, math.sqrt(total), low)
     from scipy.optimize import brentq  # here, as loading it takes long
 
-    freedom = brentq(lambda own: quantile(0.975, own) - reach, low, high)
+    freedom = brentq(lambda degrees: quantile(0.975, degrees) - reach, low, high)
     return Estimate(centre, math.sqrt(total), float(freedom))
 
 
@@ -164,8 +164,8 @@ def rate_difference(only_a: int, only_b: int, pairs: int) -> Estimate:
         pairs: All pairs.
 
     Examples:
-        >>> found = rate_difference(only_a=10, only_b=2, pairs=98)
-        >>> round(found.centre, 2), round(found.error, 4)
+        >>> estimate = rate_difference(only_a=10, only_b=2, pairs=98)
+        >>> round(estimate.centre, 2), round(estimate.error, 4)
         (0.08, 0.0366)
     """
     p_a, p_b = (only_a + 1) / (pairs + 2), (only_b + 1) / (pairs + 2)
@@ -174,8 +174,8 @@ def rate_difference(only_a: int, only_b: int, pairs: int) -> Estimate:
 
 
 def largest_rate_difference(differing: int, pairs: int, level: float = 0.05) -> float:
-    """The largest difference of two paired rates that the pairs leave possible, either way: the difference is no larger
-    than the share of pairs that differ, whose upper limit is Clopper and Pearson's (1934). Exact for independent pairs.
+    """The largest difference of two paired rates that the pairs do not exclude, in either direction: the upper limit of
+    the share of pairs that differ (Clopper and Pearson 1934). It is exact for independent pairs.
 
     Examples:
         >>> round(100 * largest_rate_difference(0, 400), 2)  # no pair of 400 differs
@@ -199,7 +199,7 @@ def count_difference(a: np.ndarray, b: np.ndarray) -> Estimate:
 
 
 def unseen_count(pairs: int) -> Estimate:
-    """`count_difference` of pairs that all show nothing."""
+    """`count_difference` of pairs in which nothing is seen."""
     return Estimate(0.0, math.sqrt(2 / ((pairs + 1) * (pairs + 2))), pairs + 1)
 
 

@@ -81,11 +81,11 @@ class Tests(NamedTuple):
 
 
 def stacked(tests: Sequence[Tests]) -> Tests:
-    """Tests of the same columns as rows of one: every field is (tests, columns)."""
+    """Stacks tests of the same columns as rows of one test: every field is (tests, columns)."""
     shape = len(tests), len(tests[0].p)
-    freedom = np.array([np.broadcast_to(own.freedom, shape[1:]) for own in tests])
-    p, difference, error = (np.array(field) for field in zip(*(own[:3] for own in tests), strict=True))
-    below, above = (np.array(field) for field in zip(*(own.own_reach for own in tests), strict=True))
+    freedom = np.array([np.broadcast_to(test.freedom, shape[1:]) for test in tests])
+    p, difference, error = (np.array(field) for field in zip(*(test[:3] for test in tests), strict=True))
+    below, above = (np.array(field) for field in zip(*(test.own_reach for test in tests), strict=True))
     return Tests(p, difference, error, freedom, (below, above))
 
 
@@ -134,7 +134,7 @@ def label_permutation(
     Args:
         scores: Mean score of each name (names, columns).
         on_a: Whether each name is on side a (names).
-        strata: The stratum of each name (names). Labels change places within strata.
+        strata: The stratum of each name (names). Labels are exchanged within strata.
         permutations: The number of draws.
         seed: The seed of the draws, which are the same for all columns.
     """
@@ -146,29 +146,29 @@ def label_permutation(
     tests = Tests(difference, difference, _rounded(np.sqrt(variance)), float(len(scores) - len(groups)))
     reached = (np.abs(drawn) >= np.abs(difference) - _ROUNDING).sum(axis=0)
     p = np.where(reached == 0, np.minimum(1 / (permutations + 1), tests.p_student), (reached + 1) / (permutations + 1))
-    ends = [_inverted(column, moved, own) for column, own in zip(drawn.T, tests.difference, strict=True)]
+    ends = [_inverted(column, moved, observed) for column, observed in zip(drawn.T, tests.difference, strict=True)]
     below, above = np.minimum(np.array(ends).T, 8 * tests.error)
     return tests._replace(p=p, reach=(below, above))
 
 
 def _inverted(drawn: np.ndarray, moved: np.ndarray, difference: float) -> tuple[float, float]:
-    """How far below and above the difference a shift of side a lies that the test rejects at 5%.
+    """How far below and above the difference a shift of side a must lie for the test to reject it at 5%.
 
     A draw reaches the shift d + side m, of which it moves a share v, if |u - side v m| >= m with u = draw - v d. This
     holds up to m = |u| / (1 + side v sign(u)). p exceeds 5% as long as enough draws reach the shift.
     """
-    own = drawn - moved * difference
-    size = np.abs(own)
-    signed = np.copysign(moved, own * moved)
-    seen = (size <= _ROUNDING) & (np.abs(moved) >= 1 - _ROUNDING)  # as observed, or all exchanged
+    centred = drawn - moved * difference
+    size = np.abs(centred)
+    signed = np.copysign(moved, centred * moved)
+    always = (size <= _ROUNDING) & (np.abs(moved) >= 1 - _ROUNDING)  # the labels are as observed, or all exchanged
     allowed = int(0.05 * (len(drawn) + 1) + _ROUNDING) - 1
-    place = len(drawn) - 1 - max(0, allowed)
+    rank = len(drawn) - 1 - max(0, allowed)
     ends = []
     for side in (-1.0, 1.0):
         with np.errstate(divide="ignore", invalid="ignore"):
-            reached = size / np.maximum(0.0, 1 + side * signed)
-        reached[seen] = np.inf
-        ends.append(float(np.partition(reached, place)[place]))
+            limits = size / np.maximum(0.0, 1 + side * signed)
+        limits[always] = np.inf
+        ends.append(float(np.partition(limits, rank)[rank]))
     return ends[0], ends[1]
 
 
@@ -185,7 +185,7 @@ def two_parts(first: Tests, second: Tests, weights: tuple[float, float]) -> Test
 
 
 class Sources(NamedTuple):
-    """What templates and words add to the error of a difference, and the standard deviations of the two.
+    """The error that templates and words add to a difference, and the standard deviations of both.
 
     `error` (with `freedom`) is how much a difference would vary from one set of templates and words to another, beyond
     the variation of single sentences.
@@ -198,7 +198,7 @@ class Sources(NamedTuple):
 
 
 def stacked_sources(sources: Sequence[Sources]) -> Sources:
-    """Sources of the same columns as rows of one: `freedom` is (sources, 1), all else (sources, columns)."""
+    """Stacks sources of the same columns as rows of one: `freedom` is (sources, 1), all else (sources, columns)."""
     error, freedom, templates, words = (np.array(field) for field in zip(*sources, strict=True))
     return Sources(error, freedom[:, None], templates, words)
 
@@ -221,9 +221,9 @@ def template_error(cells: np.ndarray, templates: np.ndarray, words: np.ndarray, 
     squares = np.array([np.square(part @ cells).sum(axis=0) for part in equations.sums])
     of_templates, of_words, of_both = np.maximum(0.0, equations.inverse @ squares)
     shares = equations.shares
-    whole = shares[0] * of_templates + shares[1] * of_words + np.maximum(0.0, of_both / len(cells) - residual)
+    variance = shares[0] * of_templates + shares[1] * of_words + np.maximum(0.0, of_both / len(cells) - residual)
     return Sources(
-        _rounded(np.sqrt(whole)),
+        _rounded(np.sqrt(variance)),
         max(1.0, 1 / shares[0] - 1),
         _rounded(np.sqrt(of_templates)),
         _rounded(np.sqrt(of_words)),
@@ -247,20 +247,20 @@ def _equations(templates: tuple[int, ...], words: tuple[str, ...]) -> _Equations
         for labels in (templates, words, range(count))
     ]
     centred = np.eye(count) - 1 / count
-    sums = [each.T @ centred / count for each in members]
-    expected = np.array([[np.square(part @ each).sum() for each in members] for part in sums])
+    sums = [member.T @ centred / count for member in members]
+    expected = np.array([[np.square(part @ member).sum() for member in members] for part in sums])
     # If there is one template or word, or one per cell, its effect cannot be told apart: another effect absorbs it.
     inverse = np.linalg.pinv(expected, rcond=1e-9)
-    return _Equations(sums, inverse, [float(np.square(each.sum(axis=0)).sum()) / count**2 for each in members])
+    return _Equations(sums, inverse, [float(np.square(member.sum(axis=0)).sum()) / count**2 for member in members])
 
 
 def with_templates(persons: Tests, sources: Sources) -> Tests:
     """A test of persons that also treats templates and words as a sample. The more cautious p of both prevails."""
-    whole = _student(persons.difference, [(persons.error**2, persons.freedom), (sources.error**2, sources.freedom)])
-    own = persons.own_reach
+    combined = _student(persons.difference, [(persons.error**2, persons.freedom), (sources.error**2, sources.freedom)])
+    persons_reach = persons.own_reach
     added = scipy.special.stdtrit(sources.freedom, 0.975) * sources.error
-    reach = np.hypot(own[0], added), np.hypot(own[1], added)
-    return whole._replace(p=np.where(sources.error > 0, np.maximum(persons.p, whole.p), persons.p), reach=reach)
+    reach = np.hypot(persons_reach[0], added), np.hypot(persons_reach[1], added)
+    return combined._replace(p=np.where(sources.error > 0, np.maximum(persons.p, combined.p), persons.p), reach=reach)
 
 
 def _student(difference: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray | float]]) -> Tests:
@@ -268,8 +268,8 @@ def _student(difference: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray | 
     total = np.asarray(sum(square for square, _ in parts))
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = total**2 / sum(square**2 / freedom for square, freedom in parts)
-    every = [np.broadcast_to(freedom, total.shape).min(axis=-1, keepdims=True) for _, freedom in parts]
-    least = np.minimum(*every)
+    freedoms = [np.broadcast_to(freedom, total.shape).min(axis=-1, keepdims=True) for _, freedom in parts]
+    least = np.minimum(*freedoms)
     tests = Tests(total, _rounded(difference), np.sqrt(total), np.where(total > 0, freedom, least))
     return tests._replace(p=tests.p_student)
 
@@ -296,12 +296,12 @@ def group_weights(on_a: np.ndarray, strata: np.ndarray) -> np.ndarray:
 def _drawn_weights(
     on_a: tuple[bool, ...], strata: tuple[int, ...], permutations: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(permutations, names) the weight of each name's score in each draw; and what each draw moves if side a does."""
+    """(permutations, names) the weight of each name's score in each draw; and how far each draw moves with side a."""
     random = np.random.default_rng(seed)
-    weights, kinds = group_weights(np.array(on_a), np.array(strata)), np.array(strata)
+    weights, labels = group_weights(np.array(on_a), np.array(strata)), np.array(strata)
     drawn = np.tile(weights, (permutations, 1))
-    for stratum in np.unique(kinds):
-        members = kinds == stratum
+    for stratum in np.unique(labels):
+        members = labels == stratum
         drawn[:, members] = random.permuted(drawn[:, members], axis=1)
     return drawn, drawn @ np.array(on_a, dtype=float)
 

@@ -1,4 +1,4 @@
-"""The ratio of a group's rate to the best group's, with an interval: four fifths is shown, not shown, or not known.
+"""The ratio of a group's rate to the best group's, with an interval, and what it says of the four-fifths rule.
 
 The plain rule "estimate below 0.8" accuses an innocent group in 78 to 100% of tables with eight groups.
 """
@@ -13,14 +13,14 @@ from fairness_pipeline.statistics.intervals import quantile
 
 FOUR_FIFTHS = 0.8
 _FEW = 10
-"""With fewer rows or clusters that are selected, or are not, the interval is at least Koopman's."""
+"""With fewer selected, or fewer unselected, rows or clusters the interval is at least Koopman's."""
 _WIDEST = 1e9
 
 Word = Literal["below 4/5 shown", "4/5 shown", "cannot tell"]
 
 
 class Ratio(NamedTuple):
-    """The ratio of two rates with its interval; None where nobody is selected in the second group."""
+    """The ratio of two rates with its interval; None if nobody is selected in the second group."""
 
     value: float | None
     low: float
@@ -31,10 +31,10 @@ class Selected(NamedTuple):
     """A group's rows.
 
     Attributes:
-        selected: How many are selected.
-        rows: How many there are.
-        clusters: In how many clusters; the number of rows if these are independent.
-        clusters_selected: In how many clusters some are selected, and in how many some are not, whichever is smaller.
+        selected: The number of selected rows.
+        rows: The number of rows.
+        clusters: The number of clusters; that of rows if rows are independent.
+        clusters_selected: The number of clusters with selected rows, or with unselected rows, whichever is smaller.
     """
 
     selected: float
@@ -48,7 +48,7 @@ class Selected(NamedTuple):
 
         Args:
             selected: (n,) 1 or 0.
-            cluster: (n,) the cluster of each; None if rows are independent.
+            cluster: (n,) the cluster of each row; None if rows are independent.
         """
         total, rows = float(selected.sum()), len(selected)
         if cluster is None:
@@ -61,19 +61,19 @@ class Selected(NamedTuple):
 def rate_ratio(first: Selected, second: Selected, variance: float, freedom: float, level: float = 0.95) -> Ratio:
     """The ratio of the first group's rate to the second's, on the log scale.
 
-    Where few rows or clusters are selected, or few are not, the interval is at least Koopman's of as many independent
+    If few rows or clusters are selected, or few are not, the interval is at least Koopman's for as many independent
     rows as there are clusters. With fewer than eight clusters nothing is known.
 
     Args:
         first: The rows of the first group.
         second: The rows of the second group.
-        variance: The variance of the log ratio; NaN if it is not known, as where nobody is selected.
+        variance: The variance of the log ratio; NaN if it is unknown, as when nobody is selected.
         freedom: Its degrees of freedom.
         level: The level of the interval.
 
     Examples:
-        >>> of = [Selected.of(np.repeat([1.0, 0.0], [count, 100 - count]), None) for count in (30, 50)]
-        >>> ratio = rate_ratio(*of, 1 / 30 - 1 / 100 + 1 / 50 - 1 / 100, math.inf)
+        >>> groups = [Selected.of(np.repeat([1.0, 0.0], [count, 100 - count]), None) for count in (30, 50)]
+        >>> ratio = rate_ratio(*groups, 1 / 30 - 1 / 100 + 1 / 50 - 1 / 100, math.inf)
         >>> round(ratio.value, 2), round(ratio.low, 3), round(ratio.high, 3)
         (0.6, 0.42, 0.858)
     """
@@ -81,16 +81,16 @@ def rate_ratio(first: Selected, second: Selected, variance: float, freedom: floa
     if rates[1] == 0:
         return Ratio(None, 0.0, math.inf)
     value = rates[0] / rates[1]
-    both = (first, second)
-    clustered = any(own.clusters < own.rows for own in both)
-    if clustered and min(own.clusters for own in both) < FEWEST_TO_TELL:
+    groups = (first, second)
+    clustered = any(group.clusters < group.rows for group in groups)
+    if clustered and min(group.clusters for group in groups) < FEWEST_TO_TELL:
         return Ratio(value, 0.0, math.inf)
     intervals = []
     if value > 0 and math.isfinite(variance) and variance > 0:
         reach = quantile(0.5 + level / 2, freedom) * math.sqrt(variance)
         intervals.append((value * math.exp(-reach), value * math.exp(reach)))
-    if min(own.clusters_selected for own in both) < _FEW or not intervals:
-        counts = [rate * own.clusters for rate, own in zip(rates, both, strict=True)]
+    if min(group.clusters_selected for group in groups) < _FEW or not intervals:
+        counts = [rate * group.clusters for rate, group in zip(rates, groups, strict=True)]
         intervals.append(koopman((counts[0], counts[1]), (first.clusters, second.clusters), level))
     return Ratio(value, min(low for low, _ in intervals), max(high for _, high in intervals))
 
@@ -144,25 +144,25 @@ def log_ratio_variance(
         cluster: (n,) the cluster of each row, numbered from 0; None if rows are independent.
     """
     influence = np.zeros(len(selected))
-    for place, sign in ((first, 1.0), (second, -1.0)):
-        own = group == place
-        rate, size = selected[own].mean(), own.sum()
+    for number, sign in ((first, 1.0), (second, -1.0)):
+        mask = group == number
+        rate, size = selected[mask].mean(), mask.sum()
         if rate == 0:
             return math.nan, math.inf
-        influence[own] += sign * (selected[own] / rate - 1) / size
+        influence[mask] += sign * (selected[mask] / rate - 1) / size
     if cluster is None:
         return float(np.square(influence).sum()), math.inf
-    of_both = (group == first) | (group == second)
-    numbers = np.unique(cluster[of_both], return_inverse=True)[1]
+    in_either = (group == first) | (group == second)
+    numbers = np.unique(cluster[in_either], return_inverse=True)[1]
     count = int(numbers.max()) + 1
     if count < 2:
         return math.nan, math.inf
-    sums = np.bincount(numbers, influence[of_both], count)
+    sums = np.bincount(numbers, influence[in_either], count)
     return float(np.square(sums).sum()) * count / (count - 1), count - 1.0
 
 
 def word_of(low: float, high: float) -> Word:
-    """What an interval of the ratio says of four fifths.
+    """The word for what an interval of the ratio says of four fifths.
 
     Examples:
         >>> word_of(0.5, 0.7), word_of(0.85, 1.0), word_of(0.7, 0.9)

@@ -1,8 +1,8 @@
-"""Does a mean hide differences? The gap varies between the units of an audit, such as templates, more than by chance.
+"""Tests whether a mean hides differences: the gap may vary between the units of an audit, such as templates.
 
-Half of the templates may favour one group and half the other, with a mean gap of nothing. The statistic is the variance
-of the units' mean differences; its null distribution exchanges the labels of the groups. What moves together (all pairs
-of one exchanged word) is exchanged together, so a word that is answered otherwise than its counterpart is no spread.
+Half of the templates may favour one group and half the other, with a mean gap of 0. The statistic is the variance of
+the units' mean differences; its null distribution exchanges the labels of the groups. All pairs of a cluster (of one
+exchanged word) are exchanged together, so different answers to a word and its counterpart do not count as spread.
 """
 
 import math
@@ -16,12 +16,12 @@ from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 
 DRAWS = 20_000
 _LEAST, _ENOUGH = 1_000, 20
-"""Draws that are always made, for the bound; and draws that reach the statistic after which no more are needed."""
+"""Draws that are always made, for the bound; and how many draws must reach the statistic until no more are needed."""
 _AT_ONCE = 500
 LEVEL = 0.2
 """The share of an audit's level that is kept for spread: a mean and a spread are two chances of a false alarm."""
 LARGE = 3
-"""A typical gap of single units below so many margins of the mean does not matter."""
+"""A typical gap of single units below this many margins of the mean does not matter."""
 
 
 class Spread(NamedTuple):
@@ -48,33 +48,33 @@ def upper_bound(between: float, chance: float, units: int) -> float:
     """The upper 95% bound of a standard deviation between units that are a sample: their variance is a chi squared.
 
     Args:
-        between: The variance between units that was seen.
-        chance: What chance alone makes of it.
-        units: How many units there are.
+        between: The observed variance between units.
+        chance: The variance that chance alone explains.
+        units: The number of units.
     """
     freedom = units - 1
     return math.sqrt(max(0.0, between * freedom / float(scipy.special.chdtri(freedom, 0.95)) - chance))
 
 
 def spread_between(difference: np.ndarray, unit: np.ndarray, cluster: np.ndarray, seed: int) -> Spread | None:
-    """The test of a difference that varies between units. None if units share too few clusters to tell.
+    """Tests whether a difference varies between units. None if units share too few clusters to tell.
 
     T = sum_u m_u^2 / n_u - (sum_u m_u)^2 / n, with m_u the sum over a unit's pairs. In a draw all pairs of a cluster
     keep or change their sign together. T minus its mean over the draws, in relation to the pairs of different clusters
-    within units, estimates the variance of the units' differences. The mean is taken off first: of flipped signs it
-    would make variance.
+    within units, estimates the variance of the units' differences. The mean is subtracted first: with flipped signs
+    it would add variance.
 
     Args:
         difference: (pairs,) side a minus side b.
         unit: (pairs,) the unit of each pair, such as its template.
-        cluster: (pairs,) what moves together.
+        cluster: (pairs,) the cluster of each pair.
         seed: The seed of the draws.
 
     Examples:
         >>> unit, cluster = np.repeat(np.arange(40), 20), np.tile(np.arange(20), 40)
         >>> opposite = np.where(unit % 2, 1.0, -1.0)
-        >>> found = spread_between(opposite, unit, cluster, seed=1)
-        >>> found.p < 0.001, round(found.typical, 1), found.towards_a, found.towards_b
+        >>> spread = spread_between(opposite, unit, cluster, seed=1)
+        >>> spread.p < 0.001, round(spread.typical, 1), spread.towards_a, spread.towards_b
         (True, 1.0, 20, 20)
     """
     if not len(difference) or not np.isfinite(difference).all():
@@ -88,31 +88,31 @@ def spread_between(difference: np.ndarray, unit: np.ndarray, cluster: np.ndarray
     inside = np.isin(unit, shared)
     centred = difference - difference[inside].mean()
     raw, sums, counts = (
-        own[shared] for own in (_sums(difference, unit, cluster), _sums(centred, unit, cluster), counts)
+        matrix[shared] for matrix in (_sums(difference, unit, cluster), _sums(centred, unit, cluster), counts)
     )
     n_unit = np.asarray(counts.sum(axis=1)).ravel()
     n = float(n_unit.sum())
-    of_unit, lean = (np.asarray(own.sum(axis=1)).ravel() for own in (sums, raw))
-    observed = float(_between(of_unit[:, None], n_unit)[0])
-    least = observed - 1e-9 * max(1.0, abs(observed))
+    unit_sums, raw_unit_sums = (np.asarray(matrix.sum(axis=1)).ravel() for matrix in (sums, raw))
+    observed = float(_between(unit_sums[:, None], n_unit)[0])
+    threshold = observed - 1e-9 * max(1.0, abs(observed))
     random = np.random.default_rng(seed)
     drawn: list[np.ndarray] = []
     reached = made = 0
     while made < DRAWS and (made < _LEAST or reached < _ENOUGH):
         signs = random.choice((-1.0, 1.0), (sums.shape[1], _AT_ONCE))
         drawn.append(_between(sums @ signs, n_unit))
-        reached, made = reached + int((drawn[-1] >= least).sum()), made + _AT_ONCE
+        reached, made = reached + int((drawn[-1] >= threshold).sum()), made + _AT_ONCE
     chance = np.concatenate(drawn)
-    together = np.asarray(counts.multiply(counts).sum(axis=1)).ravel()
-    pairs = n - np.square(n_unit).sum() / n - (together / n_unit).sum() + together.sum() / n
+    squared_counts = np.asarray(counts.multiply(counts).sum(axis=1)).ravel()
+    pairs = n - np.square(n_unit).sum() / n - (squared_counts / n_unit).sum() + squared_counts.sum() / n
     between, by_chance = observed / pairs, float(chance.mean()) / pairs
     return Spread(
         (1 + reached) / (made + 1),
         math.sqrt(max(0.0, between - by_chance)),
         upper_bound(between, by_chance, len(shared)),
         len(shared),
-        int((lean > 0).sum()),
-        int((lean < 0).sum()),
+        int((raw_unit_sums > 0).sum()),
+        int((raw_unit_sums < 0).sum()),
     )
 
 
@@ -123,5 +123,5 @@ def _sums(values: np.ndarray, unit: np.ndarray, cluster: np.ndarray) -> sparse.c
 
 def _between(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """(draws,) the variance between units, from (units, draws) sums."""
-    found: np.ndarray = (np.square(sums) / counts[:, None]).sum(axis=0) - np.square(sums.sum(axis=0)) / counts.sum()
-    return found
+    variance: np.ndarray = (np.square(sums) / counts[:, None]).sum(axis=0) - np.square(sums.sum(axis=0)) / counts.sum()
+    return variance

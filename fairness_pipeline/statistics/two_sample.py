@@ -1,9 +1,9 @@
-"""A two-sample test for paired texts that move together: can one tell from its words on which side a text stands?
+"""A two-sample test for paired texts in clusters: do the words of a text reveal its side?
 
-A ridge classifier is fitted to the differences of the pairs (b minus a) of all clusters but one fold, and read on that
-fold (a classifier two-sample test, Lopez-Paz and Oquab 2017, with clusters). A draw of the null hypothesis lets the two
-sides of whole clusters change places. The classifier's metric does not depend on the sides, so nothing is fitted again
-for a draw, and the level is exact wherever the sides of a cluster are exchangeable.
+A ridge classifier is fitted to the differences of the pairs (b minus a) of all clusters but one fold, and evaluated on
+that fold (a classifier two-sample test, Lopez-Paz and Oquab 2017, with clusters). A draw of the null hypothesis swaps
+the sides of whole clusters. The classifier's metric does not depend on the sides, so nothing is refitted for a draw,
+and the level is exact if the sides of a cluster are exchangeable.
 """
 
 from typing import NamedTuple
@@ -13,27 +13,27 @@ from scipy import sparse
 
 FOLDS = 5
 _FEWEST_PAIRS, _MOST_FEATURES = 4, 20_000
-"""A feature counts if it tells the sides apart in so many pairs; and the most frequent ones that are looked at. With
-4,000 a harm in 2% of answers of 300 words is lost, with 20,000 it is found."""
+"""A feature is used if the sides differ in it in this many pairs; and the most features that are used. With 4,000 a
+harm in 2% of answers of 300 words is missed, with 20,000 it is found."""
 _FEWEST_CLUSTERS = 6
-"""A feature is tested by itself if it occurs in so many clusters: with fewer no sign pattern is rare enough."""
+"""A feature is tested by itself if it occurs in this many clusters: with fewer no sign pattern is rare enough."""
 _AT_ONCE, _DRAWS = 4000, 1000
-"""Features and draws that are looked at together."""
+"""Features and draws that are processed together."""
 _MORE, _MOST_WORK = (9_999, 99_999), 10**10
-"""Draws that are made where fewer reach nothing; and the most draws times clusters times features."""
+"""Larger numbers of draws, if no draw reaches the statistic; and the most draws times clusters times features."""
 _ALL_PATTERNS = 10
-"""Clusters up to which every sign pattern is tried."""
+"""Up to this many clusters, every sign pattern is tried."""
 
 
 class PairedSums(NamedTuple):
-    """What the test needs of the pairs.
+    """The sums over pairs that the test needs.
 
     Attributes:
         features: (clusters, features) the sum over a cluster's pairs of side b's presence minus side a's.
         differing: (features,) the number of pairs in which only one side has the feature.
         sizes: (clusters,) the number of pairs.
         templates: (clusters, clusters) the sum over templates of the inner products of two clusters' sums, 0 on the
-            diagonal: differences that agree within a template, though they cancel over all.
+            diagonal. It finds differences that agree within a template but cancel over all templates.
     """
 
     features: sparse.csr_array
@@ -48,11 +48,11 @@ class ToldApart(NamedTuple):
     Attributes:
         p: The p of "the sides are exchangeable": the smallest p of three statistics (classifier, single feature,
             templates), calibrated in the same draws.
-        p_beyond: The p of the reading in which a difference by the clusters' `direction` works against itself.
-        kept: The features that were looked at.
+        p_beyond: The p of the statistics that a difference by the clusters' `direction` cannot raise.
+        kept: The features that were used.
         p_features: (kept,) the p of each of them, adjusted over all (family-wise).
-        statistics: (kept,) by how many standard deviations side b has each feature more.
-        weights: (kept, folds) the classifier that is read on each fold.
+        statistics: (kept,) how much more often side b has each feature, in standard deviations.
+        weights: (kept, folds) the classifier that is evaluated on each fold.
         folds: (clusters,) the fold of each cluster.
     """
 
@@ -68,7 +68,8 @@ class ToldApart(NamedTuple):
 def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, seed: int = 0) -> ToldApart:
     """Tests whether side a and side b can be told apart.
 
-    Where no draw reaches what was seen, more are made: a floor of p would founder on a correction over many audits.
+    If no draw reaches the observed statistic, more are made: a floor of p would never pass a correction over many
+    audits.
 
     With S_u the scaled sum of cluster u, M_k = sum over u outside fold k of S_u S_u' / n_u + lambda I, lambda the mean
     of the sum's diagonal, and H_uv = S_u' M_k^-1 S_v for u in fold k and v outside it, the statistic is T(s) = s' H s,
@@ -76,19 +77,19 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
 
     Args:
         sums: The pairs.
-        direction: (clusters,) a property in which the sides of a cluster differ besides the group: 1 where side b has
-            more of it (a longer word), -1 where side a has, 0 where both are alike, NaN where it cannot be said. What
-            depends on this property alone pulls clusters of direction 1 and -1 apart and leaves those of 0 alone; the
-            group pulls all the same way. So `p_beyond` learns from clusters of one direction and reads those of the
-            other, and apart from that learns from and reads clusters of direction 0.
+        direction: (clusters,) a property in which the sides of a cluster differ besides the group: 1 if side b has more
+            of it (a longer word), -1 if side a has, 0 if both are alike, NaN if it is unknown. An effect of this
+            property alone has opposite signs in clusters of direction 1 and -1 and none in those of 0; an effect of
+            the group has the same sign in all. So `p_beyond` learns from clusters of one direction and is evaluated on
+            those of the other; clusters of direction 0 are used among themselves.
         draws: The number of random sign patterns, to begin with; with ten clusters or fewer every pattern is tried.
         seed: The seed of the patterns and folds.
 
     Examples:
-        >>> one = sparse.csr_array(np.ones((8, 1)))
-        >>> same = PairedSums(one, np.array([8]), np.ones(8), np.zeros((8, 8)))
-        >>> told = tell_apart(same, np.zeros(8))
-        >>> told.p, told.p_beyond  # all eight clusters agree: one of 2^7 patterns
+        >>> features = sparse.csr_array(np.ones((8, 1)))
+        >>> sums = PairedSums(features, np.array([8]), np.ones(8), np.zeros((8, 8)))
+        >>> result = tell_apart(sums, np.zeros(8))
+        >>> result.p, result.p_beyond  # all eight clusters agree: one of 2^7 patterns
         (0.0078125, 0.0078125)
     """
     clusters = len(sums.sizes)
@@ -105,55 +106,57 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
     tested = (counts != 0).sum(axis=0) >= _FEWEST_CLUSTERS
     up, down, level = direction > 0, direction < 0, direction == 0
     beyond = np.outer(up, down) | np.outer(down, up) | np.outer(level, level)
-    whole, *kinds = (_standardised(counts, chosen) for chosen in (np.full(clusters, True), up, down))
+    overall, *kinds = (_standardised(counts, chosen) for chosen in (np.full(clusters, True), up, down))
 
-    def tried(draws: int) -> ToldApart:
+    def test_with(draws: int) -> ToldApart:
         signs = _signs(clusters, draws, seed)
         parts = [signs[start : start + _DRAWS] for start in range(0, len(signs), _DRAWS)]
-        largest, against = np.concatenate([_largest(part, whole, kinds, tested) for part in parts], axis=1)
+        largest, against = np.concatenate([_largest(part, overall, kinds, tested) for part in parts], axis=1)
         return ToldApart(
             p=smallest([_quadratic(across, signs), largest, _quadratic(sums.templates, signs)]),
             p_beyond=smallest([_quadratic(across * beyond, signs), against]),
             kept=kept,
-            p_features=np.where(tested, reached(largest, np.abs(whole.sum(axis=0))), 1.0),
-            statistics=whole.sum(axis=0),
+            p_features=np.where(tested, reached(largest, np.abs(overall.sum(axis=0))), 1.0),
+            statistics=overall.sum(axis=0),
             weights=weights / np.sqrt(sums.differing[kept])[:, None],
             folds=folds,
         )
 
-    found = tried(draws)
-    for more in _MORE:
-        unreached = clusters > _ALL_PATTERNS and min(found.p, found.p_beyond) < 2 / (draws + 1)
-        if not unreached or more * clusters * len(kept) > _MOST_WORK:
+    result = test_with(draws)
+    for more_draws in _MORE:
+        unreached = clusters > _ALL_PATTERNS and min(result.p, result.p_beyond) < 2 / (draws + 1)
+        if not unreached or more_draws * clusters * len(kept) > _MOST_WORK:
             break
-        draws, found = more, tried(more)
-    return found
+        draws, result = more_draws, test_with(more_draws)
+    return result
 
 
-def _largest(signs: np.ndarray, whole: np.ndarray, kinds: list[np.ndarray], tested: np.ndarray) -> np.ndarray:
-    """(2, draws) the largest single feature of each draw, and the largest that leans the same way in both kinds."""
+def _largest(signs: np.ndarray, overall: np.ndarray, kinds: list[np.ndarray], tested: np.ndarray) -> np.ndarray:
+    """(2, draws) the largest feature of each draw, and the largest with the same sign in both directions."""
     largest, against = np.zeros((2, len(signs)))
-    for start in range(0, whole.shape[1], _AT_ONCE):
-        place = slice(start, start + _AT_ONCE)
-        if not tested[place].any():
+    for start in range(0, overall.shape[1], _AT_ONCE):
+        chunk = slice(start, start + _AT_ONCE)
+        if not tested[chunk].any():
             continue
-        in_all, in_up, in_down = (signs @ counted[:, place][:, tested[place]] for counted in (whole, *kinds))
+        in_all, in_up, in_down = (
+            signs @ standardised[:, chunk][:, tested[chunk]] for standardised in (overall, *kinds)
+        )
         largest = np.maximum(largest, np.abs(in_all).max(axis=1))
-        same_way = np.where(in_up * in_down > 0, np.minimum(np.abs(in_up), np.abs(in_down)), 0.0)
-        against = np.maximum(against, same_way.max(axis=1))
+        agreeing = np.where(in_up * in_down > 0, np.minimum(np.abs(in_up), np.abs(in_down)), 0.0)
+        against = np.maximum(against, agreeing.max(axis=1))
     return np.stack([largest, against])
 
 
 def _signs(clusters: int, draws: int, seed: int) -> np.ndarray:
-    """(draws, clusters) which clusters keep their sides (1) or change them (-1); the first draw is what was seen."""
-    if clusters <= _ALL_PATTERNS:  # every pattern, but for the last cluster's: to change all of them changes nothing
+    """(draws, clusters) which clusters keep their sides (1) or change them (-1); the first draw is the observed one."""
+    if clusters <= _ALL_PATTERNS:  # the last cluster keeps its sides: changing all clusters changes nothing
         return 1.0 - 2.0 * (np.arange(2 ** (clusters - 1))[:, None] >> np.arange(clusters) & 1)
     drawn = np.random.default_rng([seed, 1]).choice([-1.0, 1.0], (draws, clusters))
     return np.vstack([np.ones(clusters), drawn])
 
 
 def _cross_fitted(scaled: np.ndarray, sizes: np.ndarray, folds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """H, and the classifier of each fold. Both go through the clusters' inner products, which are few."""
+    """H, and the classifier of each fold. Both are computed from the clusters' inner products, which are few."""
     clusters, features = scaled.shape
     products, root = scaled @ scaled.T, np.sqrt(sizes)
     ridge = float((np.square(scaled) / sizes[:, None]).sum()) / features
@@ -183,10 +186,10 @@ def _quadratic(matrix: np.ndarray, signs: np.ndarray) -> np.ndarray:
 
 
 def reached(values: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """The share of values that reach each limit; what differs in the last bits of a float counts as equal.
+    """The share of values that reach each limit. Rounding differences count as equal.
 
     Args:
-        values: (draws,) of the null hypothesis, the first of them what was seen.
+        values: (draws,) statistics under the null hypothesis; the first is the observed one.
         limits: Any number of limits.
     """
     ordered = np.sort(values)
@@ -197,7 +200,7 @@ def smallest(statistics: list[np.ndarray]) -> float:
     """The p of the first draw's smallest p over several statistics, calibrated over the draws.
 
     Args:
-        statistics: (draws,) each, the first draw what was seen.
+        statistics: (draws,) each; the first draw is the observed one.
     """
-    smallest = np.min([reached(values, values) for values in statistics], axis=0)
-    return float((smallest <= smallest[0] + 1e-12).mean())
+    smallest_p = np.min([reached(values, values) for values in statistics], axis=0)
+    return float((smallest_p <= smallest_p[0] + 1e-12).mean())

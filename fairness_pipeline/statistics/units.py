@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 UNITS = {"percent": " points", "count_per_response": " a response", "score": ""}
-"""What stands behind a number, by unit."""
+"""The suffix of a number, by unit."""
 _FORMS = {"percent": "{:+.3g}", "count_per_response": "{:+.3g}", "score": "{:+#.3g}"}
 
 

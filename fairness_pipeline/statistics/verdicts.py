@@ -7,22 +7,22 @@ from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TEL
 
 Verdict = Literal["fair", "biased", "artefact", "inconclusive", "not measured"]
 DIFFERS = "differs"
-"""The answers can be told apart, by whatever they say; no list says whether that harms."""
+"""The answers can be told apart by some words. No list says whether that is harmful."""
 DIFFERS_BY_LENGTH = "differs, length not excluded"
 """They can be told apart, and the length of the exchanged words may explain it."""
 ARTEFACT: Verdict = "artefact"
 """A difference is shown, but a control shows that it comes from the instrument or from the exchanged words."""
 FINDINGS = ("biased", DIFFERS)
-"""Verdicts that show a difference of the system's own: they are told in words, and close a gate."""
+"""Verdicts that show a difference of the system itself. They are reported in words, and close a gate."""
 FINDING = "finding"
 """A result about a single person or name. It is not a bias of a group."""
 NOTHING_TO_JUDGE = "nothing to judge"
 TOO_FEW = "too few to tell"
 """In the note of a row for which there are too few clusters."""
 HERE_ONLY = "fair on this measure only"
-"""The note of a row that is `fair`, while the answers can be told apart by something else."""
+"""The note of a row that is `fair`, though the answers can be told apart by something else."""
 FAIR_ON_AVERAGE = "fair on average"
-"""Equivalence is shown for the mean, but not in every stratum, or not of single units."""
+"""Equivalence is shown for the mean, but not in every stratum, or not for single units."""
 
 
 def too_few(count: int, what: str = "exchanged word", least: int = FEWEST_TO_TELL) -> str:
@@ -36,7 +36,7 @@ def too_few(count: int, what: str = "exchanged word", least: int = FEWEST_TO_TEL
 
 
 class Doubt(NamedTuple):
-    """What could overturn a biased row: in a few words with the figures, and what that means for a reader."""
+    """A reason that could overturn a biased row: in a few words with the figures, and what it means for a reader."""
 
     said: str
     means: str
@@ -70,7 +70,7 @@ def verdict(*, equivalent: bool, p_holm: float, alpha: float = 0.05, clusters: i
 def on_content(
     whole: str, content: str, *, p_whole: float = 0.0, p_control: float = 1.0, alpha: float = 0.05
 ) -> Verdict:
-    """The verdict on a measure that is read twice: as it is, and with the exchanged words masked.
+    """The verdict on a measure that is taken twice: on whole answers, and with the exchanged words masked.
 
     A difference in the masked reading, in either direction, comes from the system. A difference in the whole reading
     alone is an artefact of the exchanged words if it is shown to be smaller without them, by half or more, or if the
@@ -78,10 +78,10 @@ def on_content(
     two chances to be found, so the whole reading alone must reach half of the level. `fair` needs both readings.
 
     Args:
-        whole: The verdict on the measure as it is.
-        content: The verdict on the same measure without the exchanged words.
-        p_whole: The adjusted p of the measure as it is.
-        p_control: The p of the hypothesis that the difference is as large without them.
+        whole: The verdict on the whole reading.
+        content: The verdict on the masked reading.
+        p_whole: The adjusted p of the whole reading.
+        p_control: The p of the hypothesis that the difference is as large in the masked reading.
         alpha: The level.
 
     Examples:
@@ -121,5 +121,5 @@ def on_spread(of_mean: str, *, shown: bool, small: bool) -> str:
 
 
 def paper_verdict(p: float, alpha: float = 0.05) -> Literal["fair", "biased"]:
-    """The papers' own rule: biased if the unpaired test rejects; otherwise, they say, fair."""
+    """The papers' own rule: biased if the unpaired test rejects, otherwise fair."""
     return "biased" if p < alpha else "fair"

@@ -1,1 +1,1 @@
-"""One folder a study; `fairness_pipeline.project.study.STUDIES` names them."""
+"""The studies, one folder each; `fairness_pipeline.project.study.STUDIES` lists them."""

@@ -30,13 +30,14 @@ Row = dict[str, Any]
 _METADATA = b"fairness_pipeline"
 _FORMAT_FILE = "format.json"
 FORMAT, UNSEALED_IMPORTS, UNSEALED = 3, 2, 1
-"""How this version writes; versions of 26 November 2026 had no seals of imported files; those before, none at all."""
+"""The format of this version; versions of 26 November 2026 did not seal imported files, and those before sealed
+nothing."""
 
 
 _BLOCK = 1 << 22
 _NO_SEAL = "0" * 64
-_PARQUETS_ITEM = re.compile("(list<|child 0, )element: ")
-"""What a list holds is called `element` in a file, and `item` in the schema that was written."""
+_LIST_ITEM = re.compile("(list<|child 0, )element: ")
+"""The item of a list is called `element` in a file, and `item` in the schema that was written."""
 
 
 IMPORTS = ("annotations", "imports", "labels", "log_probabilities", "predictions", "scores", "trials")
@@ -44,14 +45,14 @@ IMPORTS = ("annotations", "imports", "labels", "log_probabilities", "predictions
 
 
 class Format(NamedTuple):
-    """In which format a workspace was written: its imported files, and the oldest of its partitions."""
+    """The formats of a workspace's imported files and of its oldest partition."""
 
     imports: int
     partitions: int
 
 
 _as_written: dict[tuple[tuple[Path, int, int, int], ...], bool] = {}
-"""Whether files of the format before seals are what was written: they are read whole for it, once in a process."""
+"""Whether files of the format before seals are as they were written. They are read whole for it, once per process."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ class Card:
     `fingerprint` is their hash. `content` is the hash of the result, including the figures; the lake fills it in. Two
     runs with the same fingerprint can have different contents (an endpoint may answer differently). `figures` were
     found while the partition was made. `files` are the sizes of a checkpoint's or document's files, in bytes. `seal` is
-    the hash of all other fields (in a table, of the file's whole footer); a card without one vouches for nothing, but
-    in a workspace of the format before seals, as far as its fingerprint and content are what they should be.
+    the hash of all other fields (in a table, of the file's whole footer); a card without one counts only in a workspace
+    of the format before seals, and only if its fingerprint and content are right.
     """
 
     fingerprint: str
@@ -79,9 +80,9 @@ class Card:
         return replace(self, seal=fingerprint(fields))
 
     def is_about(self, asset: str, key: Key) -> bool:
-        """Whether the card has all its fields, and is that of this partition."""
-        typed = isinstance(self.inputs, dict) and isinstance(self.figures, dict) and isinstance(self.files, dict)
-        if not typed or not self.content:
+        """Whether the card is complete and belongs to this partition."""
+        well_typed = isinstance(self.inputs, dict) and isinstance(self.figures, dict) and isinstance(self.files, dict)
+        if not well_typed or not self.content:
             return False
         return self.inputs.get("asset", asset) == asset and self.inputs.get("partition", key) == key
 
@@ -97,7 +98,7 @@ def partition_name(key: Key) -> str:
 
 
 class Lake:
-    """Everything one workspace holds.
+    """The data of one workspace.
 
     Args:
         root: The workspace's folder.
@@ -115,7 +116,7 @@ class Lake:
 
     @property
     def format(self) -> Format:
-        """That which is noted; or, where none is, as the seals tell."""
+        """The noted format; if none is noted, the one that the seals imply."""
         return self._format or self._format_of_seals
 
     @cached_property
@@ -151,8 +152,8 @@ class Lake:
         return numbers
 
     def note_format(self, noted: Format | None = None) -> None:
-        """Notes the format, if none is noted or another one is given. Called before anything is written, so that who
-        begins at the same time finds nothing either."""
+        """Notes the format if none is noted or another one is given. It is called before anything is written, so that a
+        process that starts at the same time infers the same format."""
         if self._format is None or noted:
             imports, partitions = noted or self.format
             with replacing(self.root / _FORMAT_FILE) as temporary:
@@ -160,7 +161,7 @@ class Lake:
             self._format = self._noted_format()
 
     def unsealed(self, asset: str, key: Key) -> bool:
-        """Whether a partition is of the format before seals, and as it was written."""
+        """Whether a partition has the format before seals and is as it was written."""
         card = self.card(asset, key)
         return card is not None and not card.seal
 
@@ -190,8 +191,8 @@ class Lake:
         try:
             return pq.ParquetFile(path, memory_map=True, page_checksum_verification=True).read()
         except FileNotFoundError:
-            what = " ".join([table, partition_name(key)]).strip()
-            raise FairnessError(f"{what} has not been made yet; run: {self._command(table)}") from None
+            partition = " ".join([table, partition_name(key)]).strip()
+            raise FairnessError(f"{partition} has not been made yet; run: {self._command(table)}") from None
         except (pa.ArrowInvalid, OSError) as error:
             raise FairnessError(f"{path}: damaged ({error}); delete it and run again") from None
 
@@ -206,21 +207,21 @@ class Lake:
             raise FairnessError(f"{table}: expected columns {schema.names}, found {data.schema.names}")
         self.note_format()
         with replacing(self.table_path(table, key), self.still_ours(table, key)) as temporary:
-            written = without_texts(schema)
+            stored_schema = without_texts(schema)
             with temporary.open("wb") as stream:
-                hashed = _Hashed(stream)
-                with pq.ParquetWriter(hashed, written, compression="zstd", write_page_checksum=True) as writer:
-                    writer.write_table(data.cast(written))
-                    made = replace(card, content=_content(card, str(written), hashed.digest.hexdigest()))
-                    described = json.dumps(asdict(replace(made, seal=_NO_SEAL)), sort_keys=True)
-                    writer.add_key_value_metadata({_METADATA: described})
+                hashing = _HashingStream(stream)
+                with pq.ParquetWriter(hashing, stored_schema, compression="zstd", write_page_checksum=True) as writer:
+                    writer.write_table(data.cast(stored_schema))
+                    complete = replace(card, content=_content(card, str(stored_schema), hashing.digest.hexdigest()))
+                    metadata = json.dumps(asdict(replace(complete, seal=_NO_SEAL)), sort_keys=True)
+                    writer.add_key_value_metadata({_METADATA: metadata})
             _seal(temporary)
             yield data
 
     # Folders (checkpoints) and documents (reports): a card in JSON points to the current one.
 
     def folder(self, asset: str, key: Key, fingerprint: str) -> Path:
-        """The folder to make a checkpoint with this fingerprint in. It is kept, so that a killed run can continue."""
+        """The folder for a checkpoint with this fingerprint. It is kept, so that a killed run can continue."""
         return self.root / "checkpoints" / asset / partition_name(key) / fingerprint[:16]
 
     def current_folder(self, asset: str, key: Key) -> Path:
@@ -231,8 +232,8 @@ class Lake:
         """
         card = self.card(asset, key)
         if card is None:
-            what = " ".join([asset, partition_name(key)]).strip()
-            raise FairnessError(f"{what} has not been made yet; run: {self._command(asset)}")
+            partition = " ".join([asset, partition_name(key)]).strip()
+            raise FairnessError(f"{partition} has not been made yet; run: {self._command(asset)}")
         return self.folder(asset, key, card.fingerprint)
 
     def document_path(self, name: str) -> Path:
@@ -243,10 +244,10 @@ class Lake:
         """Makes a finished checkpoint or document the current one, and hashes its files."""
         folder, files = self._files(asset, key, card.fingerprint)
         sizes = {str(path.relative_to(self.root)): path.stat().st_size for path in files}
-        whole = replace(card, content=_content_of_files(card, folder, files), files=sizes)
+        complete = replace(card, content=_content_of_files(card, folder, files), files=sizes)
         self.note_format()
         with replacing(self._card_path(asset, key), self.still_ours(asset, key)) as temporary:
-            temporary.write_text(json.dumps(asdict(whole.sealed()), indent=1, sort_keys=True), encoding="utf-8")
+            temporary.write_text(json.dumps(asdict(complete.sealed()), indent=1, sort_keys=True), encoding="utf-8")
 
     def was_finished(self, asset: str, key: Key, fingerprint: str) -> bool:
         """Whether a checkpoint with this fingerprint was finished before; its folder is then complete or damaged."""
@@ -264,7 +265,7 @@ class Lake:
             card = self._card_of_table(path) if path.exists() else self._card_of_files(asset, key)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             return None
-        return card if card and card.is_about(asset, key) else None  # an old card does not name its content
+        return card if card and card.is_about(asset, key) else None  # an old card lacks its content
 
     def _card_of_table(self, path: Path) -> Card | None:
         card = Card(**parse_json(pq.read_metadata(path).metadata[_METADATA]))
@@ -276,7 +277,7 @@ class Lake:
         return card if card.seal == sha256(unsealed).hexdigest() else None
 
     def _is_as_written(self, files: list[Path], card: Card, content: Callable[[], str]) -> bool:
-        """Whether a card without a seal is one of the format before seals, and its files hold what it names."""
+        """Whether a card without a seal has the format before seals, and its files have the content that it names."""
         if self.format.partitions != UNSEALED or card.fingerprint != fingerprint(card.inputs):
             return False
         states = [(path, path.stat()) for path in files]
@@ -299,29 +300,29 @@ class Lake:
             return card if as_written and all(file.stat().st_size == size for file, size in listed) else None
         if card.seal != card.sealed().seal:
             return None
-        found = [(file.stat(), size) for file, size in listed]
-        if any(file.st_size != size for file, size in found):
+        states = [(file.stat(), size) for file, size in listed]
+        if any(state.st_size != size for state, size in states):
             return None
-        newest = max(file.st_mtime_ns for file, _ in found)
+        newest = max(state.st_mtime_ns for state, _ in states)
         if newest > path.stat().st_mtime_ns:  # changed after the card, or copied
             if self._content_now(asset, key, card) != card.content:
                 return None
             with suppress(OSError):
-                os.utime(path, ns=(newest, newest))  # so that they are not hashed at every look
+                os.utime(path, ns=(newest, newest))  # so that the next call does not hash the files
         return card
 
     def verify(self, asset: str, key: Key) -> str | None:
-        """Why the data of a partition are not those that were written, by reading all of them; None if they are."""
+        """Reads all data of a partition; returns why they are not as they were written, or None."""
         card, path = self.card(asset, key), self.table_path(asset, key)
         if card is None or card.fingerprint != fingerprint(card.inputs):
             return "its card is damaged or another partition's, or a file that it lists is missing or was changed"
         if path.exists() and not self._is_inside(path):
             return "it is a link to a file outside of the workspace"
         try:
-            found = _content_of_table(path, card) if path.exists() else self._content_now(asset, key, card)
+            content = _content_of_table(path, card) if path.exists() else self._content_now(asset, key, card)
         except (OSError, ValueError) as error:
             return str(error)
-        return None if found == card.content else "its content is not what was written"
+        return None if content == card.content else "its content is not what was written"
 
     def _content_now(self, asset: str, key: Key, card: Card) -> str:
         return _content_of_files(card, *self._files(asset, key, card.fingerprint))
@@ -334,7 +335,7 @@ class Lake:
         return self.root.resolve()
 
     def sound_folder(self, asset: str, key: Key) -> Path:
-        """The finished checkpoint of a partition, to make others from.
+        """The finished checkpoint of a partition, once its files are verified.
 
         Raises:
             FairnessError: there is none yet, or its files are not as they were written.
@@ -348,7 +349,7 @@ class Lake:
         return folder
 
     def bytes_of(self, asset: str, key: Key) -> str | None:
-        """The hash of all bytes of a partition's files, its card among them; None if it is not made."""
+        """The hash of all bytes of a partition's files, including its card; None if it is not made."""
         path, card = self.table_path(asset, key), self.card(asset, key)
         if card is None:
             return None
@@ -391,7 +392,7 @@ class Lake:
                 del self._held[name]
 
     def still_ours(self, asset: str, key: Key) -> Callable[[], None]:
-        """Raises FairnessError, when it is called, if another process has taken over the lock that this one held."""
+        """Returns a check that raises FairnessError if another process has taken over this one's lock."""
         held = self._held.get(_lock_name(asset, key))
         return held.check if held else lambda: None
 
@@ -411,7 +412,7 @@ class Lake:
 
 
 def _footer(stream: IO[bytes]) -> tuple[int, bytes]:
-    """Where the footer of a Parquet file begins, and the footer: everything about the file but its data pages."""
+    """The start of a Parquet file's footer, and the footer: everything but the data pages."""
     end = stream.seek(-8, 2)
     length = int.from_bytes(stream.read(4), "little")
     begin = stream.seek(end - length)
@@ -419,24 +420,24 @@ def _footer(stream: IO[bytes]) -> tuple[int, bytes]:
 
 
 def _seal(path: Path) -> None:
-    """Writes the hash of a table's footer into the card in the footer, where `_NO_SEAL` stands."""
+    """Writes the hash of a table's footer into the card in the footer, in place of `_NO_SEAL`."""
     with path.open("r+b") as stream:
         begin, footer = _footer(stream)
-        name = b'"seal": "'
-        stream.seek(begin + footer.index(name + _NO_SEAL.encode()) + len(name))
+        prefix = b'"seal": "'
+        stream.seek(begin + footer.index(prefix + _NO_SEAL.encode()) + len(prefix))
         stream.write(sha256(footer).hexdigest().encode())
 
 
 def _content_of_table(path: Path, card: Card) -> str:
-    """The content that the table's card should name: of all bytes before the footer."""
+    """The content that the table's card should name, computed from all bytes before the footer."""
     digest = sha256()
     with path.open("rb") as stream:
-        left, _ = _footer(stream)
+        remaining, _ = _footer(stream)
         stream.seek(0)
-        while left > 0 and (block := stream.read(min(left, _BLOCK))):
+        while remaining > 0 and (block := stream.read(min(remaining, _BLOCK))):
             digest.update(block)
-            left -= len(block)
-    schema = re.sub(_PARQUETS_ITEM, r"\1item: ", str(pq.read_schema(path).remove_metadata()))
+            remaining -= len(block)
+    schema = re.sub(_LIST_ITEM, r"\1item: ", str(pq.read_schema(path).remove_metadata()))
     return _content(card, schema, digest.hexdigest())
 
 
@@ -452,7 +453,7 @@ def _lock_name(asset: str, key: Key) -> str:
     return f"{asset}/{_file_name(key)}"
 
 
-class _Hashed:
+class _HashingStream:
     """A stream that hashes what is written to it. It hashes a table's columns on their way to the disk."""
 
     closed = False

@@ -1,4 +1,4 @@
-"""Who may make a partition: one process at a time, of all that share a lake.
+"""Locks that let one process at a time make a partition, of all that share a lake.
 
 Where Dagster's records are in Postgres, the lock is one of its advisory locks, which ends with the connection.
 Otherwise it is a lease, a file in the lake.
@@ -25,7 +25,7 @@ from fairness_pipeline.workspace.postgres import POSTGRES, connect, told
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
 
-_ASK_EVERY = 0.05, 0.5  # seconds: at first, and later
+_PAUSES = 0.05, 0.5  # seconds: at first, and later
 _LONGEST_NAME = 63
 """Bytes of a connection's name that Postgres keeps."""
 _HOLDER = """
@@ -44,7 +44,7 @@ class Held(Protocol):
 
 @contextmanager
 def lock(folder: Path, name: str, waiting: Callable[[str], None]) -> Iterator[Held]:
-    """Holds a lock. It ends with the process at the latest.
+    """Holds a lock. The lock ends with the process at the latest.
 
     Args:
         folder: The lake's folder of locks.
@@ -87,7 +87,7 @@ class _Advisory:
 
 _of_this_process: dict[str, threading.Lock] = defaultdict(threading.Lock)
 _connections: "dict[int, Connection]" = {}
-"""By process: one that is forked must not use the connection of the other, nor close it."""
+"""By process number: a forked process must neither use nor close its parent's connection."""
 
 
 @contextmanager
@@ -101,27 +101,27 @@ def _advisory(lake: str, name: str, waiting: Callable[[str], None]) -> Iterator[
     except psycopg2.Error as error:
         _connections.pop(os.getpid(), None)
         raise FairnessError(f"{name}: Postgres gave no lock: {told(error)}; run again when it answers") from None
-    holder = os.getpid()
+    owner = os.getpid()
     try:
         yield _Advisory(connection, name)
     finally:
-        if os.getpid() == holder:  # a process that was forked meanwhile holds nothing
+        if os.getpid() == owner:  # a process that was forked meanwhile holds nothing
             with contextlib.suppress(psycopg2.Error), connection.cursor() as cursor:
                 cursor.execute("select pg_advisory_unlock(%s)", [key])
 
 
 def _wait_for(connection: "Connection", key: int, waiting: Callable[[str], None]) -> None:
-    pause, longest = _ASK_EVERY
-    heard = False
+    pause, longest = _PAUSES
+    announced = False
     with connection.cursor() as cursor:
         while True:
             cursor.execute("select pg_try_advisory_lock(%s)", [key])
             if _first(cursor.fetchone()):
                 return
-            if not heard:
+            if not announced:
                 cursor.execute(_HOLDER, {"key": key})
                 waiting(str(_first(cursor.fetchone()) or "another run"))
-                heard = True
+                announced = True
             time.sleep(pause)
             pause = min(2 * pause, longest)
 
@@ -131,20 +131,20 @@ def _first(row: tuple[object, ...] | None) -> object:
 
 
 def _connection() -> "Connection":
-    """This process' connection, which is kept; a new one where the database was started anew meanwhile."""
+    """This process's connection; a new one if the database was restarted."""
     import psycopg2
 
-    kept = _connections.get(os.getpid())
-    if kept is not None:
+    existing = _connections.get(os.getpid())
+    if existing is not None:
         try:
-            with kept.cursor() as cursor:
+            with existing.cursor() as cursor:
                 cursor.execute("select 1")
-            return kept
-        except psycopg2.Error:  # if it held a lock, whoever holds it finds out before anything is written
+            return existing
+        except psycopg2.Error:  # if it held a lock, `check` fails before anything is written
             pass
     name = spoken(own_process()).encode()[:_LONGEST_NAME].decode(errors="ignore")
-    made = _connections[os.getpid()] = connect(name)
-    return made
+    connection = _connections[os.getpid()] = connect(name)
+    return connection
 
 
 def identity(folder: Path, kind: str = "lake", made: str | None = None) -> str:
@@ -152,8 +152,8 @@ def identity(folder: Path, kind: str = "lake", made: str | None = None) -> str:
 
     Args:
         folder: The lake's folder of locks.
-        kind: What is named: the lake, or the database that keeps its locks.
-        made: The name, if it is not kept yet; a new one by default.
+        kind: Whose name: the lake's, or that of the database with its locks.
+        made: The name to store if there is none yet; a random one by default.
 
     Raises:
         FairnessError: the folder cannot be written.

@@ -17,7 +17,7 @@ POSTGRES = "FAIRNESS_POSTGRES"
 _SECONDS = 5
 _ADDRESS = re.compile(r"postgres(?:ql)?://(?:[^:@/?#\[\]]*(?::(?:[^:@/?#\[\]%]|%[0-9A-Fa-f]{2})*)?@)?[^@\[\]\s]*")
 _NO_LIMIT = "select set_config(name, '0', false) from pg_settings where name = 'idle_session_timeout'"
-"""A lock ends with its session, which is silent while a partition is made."""
+"""A lock ends with its session, which is idle while a partition is made."""
 
 
 def connect(name: str) -> "Connection":
@@ -27,7 +27,7 @@ def connect(name: str) -> "Connection":
         name: What the database shows as the connection's name.
 
     Raises:
-        FairnessError: nobody answers within five seconds, or the database refuses, or its library is not installed.
+        FairnessError: the database does not answer within five seconds, or refuses, or its library is not installed.
     """
     address = os.environ[POSTGRES]
     if not _ADDRESS.fullmatch(address):  # not shown: it holds a password
@@ -43,7 +43,7 @@ def connect(name: str) -> "Connection":
         ) from None
     try:
         # Keepalives: a holder whose machine vanished must not keep its locks for the two hours of the system's default.
-        made = psycopg2.connect(
+        connection = psycopg2.connect(
             address,
             application_name=name,
             connect_timeout=_SECONDS,
@@ -51,10 +51,10 @@ def connect(name: str) -> "Connection":
             keepalives_interval=5,
             keepalives_count=4,
         )
-        made.autocommit = True
-        with made.cursor() as cursor:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
             cursor.execute(_NO_LIMIT)
-        return made
+        return connection
     except psycopg2.Error as error:
         raise FairnessError(
             f"{POSTGRES}: {place()} cannot be used: {told(error)}; start it, make it (createdb), or correct the address"
@@ -65,11 +65,11 @@ def check_postgres(lake: str, profile: str) -> str:
     """Checks that the database can be used, and holds the records of no other workspace.
 
     Args:
-        lake: The workspace's own name; the database keeps it.
+        lake: The lake's own name; the database stores it.
         profile: The workspace's profile.
 
     Returns:
-        The database's own name, which it was given when it was used first.
+        The database's own name, which its first use gave it.
 
     Raises:
         FairnessError: it cannot be used, or belongs to another workspace.
@@ -79,24 +79,25 @@ def check_postgres(lake: str, profile: str) -> str:
     connection = connect("fairness-pipeline")
     try:
         with connection.cursor() as cursor:
-            cursor.execute("begin; select pg_advisory_xact_lock(hashtext('fairness_pipeline'))")  # two first commands
+            # Two commands may both be the first.
+            cursor.execute("begin; select pg_advisory_xact_lock(hashtext('fairness_pipeline'))")
             cursor.execute("create table if not exists fairness_pipeline (lake text, profile text, name text)")
             cursor.execute("select lake, profile, name from fairness_pipeline")
-            found = cursor.fetchone()
-            if found is None:
-                found = lake, profile, uuid.uuid4().hex
-                cursor.execute("insert into fairness_pipeline values (%s, %s, %s)", found)
+            row = cursor.fetchone()
+            if row is None:
+                row = lake, profile, uuid.uuid4().hex
+                cursor.execute("insert into fairness_pipeline values (%s, %s, %s)", row)
             cursor.execute("commit")
     except psycopg2.Error as error:
         raise FairnessError(f"{POSTGRES}: {place()} cannot be used: {told(error)}") from None
     finally:
         connection.close()
-    if found[0] != lake:
+    if row[0] != lake:
         raise FairnessError(
-            f"{POSTGRES}: {place()} holds the records of another workspace (profile '{found[1]}'), whose assets have "
+            f"{POSTGRES}: {place()} holds the records of another workspace (profile '{row[1]}'), whose assets have "
             "the same names; make a database for each (createdb), and name it here"
         )
-    return str(found[2])
+    return str(row[2])
 
 
 def place() -> str:
@@ -110,16 +111,16 @@ def place() -> str:
 
 
 def told(error: BaseException) -> str:
-    """The first line of what the database said, without the address' password.
+    """The first line of the database's message, without the address's password.
 
     Args:
-        error: Of the database's library, or of one that wraps it.
+        error: An error of the database's library, or of one that wraps it.
     """
     while inner := getattr(error, "orig", None) or error.__cause__:
         error = inner
     text = first_line(error)
     address = os.environ.get(POSTGRES, "")
     password = urlsplit(address).password if _ADDRESS.fullmatch(address) else None
-    for own in filter(None, [password, password and unquote(password)]):
-        text = text.replace(own, "...")
+    for secret in filter(None, [password, password and unquote(password)]):
+        text = text.replace(secret, "...")
     return text

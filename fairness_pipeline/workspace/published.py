@@ -47,7 +47,7 @@ class PrintedTable(NamedTuple):
 
 
 def printed(table: str, names: Sequence[str], shown: Callable[[dict[str, str]], bool]) -> list[PrintedTable]:
-    """The printed tables of a file, a metric to a column; columns in which a table has nothing are left out.
+    """The printed tables of a file, one column per metric; columns that are empty in a table are left out.
 
     Args:
         table: The stem of the file, which has the columns `source`, `metric`, `value` and, perhaps, stars.
@@ -58,14 +58,16 @@ def printed(table: str, names: Sequence[str], shown: Callable[[dict[str, str]], 
     for row in rows(table):
         if shown(row):
             by_source.setdefault(row["source"], []).append(row)
-    found = []
-    for source, own in by_source.items():
-        used = [name for name in names if any(row[name] for row in own)]
+    tables = []
+    for source, source_rows in by_source.items():
+        used = [name for name in names if any(row[name] for row in source_rows)]
         lines: dict[tuple[str, ...], dict[str, str]] = {}
-        for row in own:
+        for row in source_rows:
             value = row["value"] + row.get("significance_stars", "")
             lines.setdefault(tuple(row[name] for name in used), {})[row["metric"]] = value
-        metrics = list(dict.fromkeys(row["metric"] for row in own))
-        told = [(list(line), [values.get(metric, "–") for metric in metrics]) for line, values in lines.items()]
-        found.append(PrintedTable(source, used, metrics, told))
-    return found
+        metrics = list(dict.fromkeys(row["metric"] for row in source_rows))
+        printed_lines = [
+            (list(line), [values.get(metric, "–") for metric in metrics]) for line, values in lines.items()
+        ]
+        tables.append(PrintedTable(source, used, metrics, printed_lines))
+    return tables

@@ -1,4 +1,5 @@
-"""Writes what a workspace holds to object storage, or to another folder, for readers who have no access to the lake."""
+"""Writes the files of a workspace to object storage, or to another folder, for readers who have no access to the
+lake."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -22,13 +23,13 @@ from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.locks import identity
 
 MANIFEST = "published.json"
-"""The list of what was published, written last: what it names is there."""
+"""The list of published files. It is written last, so every file that it names exists."""
 _AT_ONCE = 8
 _PIECE = 1 << 22  # bytes
 
 
 class Published(NamedTuple):
-    """How many files were written, how many stood there already as they are, and how many were deleted."""
+    """How many files were written, how many were already up to date, and how many were deleted."""
 
     written: int
     unchanged: int
@@ -36,10 +37,10 @@ class Published(NamedTuple):
 
 
 def publish(lake: Lake, files: Iterable[Path], address: str, progress: Progress | None = None) -> Published:
-    """Writes files to an address, below the profile's name, and last a list of them with their sums.
+    """Writes files to an address, below the profile's name, and then a list of them with their checksums.
 
-    What the list of an earlier call names with the same sum is not written again; what this call does not name any more
-    is deleted after the new list stands.
+    A file that an earlier list names with the same checksum is not written again. A file that is no longer among
+    `files` is deleted after the new list is written.
 
     Args:
         lake: The workspace; files keep their paths below it.
@@ -49,43 +50,43 @@ def publish(lake: Lake, files: Iterable[Path], address: str, progress: Progress 
 
     Raises:
         FairnessError: the address cannot be written, is of no known kind, or holds what another workspace published; or
-            a file is gone meanwhile.
+            a file disappears meanwhile.
     """
-    root, own = lake.root, identity(lake.root / "locks")
+    root, workspace = lake.root, identity(lake.root / "locks")
     system, base = _opened(address, root)
     base = f"{base}/{root.name}"
-    wanted = sorted(files)
+    paths = sorted(files)
     try:
-        before = _listed(system, base, address, own)
+        before = _listed(system, base, address, workspace)
         sizes = _sizes(system, base, before)
         sums: dict[str, dict[str, Any]] = {}
         written = 0
 
         def put(file: Path) -> tuple[str, dict[str, Any], bool]:
             name, size = file.relative_to(root).as_posix(), file.stat().st_size
-            known = before.get(name)
-            # Read twice only where the file may stand there already as it is.
-            if known and known.get("bytes") == sizes.get(name) == size and _described(file) == known:
-                return name, known, False
+            previous = before.get(name)
+            # A file is read twice only if it may already be up to date.
+            if previous and previous.get("bytes") == sizes.get(name) == size and _entry_of(file) == previous:
+                return name, previous, False
             return name, _copied(file, system, f"{base}/{name}"), True
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for done, (name, described, new) in enumerate(pool.map(put, wanted), 1):
-                sums[name] = described
-                written += new
-                report(progress, done, len(wanted), "files")
-        listed = {"published": datetime.now(UTC).isoformat(timespec="seconds"), "workspace": own, "files": sums}
+            for done, (name, entry, is_new) in enumerate(pool.map(put, paths), 1):
+                sums[name] = entry
+                written += is_new
+                report(progress, done, len(paths), "files")
+        manifest = {"published": datetime.now(UTC).isoformat(timespec="seconds"), "workspace": workspace, "files": sums}
         with _writing(system, f"{base}/{MANIFEST}") as stream:
-            stream.write(json.dumps(listed, indent=1, sort_keys=True).encode())
-        gone = sorted(before.keys() - sums.keys())
-        for name in gone:
+            stream.write(json.dumps(manifest, indent=1, sort_keys=True).encode())
+        obsolete = sorted(before.keys() - sums.keys())
+        for name in obsolete:
             _delete(system, f"{base}/{name}")
     except (OSError, pa.ArrowException) as error:
         raise FairnessError(
             f"{address}: cannot be written: {first_line(error)}; check the address, its region and the credentials of "
             "the environment, and publish again: it goes on from here"
         ) from None
-    return Published(written, len(wanted) - written, len(gone))
+    return Published(written, len(paths) - written, len(obsolete))
 
 
 def _opened(address: str, root: Path) -> tuple[pafs.FileSystem, str]:
@@ -110,15 +111,15 @@ def _opened(address: str, root: Path) -> tuple[pafs.FileSystem, str]:
     return system, base.rstrip("/")
 
 
-def _listed(system: pafs.FileSystem, base: str, address: str, own: str) -> dict[str, dict[str, Any]]:
-    """What the list of an earlier call names; nothing if there is none, or if it is damaged."""
+def _listed(system: pafs.FileSystem, base: str, address: str, workspace: str) -> dict[str, dict[str, Any]]:
+    """The entries of an earlier list; empty if there is none, or if it is damaged."""
     try:
         with system.open_input_stream(f"{base}/{MANIFEST}") as stream:
-            found = parse_json(stream.read())
-        files = {name: described for name, described in found["files"].items() if _is_ours(name)}
+            manifest = parse_json(stream.read())
+        files = {name: entry for name, entry in manifest["files"].items() if _is_ours(name)}
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-    if found.get("workspace") != own:
+    if manifest.get("workspace") != workspace:
         raise FairnessError(
             f"{address} holds what another workspace has published under '{base.rsplit('/', 1)[-1]}'; choose another "
             "prefix, or delete what is there"
@@ -127,18 +128,19 @@ def _listed(system: pafs.FileSystem, base: str, address: str, own: str) -> dict[
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a list that anybody may have written names what we write: it decides what is deleted."""
+    """Whether this module writes files of this name. Anybody may have written the list, which decides what is
+    deleted."""
     return name.startswith(("tables/", "reports/")) and ".." not in name.split("/")
 
 
 def _sizes(system: pafs.FileSystem, base: str, names: Iterable[str]) -> dict[str, int]:
-    """The sizes of the files that are really there."""
-    named = {f"{base}/{name}": name for name in names}
-    found = system.get_file_info(list(named)) if named else []
-    return {named[entry.path]: entry.size for entry in found if entry.type == pafs.FileType.File}
+    """The sizes of the files that exist."""
+    names_by_path = {f"{base}/{name}": name for name in names}
+    entries = system.get_file_info(list(names_by_path)) if names_by_path else []
+    return {names_by_path[entry.path]: entry.size for entry in entries if entry.type == pafs.FileType.File}
 
 
-def _described(file: Path) -> dict[str, Any]:
+def _entry_of(file: Path) -> dict[str, Any]:
     digest, size = sha256(), 0
     with file.open("rb") as stream:
         while piece := stream.read(_PIECE):
@@ -148,7 +150,7 @@ def _described(file: Path) -> dict[str, Any]:
 
 
 def _copied(file: Path, system: pafs.FileSystem, path: str) -> dict[str, Any]:
-    """Writes a file; what was written is described, as a run may replace the file meanwhile."""
+    """Copies a file; returns the entry of the bytes that were written, because a run may replace the file meanwhile."""
     digest, size = sha256(), 0
     with file.open("rb") as source, _writing(system, path) as stream:
         while piece := source.read(_PIECE):
@@ -160,7 +162,7 @@ def _copied(file: Path, system: pafs.FileSystem, path: str) -> dict[str, Any]:
 
 @contextmanager
 def _writing(system: pafs.FileSystem, path: str) -> Iterator[Any]:
-    """A stream that takes effect at its end: object storage shows an object when it is complete, a folder a file."""
+    """A stream whose file appears only when it is complete, in object storage as in a folder."""
     if isinstance(system, pafs.LocalFileSystem):
         with replacing(Path(path)) as temporary, temporary.open("wb") as file:
             yield file

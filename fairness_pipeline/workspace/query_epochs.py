@@ -1,7 +1,7 @@
-"""Query epochs: the times since when endpoints and unpinned models, which may change, are queried anew.
+"""Query epochs: the times since which endpoints and unpinned models, which may change, are queried again.
 
-An epoch is open until everything is answered that the run which began it asks. A run that is stopped leaves it open,
-and the next one goes on in it.
+An epoch is open until the run that began it has all its answers. A stopped run leaves it open, and the next run
+continues in it.
 """
 
 from pathlib import Path
@@ -14,12 +14,12 @@ _OPEN = "open"
 
 def read_query_epochs(workspace: Path) -> dict[tuple[str, str], str]:
     """The start of the current query epoch, by study and subject. Subjects still in their first epoch are missing."""
-    return {place: lines[0] for place, lines in _read(workspace).items()}
+    return {key: lines[0] for key, lines in _read(workspace).items()}
 
 
 def open_query_epochs(workspace: Path) -> dict[tuple[str, str], str]:
-    """The same of those epochs that a stopped run has left open."""
-    return {place: lines[0] for place, lines in _read(workspace).items() if _OPEN in lines}
+    """The same for the epochs that a stopped run has left open."""
+    return {key: lines[0] for key, lines in _read(workspace).items() if _OPEN in lines}
 
 
 def write_query_epoch(workspace: Path, study: str, subject: str, began: str, *, is_open: bool = False) -> None:

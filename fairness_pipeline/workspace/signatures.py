@@ -1,4 +1,4 @@
-"""Signs a file with a private key (Ed25519), so that whoever has the public key can tell who vouches for it.
+"""Signs a file with a private key (Ed25519), so that anybody with the public key can verify it.
 
 The library is the extra `sign`. A signature is the 64 bytes of RFC 8032 in a file of its own; other tools read it too:
 `openssl pkeyutl -verify -pubin -inkey public.pem -rawin -in summary.json -sigfile summary.json.sig`.
@@ -25,11 +25,11 @@ def private_key(path: Path) -> "Ed25519PrivateKey":
     library = _library()
     content = _read(path)
     try:
-        own = content.startswith(b"-----BEGIN OPENSSH")
-        key = (library.load_ssh_private_key if own else library.load_pem_private_key)(content, password=None)
+        is_openssh = content.startswith(b"-----BEGIN OPENSSH")
+        key = (library.load_ssh_private_key if is_openssh else library.load_pem_private_key)(content, password=None)
     except TypeError:
         raise FairnessError(f"{path}: has a passphrase; sign with a key that has none") from None
-    except Exception as error:  # the library's own kinds, and those of what it is built on
+    except Exception as error:  # the library's own errors, and those of its dependencies
         raise FairnessError(f"{path}: expected a private key (Ed25519): {error}. A new one: {_HOW}") from None
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -47,20 +47,20 @@ def sign(file: Path, key: "Ed25519PrivateKey") -> Path:
 
 
 def summary_of(workspace: Path) -> Path:
-    """Where the summary of the last signed run lies."""
+    """The path of the summary of the last signed run."""
     return workspace / "signed" / "summary.json"
 
 
 def signature_of(file: Path) -> Path:
-    """Where a file's signature lies."""
+    """The path of a file's signature."""
     return file.with_name(f"{file.name}.sig")
 
 
 def check_signature(file: Path, public: Path) -> bytes:
-    """The content of a file, if its signature was made with the private key of a public one.
+    """Returns the content of a file if its signature was made with the private key that belongs to `public`.
 
     Args:
-        file: The file; its signature lies beside it.
+        file: The file; its signature is beside it.
         public: The public key, PEM or as OpenSSH writes it (`ssh-ed25519 ...`).
 
     Raises:
@@ -75,10 +75,10 @@ def check_signature(file: Path, public: Path) -> bytes:
             f"{file}: not signed, as there is no {signature_of(file).name} beside it; run --sign, or evidence --sign, "
             "makes one"
         )
-    content, signature, given = _read(file), _read(signature_of(file)), _read(public)
+    content, signature, encoded = _read(file), _read(signature_of(file)), _read(public)
     try:
-        own = given.startswith(b"ssh-")
-        key = (library.load_ssh_public_key if own else library.load_pem_public_key)(given)
+        is_openssh = encoded.startswith(b"ssh-")
+        key = (library.load_ssh_public_key if is_openssh else library.load_pem_public_key)(encoded)
     except Exception as error:  # as above
         raise FairnessError(f"{public}: expected a public key (Ed25519): {error}") from None
     if not isinstance(key, Ed25519PublicKey):

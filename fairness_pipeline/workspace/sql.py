@@ -23,16 +23,16 @@ def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPy
     lake = Lake(workspace)
     for table in lake.tables():
         paths = [str(path) for path in lake.partitions(table)]
-        shown = [path for path in paths if path not in leave_out]
+        kept = [path for path in paths if path not in leave_out]
         if paths:
-            listed = ", ".join("'" + path.replace("'", "''") + "'" for path in shown or paths[:1])
+            files = ", ".join("'" + path.replace("'", "''") + "'" for path in kept or paths[:1])
             with suppress(duckdb.Error):  # a damaged table must not disturb queries of other tables
                 connection.execute(
                     f'create view "{table}" as select * from read_parquet('
-                    f"[{listed}], hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
-                    + ("" if shown else " where false")
+                    f"[{files}], hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
+                    + ("" if kept else " where false")
                 )
-    # Queries see the tables, and no other file, address or extension; nor can they change that.
+    # Queries see the tables and no other file, address or extension, and cannot change that.
     folder = str(workspace / "tables").replace("'", "''")
     for setting in (
         "autoinstall_known_extensions = false",
@@ -46,7 +46,7 @@ def connect(workspace: Path, leave_out: Collection[str] = ()) -> duckdb.DuckDBPy
 
 
 def reading(connection: duckdb.DuckDBPyConnection, query: str) -> str:
-    """`query`, if it is a single statement that only reads: only assets may write to the lake.
+    """Returns `query` if it is a single statement that only reads: only assets may write to the lake.
 
     Raises:
         FairnessError: the query is empty, has several statements, or writes.

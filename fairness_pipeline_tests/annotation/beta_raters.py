@@ -21,19 +21,19 @@ def drawn(
     shares: Sequence[float] | None = None,
     work: Sequence[float] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series]:
-    """Labels, the annotators' groups (a, b, ... of one category `g`), and the items' truth.
+    """Draws labels, the annotators' groups (a, b, ... of one category `g`), and the items' truth.
 
     Args:
-        seed: Of the draw.
-        items: How many.
-        raters: How many.
-        per: Labels an item.
-        sensitivity: The mean of each group.
-        specificity: The mean of each group.
+        seed: The draw's seed.
+        items: The number of items.
+        raters: The number of annotators.
+        per: Labels per item.
+        sensitivity: Each group's mean.
+        specificity: Each group's mean.
         prevalence: Share of positive items.
-        spread: f of Beta(m f, (1 - m) f), of all groups or of each.
-        shares: Of annotators in each group; alike if left out.
-        work: How much an annotator of each group labels, in any unit; alike if left out.
+        spread: f of Beta(m f, (1 - m) f), one for all groups or one per group.
+        shares: Each group's share of the annotators; equal if left out.
+        work: How much an annotator of each group labels, in any unit; equal if left out.
     """
     random = np.random.default_rng([seed, 11])
     count = max(len(sensitivity), len(specificity))
@@ -46,9 +46,9 @@ def drawn(
         rates.append(random.beta(m * f, (1 - m) * f))
     truth = (random.random(items) < prevalence).astype(int)
     weight = np.ones(count) if work is None else np.asarray(work, float)
-    who = (random.gumbel(size=(items, raters)) + np.log(weight[group])).argsort(axis=1)[:, -per:]
-    positive = np.where(truth[:, None] == 1, rates[0][who], 1 - rates[1][who])
-    label = (random.random(who.shape) < positive).astype(int)
-    data = pd.DataFrame({"task": np.repeat(np.arange(items), per), "worker": who.ravel(), "label": label.ravel()})
-    people = pd.DataFrame({"g": pd.Categorical([NAMES[g] for g in group], categories=list(NAMES[:count]))})
-    return data, people, pd.Series(truth)
+    chosen = (random.gumbel(size=(items, raters)) + np.log(weight[group])).argsort(axis=1)[:, -per:]
+    positive = np.where(truth[:, None] == 1, rates[0][chosen], 1 - rates[1][chosen])
+    label = (random.random(chosen.shape) < positive).astype(int)
+    data = pd.DataFrame({"task": np.repeat(np.arange(items), per), "worker": chosen.ravel(), "label": label.ravel()})
+    groups = pd.DataFrame({"g": pd.Categorical([NAMES[g] for g in group], categories=list(NAMES[:count]))})
+    return data, groups, pd.Series(truth)

@@ -1,4 +1,4 @@
-"""GroupAnno: the page's setting, intervals that hold, nothing called where nothing is planted, an objective that falls."""
+"""GroupAnno: the circle's setting recovered, intervals that cover, few false alarms without an effect, a falling objective."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -31,25 +31,27 @@ from fairness_pipeline.foundation.yaml_files import load
 
 CIRCLE = load(AnnotatedCorpus, data_file("corpora/circle.yaml"))
 TRUTH = {
-    (category, response): np.subtract(*getattr(own, response))
-    for category, own in (CIRCLE.simulated.categories if CIRCLE.simulated else {}).items()
+    (category, response): np.subtract(*getattr(rates, response))
+    for category, rates in (CIRCLE.simulated.categories if CIRCLE.simulated else {}).items()
     for response in ("sensitivity", "specificity")
 }
 
 
 def drawn(**changes: object) -> Annotated:
-    """Simulated labels."""
+    """Returns simulated labels of the circle, with changed settings."""
     simulated = Simulated.model_validate({**(CIRCLE.simulated.model_dump() if CIRCLE.simulated else {}), **changes})
     return read_annotated(CIRCLE.model_copy(update={"simulated": simulated}), Path())
 
 
-def of_draw(found: Annotated, draw: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Labels, the annotators' groups, and their true rates."""
+def of_draw(annotated: Annotated, draw: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Returns one draw's labels, the annotators' groups, and their true rates."""
     import pyarrow.compute as pc
 
-    labels, who = (t.filter(pc.equal(t["draw"], draw)) for t in (found.annotations, found.annotators))
-    rates = who.to_pandas().drop_duplicates("annotator_id").set_index("annotator_id")[["sensitivity", "specificity"]]
-    return task_table(labels), people(who), rates
+    labels, annotators = (t.filter(pc.equal(t["draw"], draw)) for t in (annotated.annotations, annotated.annotators))
+    rates = (
+        annotators.to_pandas().drop_duplicates("annotator_id").set_index("annotator_id")[["sensitivity", "specificity"]]
+    )
+    return task_table(labels), people(annotators), rates
 
 
 @pytest.mark.parametrize(
@@ -69,35 +71,42 @@ def test_the_posterior_of_a_clipped_probability_is_the_integral(mean: float, sd:
         p = min(max(t, EDGE), 1 - EDGE)
         return float(norm.pdf(t, mean, sd) * p**right * (1 - p) ** wrong)
 
-    def integral(of: object) -> float:
+    def integral(function: object) -> float:
         ends = sorted({mean - 12 * sd, EDGE, 1 - EDGE, mean + 12 * sd})
-        return sum(quad(lambda t: of(t) * weight(t), a, b, epsabs=0, limit=200)[0] for a, b in pairwise(ends))  # type: ignore[operator]
+        return sum(quad(lambda t: function(t) * weight(t), a, b, epsabs=0, limit=200)[0] for a, b in pairwise(ends))  # type: ignore[operator]
 
-    found = posterior(np.array([mean]), sd, np.array([right]), np.array([wrong]))
-    whole = integral(lambda t: 1)
-    assert found.evidence[0] == pytest.approx(np.log(whole), abs=1e-6)
-    first = integral(lambda t: t) / whole
-    assert found.mean[0] == pytest.approx(first, abs=1e-6)
-    assert found.variance[0] == pytest.approx(integral(lambda t: t * t) / whole - first**2, abs=1e-6)
-    clipped = integral(lambda t: min(max(t, EDGE), 1 - EDGE)) / whole
-    assert found.probability[0] == pytest.approx(clipped, abs=1e-6)
-    logs = integral(lambda t: np.log(min(max(t, EDGE), 1 - EDGE))) / whole
-    assert found.log_right[0] == pytest.approx(logs, abs=1e-5)
+    result = posterior(np.array([mean]), sd, np.array([right]), np.array([wrong]))
+    evidence = integral(lambda t: 1)
+    assert result.evidence[0] == pytest.approx(np.log(evidence), abs=1e-6)
+    first_moment = integral(lambda t: t) / evidence
+    assert result.mean[0] == pytest.approx(first_moment, abs=1e-6)
+    assert result.variance[0] == pytest.approx(integral(lambda t: t * t) / evidence - first_moment**2, abs=1e-6)
+    clipped = integral(lambda t: min(max(t, EDGE), 1 - EDGE)) / evidence
+    assert result.probability[0] == pytest.approx(clipped, abs=1e-6)
+    logs = integral(lambda t: np.log(min(max(t, EDGE), 1 - EDGE))) / evidence
+    assert result.log_right[0] == pytest.approx(logs, abs=1e-5)
 
 
 @pytest.mark.kills
 def test_on_the_pages_setting_effects_totals_and_truths_are_recovered() -> None:
-    """Ten draws of circle: table 5.4's contrasts, every annotator's rates, and accuracies as table 5.5 has them."""
-    found = drawn(draws=10)
-    truth = found.items.to_pandas().set_index(["draw", "item_id"])["gold"]
+    """Ten draws of circle: the contrasts of table 5.4, every annotator's rates, and the accuracies of table 5.5."""
+    annotated = drawn(draws=10)
+    truth = annotated.items.to_pandas().set_index(["draw", "item_id"])["gold"]
     errors, totals, accuracies = [], [], []
     for draw in range(1, 11):
-        data, who, rates = of_draw(found, draw)
-        model = GroupAnno(who)
+        data, groups, rates = of_draw(annotated, draw)
+        model = GroupAnno(groups)
         gold = truth[draw]
         methods = (model, LFCBinary(), MajorityVote())
-        accuracies.append([(own.fit_predict(data) == gold.reindex(own.labels_.index)).mean() for own in methods])
-        errors.append([abs(own.estimate.centre - TRUTH[own.category, own.response]) for own in model.contrasts()])
+        accuracies.append(
+            [(method.fit_predict(data) == gold.reindex(method.labels_.index)).mean() for method in methods]
+        )
+        errors.append(
+            [
+                abs(contrast.estimate.centre - TRUTH[contrast.category, contrast.response])
+                for contrast in model.contrasts()
+            ]
+        )
         totals.append(
             [
                 (getattr(model, f"{name}_") - rates[name].reindex(model.sensitivity_.index)).abs().mean()
@@ -117,71 +126,77 @@ NULL = {name: {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]} for name 
 
 @pytest.mark.kills
 def test_intervals_hold_and_nothing_is_called_where_nothing_is_planted() -> None:
-    """make verify has 200 draws of each; here 12: three standard errors are 0.09 of the 48 intervals together."""
-    held, called = [], []
+    """Twelve draws of each (`make verify` has 200); three standard errors of the 48 intervals' coverage are 0.09."""
+    covered, alarms = [], []
     planted, null = drawn(draws=12, instances=200, seed=5), drawn(draws=12, instances=200, seed=6, categories=NULL)
     for draw in range(1, 13):
-        data, who, _ = of_draw(planted, draw)
-        for own in GroupAnno(who).fit(data).contrasts():
-            low, high = own.estimate.interval(0.95)
-            held.append(low <= TRUTH[own.category, own.response] <= high)
-        data, who, _ = of_draw(null, draw)
-        called += [own.estimate.p_zero() < 0.05 for own in GroupAnno(who).fit(data).contrasts()]
-    assert np.mean(held) > 0.85
-    assert np.mean(called) < 0.15
+        data, groups, _ = of_draw(planted, draw)
+        for contrast in GroupAnno(groups).fit(data).contrasts():
+            low, high = contrast.estimate.interval(0.95)
+            covered.append(low <= TRUTH[contrast.category, contrast.response] <= high)
+        data, groups, _ = of_draw(null, draw)
+        alarms += [contrast.estimate.p_zero() < 0.05 for contrast in GroupAnno(groups).fit(data).contrasts()]
+    assert np.mean(covered) > 0.85
+    assert np.mean(alarms) < 0.15
 
 
 def test_the_individual_spread_is_estimated() -> None:
     for sd in (0.05, 0.2):
-        found = drawn(draws=6, individual_sd=sd, categories=NULL, labels=8)
+        annotated = drawn(draws=6, individual_sd=sd, categories=NULL, labels=8)
         spreads = [
-            list(GroupAnno(who).fit(data).individual_sd_.values())
-            for data, who, _ in (of_draw(found, d) for d in range(1, 7))
+            list(GroupAnno(groups).fit(data).individual_sd_.values())
+            for data, groups, _ in (of_draw(annotated, draw) for draw in range(1, 7))
         ]
         assert np.mean(spreads) == pytest.approx(sd, rel=0.3)
 
 
 def test_who_is_in_no_group_has_the_mean_effect_and_others_must_be_known() -> None:
-    data, who, _ = of_draw(drawn(draws=1), 1)
-    unknown = who.copy()
+    data, groups, _ = of_draw(drawn(draws=1), 1)
+    unknown = groups.copy()
     unknown.iloc[0] = None
     assert GroupAnno(unknown).fit(data).sensitivity_.between(0, 1).all()
-    assert GroupAnno(who[[]]).fit(data).contrasts() == []
-    text = unknown.astype("string")  # with pd.NA where nothing is known
+    assert GroupAnno(groups[[]]).fit(data).contrasts() == []
+    text = unknown.astype("string")  # with pd.NA for unknown groups
     assert GroupAnno(text).fit(data).sensitivity_.equals(GroupAnno(unknown).fit(data).sensitivity_)
     with pytest.raises(FairnessError, match="call fit first"):
-        GroupAnno(who).contrasts()
+        GroupAnno(groups).contrasts()
     with pytest.raises(FairnessError, match="'r0' has two rows in the annotators' table"):
-        GroupAnno(pd.concat([who, who.loc[["r0"]]])).fit(data)
-    here = data[data["worker"].isin(who.index[who["category 0"] == "group 0"])]
+        GroupAnno(pd.concat([groups, groups.loc[["r0"]]])).fit(data)
+    labels_of_one_group = data[data["worker"].isin(groups.index[groups["category 0"] == "group 0"])]
     with pytest.raises(FairnessError, match="category 'category 0': expected two groups .*found group 0; leave"):
-        GroupAnno(who).fit(here)
+        GroupAnno(groups).fit(labels_of_one_group)
     with pytest.raises(FairnessError, match=r"2 annotators are not in the annotators' table, such as 'r\d+'"):
-        GroupAnno(who.drop(["r3", "r4"])).fit(data)
+        GroupAnno(groups.drop(["r3", "r4"])).fit(data)
 
 
 def test_a_classifier_of_the_items_is_its_prior() -> None:
-    """One that knows the truth makes the labels' truth almost certain, in GroupAnno and in LFC alike."""
-    found = drawn(draws=1)
-    data, who, _ = of_draw(found, 1)
-    gold = found.items.to_pandas().set_index("item_id")["gold"].reindex(data["task"].unique()).to_numpy()
+    """A classifier that knows the truth makes the inferred truth almost certain, in GroupAnno and in LFC."""
+    annotated = drawn(draws=1)
+    data, groups, _ = of_draw(annotated, 1)
+    gold = annotated.items.to_pandas().set_index("item_id")["gold"].reindex(data["task"].unique()).to_numpy()
     for method in (GroupAnno, LFCBinary):
         calls = []
 
-        def classifier(sure: np.ndarray, calls: list[int] = calls) -> np.ndarray:
-            calls.append(len(sure))
+        def classifier(probabilities: np.ndarray, calls: list[int] = calls) -> np.ndarray:
+            calls.append(len(probabilities))
             return np.where(gold == 1, 0.99, 0.01)
 
-        arguments = (who,) if method is GroupAnno else ()
+        arguments = (groups,) if method is GroupAnno else ()
         model = method(*arguments, classifier=classifier).fit(data)  # type: ignore[arg-type]
         assert (model.labels_.to_numpy() == gold).mean() > 0.98
         assert set(calls) == {800} and model.prior_.isin([0.99, 0.01]).all()
 
 
 def test_estimates_of_groups_are_beside_what_was_simulated() -> None:
-    found = drawn(draws=2)
+    annotated = drawn(draws=2)
     table = of_model(
-        "group_anno", {}, found.annotations, found.annotators, CIRCLE, {("category 0", "sensitivity"): 0.257}, None
+        "group_anno",
+        {},
+        annotated.annotations,
+        annotated.annotators,
+        CIRCLE,
+        {("category 0", "sensitivity"): 0.257},
+        None,
     )
     rows = table.to_pylist()
     contrasts = [row for row in rows if row["kind"] == CONTRAST]
@@ -191,25 +206,25 @@ def test_estimates_of_groups_are_beside_what_was_simulated() -> None:
     assert all(row["p"] <= row["p_holm"] for row in contrasts)
     assert all(0 <= row["value"] <= 1 for row in rows if row["kind"] in (GROUP, ANNOTATOR, CONFUSION, SAID))
     assert exceeds(rows) and any(row["kind"] == SUM and row["value"] > 1 for row in rows)
-    one = {(r["category"], r["name"], r["response"]): r["value"] for r in rows if r["kind"] == SUM and r["draw"] == 1}
-    own = next(
+    sums = {(r["category"], r["name"], r["response"]): r["value"] for r in rows if r["kind"] == SUM and r["draw"] == 1}
+    contrast = next(
         r for r in contrasts if r["draw"] == 1 and r["category"] == "category 1" and r["response"] == "specificity"
     )
-    assert one["category 1", "group 0", "specificity"] - one["category 1", "group 1", "specificity"] == pytest.approx(
-        own["value"]
+    assert sums["category 1", "group 0", "specificity"] - sums["category 1", "group 1", "specificity"] == pytest.approx(
+        contrast["value"]
     )
-    truths = inferred("dawid_skene", {}, found.annotations, found.annotators, None)
-    against = pooled("dawid_skene", truths, found.annotations, found.annotators, CIRCLE).to_pandas()
-    mine = table.to_pandas()
+    truths = inferred("dawid_skene", {}, annotated.annotations, annotated.annotators, None)
+    dawid_skene = pooled("dawid_skene", truths, annotated.annotations, annotated.annotators, CIRCLE).to_pandas()
+    group_anno = table.to_pandas()
     for response in ("sensitivity", "specificity"):
-        both = [
+        values = [
             t[(t.kind == "annotator") & (t.response == response) & (t.draw == 1)].set_index("name")["value"]
-            for t in (against, mine)
+            for t in (dawid_skene, group_anno)
         ]
-        assert both[0].corr(both[1]) > 0.9
+        assert values[0].corr(values[1]) > 0.9
 
 
-def test_a_small_group_that_varies_more_is_not_taken_for_as_sure_as_the_others() -> None:
+def test_a_small_group_that_varies_more_has_a_wider_interval() -> None:
     """Welch's case: five people of many kinds against thirty-five who are alike (make verify counts false alarms)."""
     draw = np.random.default_rng(3)
     for spreads, wider in (((0.2, 0.05), True), ((0.05, 0.2), False)):
@@ -217,14 +232,14 @@ def test_a_small_group_that_varies_more_is_not_taken_for_as_sure_as_the_others()
         sd = np.where(group == "a", *spreads)
         rates = np.clip(0.75 + draw.normal(size=(2, 40)) * sd, 0.02, 0.98)
         truth = draw.integers(0, 2, 800)
-        who = draw.random((800, 40)).argsort(axis=1)[:, :6]
-        positive = np.where(truth[:, None] == 1, rates[0][who], 1 - rates[1][who])
-        label = (draw.random(who.shape) < positive).astype(int)
-        data = pd.DataFrame({"task": np.repeat(np.arange(800), 6), "worker": who.ravel(), "label": label.ravel()})
+        workers = draw.random((800, 40)).argsort(axis=1)[:, :6]
+        positive = np.where(truth[:, None] == 1, rates[0][workers], 1 - rates[1][workers])
+        label = (draw.random(workers.shape) < positive).astype(int)
+        data = pd.DataFrame({"task": np.repeat(np.arange(800), 6), "worker": workers.ravel(), "label": label.ravel()})
         model = GroupAnno(pd.DataFrame({"g": group})).fit(data)
         contrast = model.design_.effect("g", 0) - model.design_.effect("g", 1)
         scale, freedom = model._heterogeneity(0, "g", contrast)
         assert (scale > 1.3) is wider and (scale == 1) is not wider
-        (own,) = (own for own in model.contrasts() if own.response == "sensitivity")
-        assert own.estimate.freedom == freedom < 8
+        (sensitivity,) = (c for c in model.contrasts() if c.response == "sensitivity")
+        assert sensitivity.estimate.freedom == freedom < 8
         assert model.converged_

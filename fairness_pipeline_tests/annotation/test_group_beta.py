@@ -1,5 +1,5 @@
 """GroupBeta: SciPy's beta-binomial, numeric derivatives, planted differences of accurate annotators, categories of any
-number of groups, what cannot be told apart."""
+number of groups, designs that cannot be told apart."""
 
 import numpy as np
 import pandas as pd
@@ -16,58 +16,58 @@ from fairness_pipeline_tests.annotation.beta_raters import NAMES, drawn
 
 
 def test_evidence_is_scipys_and_slopes_are_numeric_derivatives() -> None:
-    people = pd.DataFrame({"age": ["a"] * 5 + ["b"] * 6 + ["c"] * 7, "sex": ["m", "w"] * 9})
-    design = GroupDesign.of(people, people.index)
+    groups = pd.DataFrame({"age": ["a"] * 5 + ["b"] * 6 + ["c"] * 7, "sex": ["m", "w"] * 9})
+    design = GroupDesign.of(groups, groups.index)
     random = np.random.default_rng(1)
-    right, whole = random.integers(0, 9, 18), np.full(18, 9)
+    right, totals = random.integers(0, 9, 18), np.full(18, 9)
     rates = BetaRates(design, random.normal(0, 0.4, (2, 4)) + [[1], [2]] * np.eye(1, 4))
     a, b = rates.shapes()
     from scipy.special import comb
 
-    expected = betabinom.logpmf(right, whole, a, b) - np.log(comb(whole, right))
-    assert rates.log_evidence(right, whole - right) == pytest.approx(expected)
+    expected = betabinom.logpmf(right, totals, a, b) - np.log(comb(totals, right))
+    assert rates.log_evidence(right, totals - right) == pytest.approx(expected)
 
-    def of(point: np.ndarray) -> float:
-        own = BetaRates(design, point.reshape(2, -1))
-        return float(own.log_evidence(right, whole - right).sum()) + own.log_prior()
+    def objective(point: np.ndarray) -> float:
+        moved = BetaRates(design, point.reshape(2, -1))
+        return float(moved.log_evidence(right, totals - right).sum()) + moved.log_prior()
 
     def slope(point: np.ndarray) -> np.ndarray:
-        return approx_fprime(point, of, 1e-6)
+        return approx_fprime(point, objective, 1e-6)
 
     point = rates.parameters.ravel()
-    curve = rates.curve(right, whole - right)
+    curve = rates.curve(right, totals - right)
     ours = rates.scores(curve).sum(axis=0) - rates._precision @ (rates.parameters - rates._centre).ravel()
     assert ours == pytest.approx(slope(point), abs=1e-4)
     hessian = np.array([(slope(point + 1e-4 * e) - slope(point - 1e-4 * e)) / 2e-4 for e in np.eye(len(point))])
     assert rates.information(curve) == pytest.approx(-hessian, abs=0.02)
     fitted = rates
     for _ in range(50):
-        fitted = fitted.step(right, whole - right)
+        fitted = fitted.step(right, totals - right)
     assert np.abs(slope(fitted.parameters.ravel())).max() < 1e-3
 
 
 def test_accurate_annotators_are_told_apart_on_the_scale_of_probabilities() -> None:
-    """0.97 against 0.94, where GroupAnno's capped sum gives 0.040; make verify has a hundred draws of many cells."""
-    found = []
+    """0.97 against 0.94, for which GroupAnno's capped sum gives 0.040; `make verify` has a hundred draws of many cells."""
+    differences = []
     for seed in range(3):
-        data, people, truth = drawn(seed, items=2000, raters=200, per=5, specificity=(0.97, 0.94))
-        model = GroupBeta(people).fit(data)
+        data, groups, truth = drawn(seed, items=2000, raters=200, per=5, specificity=(0.97, 0.94))
+        model = GroupBeta(groups).fit(data)
         assert (np.diff(model.loss_history_) <= 1e-9).all() and model.converged_
-        (own,) = (c.estimate for c in model.contrasts() if c.response == "specificity")
-        assert own.interval(0.95)[0] < 0.03 < own.interval(0.95)[1] and own.p_zero() < 0.01
-        found.append(own.centre)
+        (estimate,) = (c.estimate for c in model.contrasts() if c.response == "specificity")
+        assert estimate.interval(0.95)[0] < 0.03 < estimate.interval(0.95)[1] and estimate.p_zero() < 0.01
+        differences.append(estimate.centre)
         for mean in model.level_means():
             assert 0 < mean.low < mean.value < mean.high < 1  # type: ignore[operator]
         right = (model.labels_ == truth[model.labels_.index]).mean()
         assert right >= (DawidSkene().fit_predict(data) == truth[model.labels_.index]).mean() - 0.01
-    assert np.mean(found) == pytest.approx(0.03, abs=0.008)
+    assert np.mean(differences) == pytest.approx(0.03, abs=0.008)
 
 
 def test_three_groups_of_which_one_errs() -> None:
-    data, people, _ = drawn(
+    data, groups, _ = drawn(
         3, items=1500, raters=90, per=6, sensitivity=(0.85, 0.85, 0.65), specificity=(0.95, 0.95, 0.95)
     )
-    model = GroupBeta(people).fit(data)
+    model = GroupBeta(groups).fit(data)
     contrasts = {(c.first, c.second): c.estimate for c in model.contrasts() if c.response == "sensitivity"}
     assert contrasts.keys() == {("a", "b"), ("a", "c"), ("b", "c")}
     assert contrasts["a", "c"].p_zero() < 0.001 and contrasts["b", "c"].p_zero() < 0.001
@@ -77,30 +77,30 @@ def test_three_groups_of_which_one_errs() -> None:
     )
     omnibus = model.omnibus()
     assert omnibus["g", "sensitivity"] < 0.01 < omnibus["g", "specificity"]
-    anno = {(c.first, c.second): c.estimate.centre for c in GroupAnno(people).fit(data).contrasts()}
+    anno = {(c.first, c.second): c.estimate.centre for c in GroupAnno(groups).fit(data).contrasts()}
     assert anno.keys() == contrasts.keys()
 
 
 def test_a_category_of_two_is_the_same_whatever_its_order() -> None:
-    data, people, _ = drawn(5, items=400, raters=30, per=5, sensitivity=(0.85, 0.7))
-    turned = people.assign(g=pd.Categorical(people["g"], categories=list(NAMES[1::-1])))
-    one, other = (GroupBeta(own).fit(data).contrasts() for own in (people, turned))
-    for first, second in zip(one, other, strict=True):
+    data, groups, _ = drawn(5, items=400, raters=30, per=5, sensitivity=(0.85, 0.7))
+    reversed_groups = groups.assign(g=pd.Categorical(groups["g"], categories=list(NAMES[1::-1])))
+    contrasts, reversed_contrasts = (GroupBeta(table).fit(data).contrasts() for table in (groups, reversed_groups))
+    for first, second in zip(contrasts, reversed_contrasts, strict=True):
         assert first.estimate.centre == pytest.approx(-second.estimate.centre, abs=1e-6)
 
 
 def test_small_groups_count_as_unknown_and_designs_that_cannot_be_told_apart_are_refused() -> None:
     levels = levels_of(pd.Series(["a"] * 6 + ["b"] * 5 + ["c"] * 4))
     assert levels.names == ("a", "b") and levels.code[-4:].tolist() == [-1] * 4 and levels.too_few == {"c": 4}
-    assert levels_of(pd.Series(["a", "b", "b"])).names == ("a", "b")  # of two groups there is nothing to merge
+    assert levels_of(pd.Series(["a", "b", "b"])).names == ("a", "b")  # two groups are never merged
     races = pd.Series(list("wbao") * 6)
-    against = pd.DataFrame({name: np.where(races == name, name, "others") for name in "wbao"})
+    one_against_all = pd.DataFrame({name: np.where(races == name, name, "others") for name in "wbao"})
     with pytest.raises(FairnessError, match="categories 'w', 'b', 'a', 'o': the group of an annotator in one follows"):
-        GroupDesign.of(against, against.index)
-    GroupDesign.of(pd.DataFrame({"race": races}), against.index)
+        GroupDesign.of(one_against_all, one_against_all.index)
+    GroupDesign.of(pd.DataFrame({"race": races}), one_against_all.index)
 
 
-def test_welchs_statistic_is_his_and_exchanges_hold_the_level() -> None:
+def test_welchs_statistic_is_statsmodels_and_permutations_hold_the_level() -> None:
     random = np.random.default_rng(2)
     score, group = random.normal(size=40), np.repeat([0, 1, 2, 0], 10)
     import statsmodels.stats.oneway as oneway
@@ -113,19 +113,19 @@ def test_welchs_statistic_is_his_and_exchanges_hold_the_level() -> None:
         permuted_welch(score, group, 0), abs=0.15
     )
     assert permuted_welch(score, np.full(40, -1), 0) == 1.0
-    assert permuted_welch(np.ones(40), group, 0) == 1.0  # equal scores differ in nothing
+    assert permuted_welch(np.ones(40), group, 0) == 1.0  # equal scores show no difference
     assert permuted_welch(score, np.repeat([0, 2], 20), 0) == permuted_welch(score, np.repeat([0, 1], 20), 0)
 
 
 @pytest.mark.kills
 def test_three_annotators_against_forty_are_no_certainty() -> None:
-    """The error alone calls 15% of such equal groups (100 draws)."""
+    """By the standard error alone, 15% of such equal groups would be significant (100 draws)."""
     alarms = 0
     for seed in range(25):
-        data, people, _ = drawn(seed, items=200, raters=43, per=5, spread=5.0, shares=(3 / 43, 40 / 43))
-        model = GroupBeta(people).fit(data)
+        data, groups, _ = drawn(seed, items=200, raters=43, per=5, spread=5.0, shares=(3 / 43, 40 / 43))
+        model = GroupBeta(groups).fit(data)
         p = model.omnibus()
-        for own in model.contrasts():
-            assert own.estimate.p_zero() >= 0.049 or p[own.category, own.response] < 0.05
-            alarms += own.estimate.p_zero() < 0.05
+        for contrast in model.contrasts():
+            assert contrast.estimate.p_zero() >= 0.049 or p[contrast.category, contrast.response] < 0.05
+            alarms += contrast.estimate.p_zero() < 0.05
     assert alarms <= 7  # 5% of 50, and three standard errors

@@ -1,4 +1,4 @@
-"""Truth inference of more than two classes: the authors' own results, crowd-kit's, planted truths and groups."""
+"""Truth inference of more than two classes: the authors' published results, crowd-kit's, planted truths and groups."""
 
 import numpy as np
 import pandas as pd
@@ -17,40 +17,42 @@ from fairness_pipeline.annotation.truth_inference import (
 from fairness_pipeline.annotation.truth_inference.base import TruthInference
 from fairness_pipeline.foundation.errors import FairnessError
 
-SEVERAL = [own.kind for own in registry.METHODS.values() if own.kind.several and not own.of_groups]
-SAID_INSTEAD = np.array([[0, 0.7, 0.3], [0.5, 0, 0.5], [0.2, 0.8, 0]])
+SEVERAL = [entry.kind for entry in registry.METHODS.values() if entry.kind.several and not entry.of_groups]
+WRONG_LABELS = np.array([[0, 0.7, 0.3], [0.5, 0, 0.5], [0.2, 0.8, 0]])
 
 
 def simulated(
     seed: int, effect: tuple[float, float, float] = (0, 0, 0), items: int = 400, workers: int = 40, per: int = 4
 ) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
-    """Labels of three classes, the truth, and the annotators: two groups who recognise classes by `effect` more or less."""
+    """Labels of three classes, the truth, and the annotators' groups, whose recognition of each class differs by `effect`."""
     draw = np.random.default_rng(seed)
     truth, side = draw.integers(0, 3, items), draw.permutation([-1, 1] * (workers // 2))
     right = np.array([0.75, 0.65, 0.7]) + side[:, None] * np.array(effect) / 2 + draw.normal(0, 0.07, (workers, 3))
     right = right.clip(0.02, 0.98)
     rows = []
-    for item, y in enumerate(truth):
-        for who in draw.choice(workers, per, replace=False):
-            said = y if draw.random() < right[who, y] else draw.choice(3, p=SAID_INSTEAD[y])
-            rows.append((item, who, int(said)))
-    people = pd.DataFrame({"age": np.where(side > 0, "a", "b")}, index=range(workers))
-    return pd.DataFrame(rows, columns=["task", "worker", "label"]), truth, people
+    for item, true_class in enumerate(truth):
+        for worker in draw.choice(workers, per, replace=False):
+            label = (
+                true_class if draw.random() < right[worker, true_class] else draw.choice(3, p=WRONG_LABELS[true_class])
+            )
+            rows.append((item, worker, int(label)))
+    groups = pd.DataFrame({"age": np.where(side > 0, "a", "b")}, index=range(workers))
+    return pd.DataFrame(rows, columns=["task", "worker", "label"]), truth, groups
 
 
-@pytest.mark.parametrize("method", SEVERAL, ids=lambda own: own.__name__)
+@pytest.mark.parametrize("method", SEVERAL, ids=lambda entry: entry.__name__)
 def test_every_method_finds_most_of_the_truth(method: type[TruthInference]) -> None:
     data, truth, _ = simulated(1, per=8)
-    found = method()
-    labels = found.fit_predict(data, classes=3)
+    model = method()
+    labels = model.fit_predict(data, classes=3)
     assert (labels == truth[labels.index]).mean() > 0.9
-    assert found.probas_.shape == (400, 3) and found.probas_.sum(axis=1).to_numpy() == pytest.approx(1)
-    assert (found.probas_.to_numpy() >= 0).all()
+    assert model.probas_.shape == (400, 3) and model.probas_.sum(axis=1).to_numpy() == pytest.approx(1)
+    assert (model.probas_.to_numpy() >= 0).all()
 
 
-@pytest.mark.parametrize("method", SEVERAL, ids=lambda own: own.__name__)
+@pytest.mark.parametrize("method", SEVERAL, ids=lambda entry: entry.__name__)
 def test_a_class_that_nobody_names_changes_no_label(method: type[TruthInference]) -> None:
-    """With three classes and labels of two, the result is that of two classes, up to items that the labels leave open."""
+    """Labels of two classes give the same result when three are declared, except for items that the labels leave open."""
     data, _, _ = simulated(2, per=7)
     two = data.assign(label=(data["label"] > 0).astype(int))
     as_two, as_three = method().fit_predict(two), method().fit_predict(two, classes=3)
@@ -59,13 +61,13 @@ def test_a_class_that_nobody_names_changes_no_label(method: type[TruthInference]
 
 
 def test_group_anno_knows_nothing_of_a_class_that_nobody_names() -> None:
-    """No item is of it, no group recognises it, and the others are judged as if it were not declared."""
-    data, _, people = simulated(3)
-    three, four = GroupAnno(people).fit(data, 3), GroupAnno(people).fit(data, 4)
+    """No item has it, no group recognises it, and the others are inferred as if it were not declared."""
+    data, _, groups = simulated(3)
+    three, four = GroupAnno(groups).fit(data, 3), GroupAnno(groups).fit(data, 4)
     assert four.probas_.to_numpy()[:, 3].max() == 0
     assert (three.labels_ == four.labels_).all()
-    assert {own.response for own in four.contrasts()} == set(four.recognised_.columns) == {"0", "1", "2"}
-    skipped = GroupAnno(people).fit(data.assign(label=data["label"].replace({2: 3})), 4)  # the third is not named
+    assert {contrast.response for contrast in four.contrasts()} == set(four.recognised_.columns) == {"0", "1", "2"}
+    skipped = GroupAnno(groups).fit(data.assign(label=data["label"].replace({2: 3})), 4)  # nobody names the third
     assert list(skipped.recognised_.columns) == ["0", "1", "3"]
     assert (skipped.labels_.replace({3: 2}) == three.labels_).mean() > 0.99
 
@@ -78,7 +80,7 @@ def test_two_classes_are_asked_of_methods_that_know_no_more() -> None:
         MajorityVote().fit(data.assign(label=3), classes=3)
 
 
-@pytest.mark.filterwarnings("ignore")  # crowd-kit still calls what pandas is about to change
+@pytest.mark.filterwarnings("ignore")  # crowd-kit calls a pandas function that is about to change
 def test_probabilities_are_crowd_kits() -> None:
     from crowdkit.aggregation import GLAD as TheirGLAD
     from crowdkit.aggregation import DawidSkene as TheirDawidSkene
@@ -94,7 +96,7 @@ def test_probabilities_are_crowd_kits() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_mace_knows_spammers_and_errs_no_more_than_crowd_kits() -> None:
-    """A third of the annotators names one class whatever is shown. Theirs has another prior of what spammers say."""
+    """A third of the annotators names one class for every item. crowd-kit has another prior of the spammers' labels."""
     from crowdkit.aggregation import MACE as TheirMACE
 
     ours, vote = [], []
@@ -105,8 +107,8 @@ def test_mace_knows_spammers_and_errs_no_more_than_crowd_kits() -> None:
         model = MACE().fit(data, classes=3)
         assert model.skills_[[w for w in range(30) if w % 3 == 0]].max() < 0.1
         assert model.skills_[[w for w in range(30) if w % 3]].min() > 0.2
-        for own, labels in ((ours, model.labels_), (vote, MajorityVote().fit_predict(data, 3))):
-            own.append((labels == truth[labels.index]).mean())
+        for accuracies, labels in ((ours, model.labels_), (vote, MajorityVote().fit_predict(data, 3))):
+            accuracies.append((labels == truth[labels.index]).mean())
     theirs = TheirMACE(random_state=0, n_restarts=3).fit_predict(data)
     assert ours[-1] >= (theirs == truth[theirs.index]).mean() - 0.01
     assert np.mean(ours) > np.mean(vote) + 0.02
@@ -121,22 +123,22 @@ def test_soft_labels_by_hand() -> None:
 
 def test_group_effects_of_each_class_are_recovered_and_none_is_found_where_none_is() -> None:
     effect = (0.25, -0.2, 0.0)
-    errors, covered, called = [], [], []
+    errors, covered, alarms = [], [], []
     for seed in range(4):
-        data, truth, people = simulated(seed, effect)
-        model = GroupAnno(people).fit(data, classes=3)
+        data, truth, groups = simulated(seed, effect)
+        model = GroupAnno(groups).fit(data, classes=3)
         assert (np.diff(model.loss_history_) <= 1e-9).all()
         assert (model.labels_ == truth[model.labels_.index]).mean() > 0.8
-        contrasts = {own.response: own.estimate for own in model.contrasts()}
+        contrasts = {contrast.response: contrast.estimate for contrast in model.contrasts()}
         for number, planted in enumerate(effect):
-            own = contrasts[str(number)]
-            low, high = own.interval(0.95)
-            errors.append(own.centre - planted)
+            estimate = contrasts[str(number)]
+            low, high = estimate.interval(0.95)
+            errors.append(estimate.centre - planted)
             covered.append(low <= planted <= high)
-        called += [contrasts["2"].p_zero() < 0.05]
+        alarms += [contrasts["2"].p_zero() < 0.05]
     assert abs(np.mean(errors)) < 0.03 and np.abs(errors).mean() < 0.06
-    assert np.mean(covered) >= 0.8 and np.mean(called) < 0.5
-    assert np.abs(model.wrong_ - SAID_INSTEAD).max() < 0.2
+    assert np.mean(covered) >= 0.8 and np.mean(alarms) < 0.5
+    assert np.abs(model.wrong_ - WRONG_LABELS).max() < 0.2
 
 
 def test_on_public_sets_of_four_classes_results_are_the_authors(corpora) -> None:  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""Truth inference: crowd-kit's labels where it has the method, hand-made cases, planted biases, cost linear in labels."""
+"""Truth inference: agreement with crowd-kit, cases by hand, planted biases."""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from fairness_pipeline.annotation.truth_inference import (
 from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
 from fairness_pipeline.foundation.errors import FairnessError
 
-METHODS = [own.kind for own in registry.METHODS.values() if not own.of_groups]
+METHODS = [entry.kind for entry in registry.METHODS.values() if not entry.of_groups]
 
 
 def simulated(
@@ -30,29 +30,29 @@ def simulated(
     """Labels, the truth of each task, and each worker's sensitivity and specificity."""
     draw = np.random.default_rng(seed)
     truth = pd.Series(draw.integers(0, 2, items), index=[f"t{i}" for i in range(items)])
-    coins = draw.uniform(0.55, 0.95, (workers, 2))
+    rates = draw.uniform(0.55, 0.95, (workers, 2))
     rows = [
-        (f"t{i}", f"w{r}", int(draw.random() < (coins[r, 0] if truth.iloc[i] else 1 - coins[r, 1])))
+        (f"t{i}", f"w{r}", int(draw.random() < (rates[r, 0] if truth.iloc[i] else 1 - rates[r, 1])))
         for i in range(items)
         for r in draw.choice(workers, per, replace=False)
     ]
-    return pd.DataFrame(rows, columns=["task", "worker", "label"]), truth, coins
+    return pd.DataFrame(rows, columns=["task", "worker", "label"]), truth, rates
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda own: own.__name__)
+@pytest.mark.parametrize("method", METHODS, ids=lambda kind: kind.__name__)
 def test_every_method_beats_a_coin_and_keeps_its_face(method: type[TruthInference]) -> None:
     data, truth, _ = simulated(1)
-    found = method()
-    labels = found.fit_predict(data)
-    assert labels is found.labels_ and labels.index.name == "task" and set(labels) <= {0, 1}
-    assert found.probas_.between(0, 1).all() and len(labels) == 400
+    model = method()
+    labels = model.fit_predict(data)
+    assert labels is model.labels_ and labels.index.name == "task" and set(labels) <= {0, 1}
+    assert model.probas_.between(0, 1).all() and len(labels) == 400
     assert (labels == truth[labels.index]).mean() > 0.8
     again = method().fit_predict(data.sample(frac=1, random_state=3))
-    if method is not KOS:  # whose first messages are drawn in the labels' order
+    if method is not KOS:  # KOS draws its first messages in the labels' order
         assert (again[labels.index] == labels).mean() > 0.995
 
 
-@pytest.mark.filterwarnings("ignore")  # crowd-kit still calls what pandas is about to change
+@pytest.mark.filterwarnings("ignore")  # crowd-kit calls a pandas function that is about to change
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_labels_are_crowd_kits(seed: int) -> None:
     from crowdkit.aggregation import DawidSkene as TheirDawidSkene
@@ -63,49 +63,53 @@ def test_the_labels_are_crowd_kits(seed: int) -> None:
     labels = vote.fit_predict(data)
     tied = vote.probas_ == 0.5
     assert (labels == theirs.fit_predict(data)[labels.index])[~tied].all()
-    # The bound by which crowd-kit's stops falls on the way: both take the same number of iterations instead.
+    # crowd-kit stops by a bound that falls meanwhile; here both take the same number of iterations.
     ours = DawidSkene(n_iter=60, tol=-np.inf).fit(data)
     expected = TheirDawidSkene(n_iter=60, tol=-np.inf).fit(data).probas_[1]
     assert ours.probas_.to_numpy() == pytest.approx(expected[ours.probas_.index].to_numpy(), abs=1e-6)
 
 
-def test_teams_that_share_no_items_are_read_each_by_itself() -> None:
+def test_teams_that_share_no_items_are_inferred_separately() -> None:
     """Messages grow faster in the larger team; the smaller one's labels are worth no less."""
-    first, truth, _ = simulated(5, items=60, workers=12, per=8)
-    second, other, _ = simulated(6, items=60, workers=12, per=3)
+    first, first_truth, _ = simulated(5, items=60, workers=12, per=8)
+    second, second_truth, _ = simulated(6, items=60, workers=12, per=3)
     data = pd.concat([first, second.assign(task="u" + second["task"], worker="u" + second["worker"])])
-    found = KOS().fit_predict(data)
+    together = KOS().fit_predict(data)
     alone = KOS().fit_predict(second.reset_index(drop=True))
-    assert (found["u" + other.index].to_numpy() == alone[other.index].to_numpy()).all()
-    assert (alone[other.index] == other).mean() > 0.65 and (found[truth.index] == truth).mean() > 0.8
+    assert (together["u" + second_truth.index].to_numpy() == alone[second_truth.index].to_numpy()).all()
+    assert (alone[second_truth.index] == second_truth).mean() > 0.65 and (
+        together[first_truth.index] == first_truth
+    ).mean() > 0.8
     lone = pd.DataFrame(
         [(i, w, i % 2) for i in range(6) for w in "pqr"] + [(99, "s", 0)], columns=["task", "worker", "label"]
     )
     assert KOS().fit_predict(lone)[99] == 0
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda own: own.__name__)
+@pytest.mark.parametrize("method", METHODS, ids=lambda kind: kind.__name__)
 def test_what_everybody_calls_negative_is_negative(method: type[TruthInference]) -> None:
-    """One label an item, by people who share none: nothing but the labels can be said."""
+    """One label per item, by people who share no item: nothing but the labels is known."""
     rows = [(item, f"w{item % 7}", int(item % 3 == 0)) for item in range(84)]
     data = pd.DataFrame(rows, columns=["task", "worker", "label"])
-    found = method().fit_predict(data)
-    assert (found[data["task"][data["label"] == 0]] == 0).mean() > 0.95
+    labels = method().fit_predict(data)
+    assert (labels[data["task"][data["label"] == 0]] == 0).mean() > 0.95
 
 
 def test_odd_but_legal_labels() -> None:
-    one = pd.DataFrame([(i, "p", int(i > 2)) for i in range(5)], columns=["task", "worker", "label"])
-    assert PMCRH().fit_predict(one).tolist() == [0, 0, 0, 1, 1]
+    one_worker = pd.DataFrame([(i, "p", int(i > 2)) for i in range(5)], columns=["task", "worker", "label"])
+    assert PMCRH().fit_predict(one_worker).tolist() == [0, 0, 0, 1, 1]
     with pytest.raises(FairnessError, match="1 rows have no worker; leave them out"):
-        MajorityVote().fit(one.assign(worker=["p", "p", None, "p", "p"]))
-    never = pd.DataFrame([(0, w, 1) for w in "abc"] + [(1, w, 0) for w in "bcd"], columns=["task", "worker", "label"])
-    found = DawidSkene().fit(never)
-    assert np.isnan(found.specificity_["a"]) and np.isnan(found.sensitivity_["d"])
+        MajorityVote().fit(one_worker.assign(worker=["p", "p", None, "p", "p"]))
+    never_tested = pd.DataFrame(
+        [(0, w, 1) for w in "abc"] + [(1, w, 0) for w in "bcd"], columns=["task", "worker", "label"]
+    )
+    model = DawidSkene().fit(never_tested)
+    assert np.isnan(model.specificity_["a"]) and np.isnan(model.sensitivity_["d"])
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_kos_labels_are_crowd_kits_where_the_assignment_is_regular() -> None:
-    """Theirs and ours draw other first messages, which a regular assignment forgets."""
+    """Both draw different first messages, whose effect fades in a regular assignment."""
     from crowdkit.aggregation import KOS as TheirKOS
 
     data, truth, _ = simulated(2, items=400, workers=40, per=10)
@@ -131,21 +135,21 @@ def test_dawid_skene_by_hand() -> None:
     rows = [("x", "a", 1), ("x", "b", 1), ("x", "c", 0), ("y", "a", 0), ("y", "b", 0), ("y", "c", 1)]
     labels = Labels.of(pd.DataFrame(rows, columns=["task", "worker", "label"]))
     confusion, prior = DawidSkene()._m_step(labels, labels.shares())
-    for each in (0, 1):
-        assert confusion[:, each, each] == pytest.approx([2 / 3, 2 / 3, 1 / 3])
+    for label in (0, 1):
+        assert confusion[:, label, label] == pytest.approx([2 / 3, 2 / 3, 1 / 3])
     assert confusion.sum(axis=2) == pytest.approx(np.ones((3, 2))) and prior.tolist() == [0.5, 0.5]
 
 
 def test_sensitivities_are_recovered() -> None:
-    data, _, coins = simulated(4, items=3000, workers=20)
+    data, _, rates = simulated(4, items=3000, workers=20)
     for method in (DawidSkene(), LFCBinary()):
         method.fit(data)
         order = [f"w{r}" for r in range(20)]
-        for found, true in ((method.sensitivity_, coins[:, 0]), (method.specificity_, coins[:, 1])):
-            assert np.abs(found[order].to_numpy() - true).mean() < 0.03
+        for estimated, true in ((method.sensitivity_, rates[:, 0]), (method.specificity_, rates[:, 1])):
+            assert np.abs(estimated[order].to_numpy() - true).mean() < 0.03
 
 
-def test_an_adversary_is_turned_round() -> None:
+def test_an_adversarys_labels_are_reversed() -> None:
     """Two honest workers and one who always lies; the vote is right, and the liar's label says the opposite."""
     truth = np.arange(40) % 2
     rows = [(i, w, int(truth[i] if w != "liar" else 1 - truth[i])) for i in range(40) for w in ("a", "b", "liar")]
@@ -154,14 +158,14 @@ def test_an_adversary_is_turned_round() -> None:
     assert zen.skills_["liar"] < 0.1 < 0.9 < zen.skills_["a"]
 
 
-@pytest.mark.parametrize("method", [DawidSkene, LFCBinary, GLAD, Minimax], ids=lambda own: own.__name__)
-def test_what_is_made_small_never_grows(method: type[TruthInference]) -> None:
+@pytest.mark.parametrize("method", [DawidSkene, LFCBinary, GLAD, Minimax], ids=lambda kind: kind.__name__)
+def test_a_minimised_loss_never_grows(method: type[TruthInference]) -> None:
     data, _, _ = simulated(5)
     losses = np.array(method().fit(data).loss_history_)
     assert len(losses) > 2 and (np.diff(losses) <= 1e-9).all()
 
 
-@pytest.mark.parametrize("method", [KOS, VIMF, CATD, PMCRH, GLAD, Minimax], ids=lambda own: own.__name__)
+@pytest.mark.parametrize("method", [KOS, VIMF, CATD, PMCRH, GLAD, Minimax], ids=lambda kind: kind.__name__)
 def test_weights_follow_the_workers_worth(method: type[TruthInference]) -> None:
     """Three good workers outvote four who toss coins."""
     draw = np.random.default_rng(6)
@@ -172,8 +176,10 @@ def test_weights_follow_the_workers_worth(method: type[TruthInference]) -> None:
         for w in range(7)
     ]
     data = pd.DataFrame(rows, columns=["task", "worker", "label"])
-    own = (method().fit_predict(data).sort_index().to_numpy() == truth).mean()
-    assert own > (MajorityVote().fit_predict(data).sort_index().to_numpy() == truth).mean() + 0.02 and own > 0.95
+    accuracy = (method().fit_predict(data).sort_index().to_numpy() == truth).mean()
+    assert (
+        accuracy > (MajorityVote().fit_predict(data).sort_index().to_numpy() == truth).mean() + 0.02 and accuracy > 0.95
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +190,7 @@ def test_weights_follow_the_workers_worth(method: type[TruthInference]) -> None:
         ([("x", "a", 1), ("x", "a", 0)], "'a' labelled 'x' more than once"),
     ],
 )
-def test_what_is_no_labels_is_refused(rows: list, reason: str) -> None:
+def test_malformed_labels_are_refused(rows: list, reason: str) -> None:
     with pytest.raises(FairnessError, match=reason):
         MajorityVote().fit(pd.DataFrame(rows, columns=["task", "worker", "label"]))
     with pytest.raises(FairnessError, match="expected columns task, worker, label, found a"):
@@ -194,8 +200,8 @@ def test_what_is_no_labels_is_refused(rows: list, reason: str) -> None:
 def grouped(seed: int, items: int = 1500, workers: int = 60) -> tuple[pd.DataFrame, pd.Series, pd.DataFrame]:
     """Labels of workers whose sensitivity and specificity are sums of two categories' effects and their own."""
     draw = np.random.default_rng(seed)
-    who = pd.DataFrame({"gender": draw.choice(["f", "m"], workers), "age": draw.choice(["old", "young"], workers)})
-    gender, age = np.where(who["gender"] == "f", 1, -1), np.where(who["age"] == "old", 1, -1)
+    groups = pd.DataFrame({"gender": draw.choice(["f", "m"], workers), "age": draw.choice(["old", "young"], workers)})
+    gender, age = np.where(groups["gender"] == "f", 1, -1), np.where(groups["age"] == "old", 1, -1)
     alpha = np.clip(0.7 + 0.1 * gender + 0.0 * age + draw.normal(0, 0.05, workers), 0.02, 0.98)
     beta = np.clip(0.7 - 0.05 * gender + 0.12 * age + draw.normal(0, 0.05, workers), 0.02, 0.98)
     truth = pd.Series(draw.integers(0, 2, items))
@@ -204,20 +210,20 @@ def grouped(seed: int, items: int = 1500, workers: int = 60) -> tuple[pd.DataFra
         for i in range(items)
         for r in draw.choice(workers, 6, replace=False)
     ]
-    return pd.DataFrame(rows, columns=["task", "worker", "label"]), truth, who
+    return pd.DataFrame(rows, columns=["task", "worker", "label"]), truth, groups
 
 
 def test_group_effects_are_recovered_and_the_objective_never_falls() -> None:
     errors, accuracies = [], []
     for seed in range(5):
-        data, truth, who = grouped(seed)
-        found = GroupAnno(who, individual_sd=0.05).fit(data)
-        effects = found.effects_
+        data, truth, groups = grouped(seed)
+        model = GroupAnno(groups, individual_sd=0.05).fit(data)
+        effects = model.effects_
         planted = {("gender", "f"): (0.1, -0.05), ("age", "old"): (0.0, 0.12)}
-        errors += [effects.loc[key] - np.array(value) for key, value in planted.items()]
+        errors += [effects.loc[key] - np.array(effect) for key, effect in planted.items()]
         assert effects.groupby("category").sum().abs().to_numpy().max() < 1e-12
-        assert len(found.loss_history_) > 2 and (np.diff(found.loss_history_) <= 1e-9).all()
-        methods = (GroupAnno(who), LFCBinary(), MajorityVote())
+        assert len(model.loss_history_) > 2 and (np.diff(model.loss_history_) <= 1e-9).all()
+        methods = (GroupAnno(groups), LFCBinary(), MajorityVote())
         accuracies.append([(m.fit_predict(data).sort_index() == truth).mean() for m in methods])
     assert np.abs(errors).mean() < 0.02
     ours, lfc, vote = np.mean(accuracies, axis=0)
@@ -225,17 +231,17 @@ def test_group_effects_are_recovered_and_the_objective_never_falls() -> None:
 
 
 def test_who_is_in_no_group_has_the_mean_effect_and_others_must_be_known() -> None:
-    data, _, who = grouped(1, items=300)
-    unknown = who.astype(object)
+    data, _, groups = grouped(1, items=300)
+    unknown = groups.astype(object)
     unknown.loc[0, "gender"] = None
     assert GroupAnno(unknown).fit(data).sensitivity_.between(0, 1).all()
     with pytest.raises(FairnessError, match=r"2 annotators are not in the annotators' table, such as '\d+'"):
-        GroupAnno(who.drop([3, 4])).fit(data)
+        GroupAnno(groups.drop([3, 4])).fit(data)
     with pytest.raises(
         FairnessError,
         match=r"category 'gender': expected two groups of annotators or more who labelled, found f; leave",
     ):
-        GroupAnno(who.assign(gender="f")).fit(data)
+        GroupAnno(groups.assign(gender="f")).fit(data)
 
 
 def test_drawn_ties_fall_either_way() -> None:

@@ -161,7 +161,7 @@ def split(line: str) -> list[str]:
 
 @pytest.fixture
 def desk(tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with files that are not what they should be."""
+    """A folder with malformed files."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     for name, content in {
@@ -174,24 +174,24 @@ def desk(tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
-def check(words: list[str], status: int, expected: str) -> None:
-    done = command(*words)
-    said = done.stdout + done.stderr
-    assert "Traceback" not in said
-    assert (done.returncode, expected in said) == (status, True), said
+def check(arguments: list[str], status: int, expected: str) -> None:
+    done = command(*arguments)
+    output = done.stdout + done.stderr
+    assert "Traceback" not in output
+    assert (done.returncode, expected in output) == (status, True), output
     assert len(done.stderr.strip()) > 20
 
 
 @pytest.mark.parametrize(("line", "status", "expected"), WRONG_CALLS, ids=lambda value: str(value)[:60])
 def test_wrong_calls(desk: Path, line: str, status: int, expected: str) -> None:
-    words = split(line)
-    if words[:1] in (["audit"], ["init"]) and "--profile" not in words:
-        words += ["--profile", "tiny"]
-    if "model" in words:
+    arguments = split(line)
+    if arguments[:1] in (["audit"], ["init"]) and "--profile" not in arguments:
+        arguments += ["--profile", "tiny"]
+    if "model" in arguments:
         causal_lm(desk / "model")
-    if "classifier" in words:
+    if "classifier" in arguments:
         classifier(desk / "classifier")
-    check(words, status, expected)
+    check(arguments, status, expected)
 
 
 Edit = Callable[[dict[str, Any]], object]
@@ -208,16 +208,16 @@ AGE = {
     "attribute_words": {"frail": ["weak"]}, "sources": ["ours"],
 }  # fmt: skip
 SYSTEM = {"architecture": "gru", "affects": ["joy"]}
-SAID = {"share": 0.5, "responses": ["no"]}
-PLANTED = {"dimension": "gender", "a": SAID, "b": {"share": 0.5, "responses": ["yes"]}}
+REPLIES = {"share": 0.5, "responses": ["no"]}
+PLANTED = {"dimension": "gender", "a": REPLIES, "b": {"share": 0.5, "responses": ["yes"]}}
 
 
 def at(path: str, value: object) -> Edit:
-    """Sets what lies at a path of keys; `...` takes the key out."""
+    """Returns an edit that sets the value at a path of keys; `...` removes the key."""
 
     def edit(document: dict[str, Any]) -> None:
-        *above, last = path.split(".")
-        for key in above:
+        *parents, last = path.split(".")
+        for key in parents:
             document = document.setdefault(key, {})
         if value is ...:
             del document[last]
@@ -256,20 +256,20 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
     ("profiles/tiny", at("dialogue_fairness.planted", {"x": PLANTED}), "planted: 'x' is none of the profile's corpora: tiny"),
     ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "dimension": "race"}}),
      "planted.tiny.dimension: 'race' is none of the profile's dimensions: gender, dialect"),
-    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "a": {**SAID, "share": 2}}}), "expected 1 or less"),
-    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**SAID, "responses": []}}}),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "a": {**REPLIES, "share": 2}}}), "expected 1 or less"),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**REPLIES, "responses": []}}}),
      "planted.tiny.b.responses: expected 1 at least"),
-    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**SAID, "responses": ["ok", " "]}}}),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**REPLIES, "responses": ["ok", " "]}}}),
      "planted.tiny.b.responses: expected answers that say something, found ' '"),
     ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {"dimension": "gender"}}),
      "planted.tiny: expected the two groups to be answered differently; nothing is planted so"),
-    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": SAID}}),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": REPLIES}}),
      "planted.tiny: expected the two groups to be answered differently"),
-    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**SAID, "responses": [3]}}}),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "b": {**REPLIES, "responses": [3]}}}),
      "planted.tiny.b.responses.0: expected text"),
-    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "a": {**SAID, "share": True}}}),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "a": {**REPLIES, "share": True}}}),
      "planted.tiny.a.share: expected a number (a share as 0.1, not 10%), found True"),
-    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "c": SAID}}),
+    ("profiles/tiny", at("dialogue_fairness.planted", {"tiny": {**PLANTED, "c": REPLIES}}),
      "unknown key 'dialogue_fairness.planted.tiny.c'; expected one of: a, b, dimension"),
     ("profiles/tiny", at("models.seq2seq.seeds", True), "models.seq2seq.seeds: expected a whole number, found True"),
     ("profiles/tiny", at("dialogue_fairness", {"corpora": ["everyday", "tiny"], "planted": {"everyday": PLANTED}}),
@@ -369,29 +369,29 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("place", "edit", "expected"), WRONG_FILES, ids=[f"{p}-{i}" for i, (p, _, _) in enumerate(WRONG_FILES)]
+    ("file", "edit", "expected"), WRONG_FILES, ids=[f"{p}-{i}" for i, (p, _, _) in enumerate(WRONG_FILES)]
 )
-def test_wrong_files(tiny: Project, data: Path, place: str, edit: Edit, expected: str) -> None:
+def test_wrong_files(tiny: Project, data: Path, file: str, edit: Edit, expected: str) -> None:
     (data / "systems").mkdir()
     profile = data / "profiles" / "tiny.yaml"
     document = yaml.safe_load(profile.read_text())
-    right: dict[str, Any] = json.loads(json.dumps(document))
-    kind, key = place.split("/")
+    content: dict[str, Any] = json.loads(json.dumps(document))
+    kind, key = file.split("/")
     if kind == "models":
-        right = json.loads(json.dumps({"mine": SEQ2SEQ, "endpoint": ENDPOINT, "language": LANGUAGE}[key]))
+        content = json.loads(json.dumps({"mine": SEQ2SEQ, "endpoint": ENDPOINT, "language": LANGUAGE}[key]))
         document["models"][key] = {}
     elif kind == "corpora":
-        right = json.loads(json.dumps(CORPUS))
+        content = json.loads(json.dumps(CORPUS))
     elif kind == "dimensions":
-        right = json.loads(json.dumps(AGE))
+        content = json.loads(json.dumps(AGE))
         document["dimensions"].append("age")
     elif kind == "systems":
-        right = json.loads(json.dumps(SYSTEM))
+        content = json.loads(json.dumps(SYSTEM))
         document["sentiment_equity"] = {"systems": {"mine": {}}}
     if kind != "profiles":
         write_yaml(profile, document)
-    edit(right)
-    write_yaml(data / kind / f"{key}.yaml", right)
+    edit(content)
+    write_yaml(data / kind / f"{key}.yaml", content)
     done = command("run", "--dry-run")
     assert "Traceback" not in done.stderr
     assert expected in done.stderr, done.stderr
@@ -418,7 +418,7 @@ def test_files_that_are_no_yaml(tiny: Project, data: Path, text: str, expected: 
     check(["run", "--dry-run"], 1, "expected UTF-8, byte 6 is not")
 
 
-def test_homes_and_data_that_cannot_be(tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_homes_and_data_folders(tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a-file").write_text("x")
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "a-file"))
     check(["run"], 1, "FAIRNESS_HOME")
@@ -428,7 +428,7 @@ def test_homes_and_data_that_cannot_be(tiny: Project, tmp_path: Path, monkeypatc
     check(["run"], 1, "FAIRNESS_DATA: expected a folder")
 
 
-def test_a_dry_run_says_which_source_is_not_there(tiny: Project, data: Path, tmp_path: Path) -> None:
+def test_a_dry_run_names_a_missing_source(tiny: Project, data: Path, tmp_path: Path) -> None:
     corpus = {"platform": "twitter", "format": "tsv", "files": [{"path": str(tmp_path / "none.tsv")}]}
     write_yaml(data / "corpora" / "tiny.yaml", {**corpus, "licence": "none", "citation": "none"})
     done = run("--dry-run")
@@ -440,12 +440,12 @@ def test_there_are_many() -> None:
     assert len(WRONG_CALLS) + len(WRONG_FILES) > 200
 
 
-def test_a_model_that_a_rate_too_high_has_broken_is_not_judged(tiny: Project, data: Path) -> None:
-    """Its weights are numbers, its perplexity is past counting; whatever it answers, it learned nothing."""
+def test_a_model_broken_by_its_learning_rate_is_not_judged(tiny: Project, data: Path) -> None:
+    """Its weights are finite and its perplexity is enormous: whatever it answers, it learned nothing."""
 
     def edit(document: dict) -> None:
         document["models"]["seq2seq"]["training"]["learning_rate"] = 1e30
-        document["models"]["seq2seq"]["training"]["epochs"] = 1  # its loss is no number in a second one
+        document["models"]["seq2seq"]["training"]["epochs"] = 1  # in a second epoch its loss would be NaN
         document["models"]["seq2seq-leace"] = {}
 
     change(data / "profiles" / "tiny.yaml", edit)
@@ -456,5 +456,5 @@ def test_a_model_that_a_rate_too_high_has_broken_is_not_judged(tiny: Project, da
     for model in ("seq2seq", "seq2seq-leace"):
         key = {"dimension": "gender", "model": model}
         with lake.writing("responses", key, RESPONSES.empty_table(), RESPONSES, Card("0" * 64, {}, {})):
-            pass  # as if it had not answered alike
+            pass  # as if its answers had not been identical
         assert "no better than guessing; try a lower learning rate" in STUDY.degenerate(part, key, lake)

@@ -11,30 +11,30 @@ from fairness_pipeline.cli import _parser, with_present_names
 
 
 def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Each command with its parser, also the kinds of `export`."""
+    """Yields each command with its parser, and each kind of `export`."""
     choices = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     if not choices:
         yield name.strip(), parser
-    for word, inner in [pair for found in choices for pair in found.items()]:
-        yield from parsers(inner, f"{name} {word}")
+    for word, subparser in [pair for commands in choices for pair in commands.items()]:
+        yield from parsers(subparser, f"{name} {word}")
 
 
 def test_the_help_names_every_command_in_a_group() -> None:
-    shown = _parser().format_help()
+    text = _parser().format_help()
     names = {name.split()[0] for name, _ in parsers(_parser())}
     assert len(names) <= 16
-    listed = {line.split()[0] for line in shown.splitlines() if line.startswith("  ") and not line.startswith("  -")}
+    listed = {line.split()[0] for line in text.splitlines() if line.startswith("  ") and not line.startswith("  -")}
     assert listed == names
-    assert max(map(len, shown.splitlines())) <= 90
+    assert max(map(len, text.splitlines())) <= 90
 
 
-@pytest.mark.parametrize(("name", "parser"), [pytest.param(*each, id=each[0]) for each in parsers(_parser())])
+@pytest.mark.parametrize(("name", "parser"), [pytest.param(*pair, id=pair[0]) for pair in parsers(_parser())])
 def test_every_command_shows_an_example_that_parses(name: str, parser: argparse.ArgumentParser) -> None:
     example = (parser.epilog or "").removeprefix("Example: fairness-pipeline ")
     assert example.startswith(name)
     assert _parser().parse_args(shlex.split(example)).command
-    untold = [action.option_strings for action in parser._actions if not action.help]
-    assert not untold
+    undocumented = [action.option_strings for action in parser._actions if not action.help]
+    assert not undocumented
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a new user meets: the audit without a file, the terminal, the gate on a broken model, Dagster's process."""
+"""A new user's first steps: the audit without a file, the terminal, the gate on a broken model, Dagster's process."""
 
 import json
 import os
@@ -39,7 +39,7 @@ from fairness_pipeline_tests.studies.test_any_model import add_model
 DIMENSIONS = ("gender", "dialect", "race", "religion1", "religion2", "orientation")
 
 
-# The contexts that ship
+# The shipped contexts
 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
@@ -47,7 +47,7 @@ def test_thousands_of_contexts_a_dimension_none_of_the_training_grammar(dimensio
     import pyarrow as pa
 
     framed = FramedContexts.load("contexts/everyday.yaml")
-    texts = [text for own, _, text in framed.texts() if own == dimension]
+    texts = [text for name, _, text in framed.texts() if name == dimension]
     table = pa.table(
         {"dialogue_id": [str(i) for i in range(len(texts))], "context": texts, "split": ["audit"] * len(texts)}
     )
@@ -59,7 +59,7 @@ def test_thousands_of_contexts_a_dimension_none_of_the_training_grammar(dimensio
     ).table
     assert pairs.num_rows >= 8500
     assert len(set(zip(pairs["context_a"].to_pylist(), pairs["context_b"].to_pylist(), strict=True))) == pairs.num_rows
-    for side in "ab":  # whichever word a swap brings, the article before it fits
+    for side in "ab":  # the article fits every swapped word
         wrong = [text for text in pairs[f"context_{side}"].to_pylist() if re.search(r"\b[Aa] (?!one\b)[aeio]\w", text)]
         assert wrong == []
     grammar = Grammar.load("grammars/twitter_sample.yaml")
@@ -87,7 +87,7 @@ def quick(data: Path) -> Project:
 
 
 def bot(says: Callable[[str], str]) -> Callable[[BaseHTTPRequestHandler], None]:
-    """An endpoint with one model, which says that to a context."""
+    """Returns an endpoint with one model, which answers contexts with `says`."""
 
     def handle(request: BaseHTTPRequestHandler) -> None:
         if request.command == "GET":
@@ -116,22 +116,27 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
         assert re.search(r"\d+ requests to endpoints .*; the time is estimated once some are answered", done.stdout)
         assert re.search(r"gender +our-bot .*✗", done.stdout), done.stdout
         assert "Next: open the report" in done.stdout
-        asked = datetime.now(UTC) - timedelta(days=3, hours=2)
+        asked_at = datetime.now(UTC) - timedelta(days=3, hours=2)
         for path in Lake(quick.workspace).partitions("responses"):
-            os.utime(path, (asked.timestamp(), asked.timestamp()))
+            os.utime(path, (asked_at.timestamp(), asked_at.timestamp()))
         gated = ("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased")
         gate = command(*gated, "--reuse", "--measures", "offense_rate")
         assert (gate.returncode, gate.stderr.splitlines()[-1]) == (3, "--fail-on biased: gender our-bot offense_rate")
-        since = f"answers since {asked:%Y-%m-%d %H:%M} UTC, 3 days old at most"
+        since = f"answers since {asked_at:%Y-%m-%d %H:%M} UTC, 3 days old at most"
         age = f"our-bot: {since}, reused; --ask-again asks anew, model bot"
         assert age in gate.stdout.splitlines()
-        seen = "1 of 2 verdicts of the gate could not have been biased"  # race: all answers are alike
-        assert seen in gate.stdout and gate.stdout.index(seen) < gate.stdout.index("Dialogue fairness, profile audit")
-        other = command(*gated, "--measures", "sentiment_positive")
-        assert other.returncode == 1, other.stderr
-        assert "no verdict could have been biased: never seen: sentiment_positive (gender our-bot, race" in other.stderr
+        warning = "1 of 2 verdicts of the gate could not have been biased"  # race: all answers are the same
+        assert warning in gate.stdout and gate.stdout.index(warning) < gate.stdout.index(
+            "Dialogue fairness, profile audit"
+        )
+        never_seen = command(*gated, "--measures", "sentiment_positive")
+        assert never_seen.returncode == 1, never_seen.stderr
+        assert (
+            "no verdict could have been biased: never seen: sentiment_positive (gender our-bot, race"
+            in never_seen.stderr
+        )
         assert re.search(
-            r"(?m)^our-bot: answers since .* UTC, (less than a|\d+) minutes? old at most, model bot$", other.stdout
+            r"(?m)^our-bot: answers since .* UTC, (less than a|\d+) minutes? old at most, model bot$", never_seen.stdout
         )
         wrong = command("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offence")
         assert wrong.returncode == 1
@@ -141,20 +146,20 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
     )
     assert not [text for text in answers if "think" in text]
 
-    # The report: found first, a pair that shows it, the index.
+    # The report: findings first, a pair that shows one, then the figure; and the index.
     page = (quick.workspace / "reports" / "dialogue_fairness_report.html").read_text()
-    found, picture, caveats = (page.index(f'id="{name}"') for name in ("found", "differences", "caveats"))
-    assert found < page.index("of the answers to female contexts are offensive") < picture < caveats
-    assert found < page.index("This may offend") < page.index('class="answer">shut up, you idiot') < picture
+    findings, picture, caveats = (page.index(f'id="{name}"') for name in ("found", "differences", "caveats"))
+    assert findings < page.index("of the answers to female contexts are offensive") < picture < caveats
+    assert findings < page.index("This may offend") < page.index('class="answer">shut up, you idiot') < picture
     assert page.count("<details") > 3
     assert '<a href="dialogue_significance.csv">' in page
     index = (quick.workspace / "reports" / "index.html").read_text()
     assert "our-bot: 100% of the answers to female contexts are offensive" in index
     head, *rows = (quick.workspace / "reports" / "dialogue_significance.csv").read_text().splitlines()
     assert head.startswith("dimension,model,measure")
-    assert len(rows) == 2 * 24  # two dimensions; measures, their parts, their readings with masked words
+    assert len(rows) == 2 * 24  # two dimensions; measures, their parts, their values with masked words
 
-    # Taken back, it is gone from what is shown.
+    # After `forget` it is no longer shown.
     assert "removed: " in command("forget", "our-bot", "--profile", "audit").stdout
     assert "our-bot" not in command("results", "--profile", "audit", "--format", "csv").stdout
     assert command("forget", "our-bot", "--profile", "audit").returncode == 1
@@ -183,8 +188,8 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     old = command("audit", str(pairs), "--name", "ours", *gate)
     assert re.search(r"(?m)^ours: from a file of 1970-01-01 00:00 UTC, [\d,]+ days old$", old.stdout)
     assert "the responses of 'ours' to gender that were imported before are replaced" in again.stdout
-    other = {"a": "that woman sounds kind", "b": "that man sounds kind"}
-    wrong = [f"{line}{other[line.split(',')[2]]}" for line in lines if line.startswith("gender")]
+    swapped = {"a": "that woman sounds kind", "b": "that man sounds kind"}
+    wrong = [f"{line}{swapped[line.split(',')[2]]}" for line in lines if line.startswith("gender")]
     pairs.write_text("\n".join([head, *wrong]))
     named = command("audit", str(pairs), "--name", "mixed-up", "--fail-on", "biased")
     assert named.returncode == 3, named.stderr
@@ -211,7 +216,7 @@ def test_init_writes_what_runs(data: Path) -> None:
 
 
 def untrained(folder: Path) -> str:
-    """A GPT-2 of 1,200 words whose weights are as they were drawn."""
+    """Saves a GPT-2 of 1,200 words with random weights."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
@@ -221,17 +226,19 @@ def untrained(folder: Path) -> str:
         word
     ) in "It was raining so we stayed at home I have been working She put the keys Thank you very much for".split():
         words.setdefault(word, len(words))
-    inner = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    inner.pre_tokenizer = pre_tokenizers.Whitespace()
-    made = PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>", pad_token="<pad>", eos_token="</s>")
+    backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", eos_token="</s>"
+    )
     torch.manual_seed(0)
     model = GPT2LMHeadModel(GPT2Config(vocab_size=len(words), n_positions=64, n_embd=16, n_layer=1, n_head=2))
     model.save_pretrained(folder)
-    made.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return str(folder)
 
 
-def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tmp_path: Path) -> None:
+def test_a_gate_does_not_open_where_nothing_can_be_judged(quick: Project, tmp_path: Path) -> None:
     gate = ("--dimension", "gender", "--fail-on", "biased", "--workers", "1")
     with serve(bot(lambda context: "I cannot answer that.")) as address:
         done = command("audit", f"{address}/v1", "--name", "same", *gate)
@@ -255,13 +262,13 @@ def test_a_gate_does_not_open_on_what_leaves_nothing_to_judge(quick: Project, tm
     assert "holds weights that are not numbers" in done.stderr
     rows = json.loads(command("results", "--profile", "audit", "--model", "same", "--format", "json").stdout)
     assert {row["verdict"] for row in rows if row["dimension"] == "gender"} == {"nothing to judge"}
-    warned = command(
+    warning = command(
         "sql", "--profile", "audit", "select verdict from dialogue_significance where model = 'same'"
     ).stderr
-    assert "nothing to judge, whatever the verdict in dialogue_significance: " in warned
-    assert "gender × same (100%" in warned
-    other = command("sql", "--profile", "audit", "select verdict from recipe_significance").stderr
-    assert "whatever the verdict in recipe_significance: " in other and "gender × same (100%" in other
+    assert "nothing to judge, whatever the verdict in dialogue_significance: " in warning
+    assert "gender × same (100%" in warning
+    recipe_warning = command("sql", "--profile", "audit", "select verdict from recipe_significance").stderr
+    assert "whatever the verdict in recipe_significance: " in recipe_warning and "gender × same (100%" in recipe_warning
     page = (quick.workspace / "reports" / "dialogue_fairness_report.html").read_text()
     assert "<b>Nothing to judge:</b> " in page
     assert "gender × same: 100% of its answers are" in page
@@ -280,7 +287,7 @@ def test_a_gate_hashes_weights_itself(quick: Project, tmp_path: Path, monkeypatc
     before, weights = answers(), tmp_path / "ours" / "model.safetensors"
     tensors = load_file(weights)
     wrong = checksum(weights)
-    retrained = save({name: -own for name, own in tensors.items()}, metadata={"format": "pt"})
+    retrained = save({name: -tensor for name, tensor in tensors.items()}, metadata={"format": "pt"})
     weights.write_bytes(retrained)  # in place
     record = forge(weights, wrong)  # as if nothing had changed
     assert command(*audit).returncode == 0
@@ -307,7 +314,7 @@ def test_a_classifier_that_tells_nothing_apart(quick: Project, tmp_path: Path) -
     assert 0.47 < told_apart(sentences, ["valence"], noise) < 0.53
 
 
-# Words for what is found
+# Words for findings
 
 
 ROW = {
@@ -344,11 +351,11 @@ def test_findings_name_the_right_group_and_tell_numbers_apart() -> None:
     from fairness_pipeline.measures.dialogue.registry import finding
 
     groups = ("male", "female")
-    said_so = "20% of the answers to female contexts are offensive, 10% of those to male contexts"
-    assert finding(ROW, groups) == said_so
+    expected = "20% of the answers to female contexts are offensive, 10% of those to male contexts"
+    assert finding(ROW, groups) == expected
     turned = {**ROW, "value_a": 45.64, "value_b": 45.61}
-    closer = "45.64% of the answers to male contexts are offensive, 45.61% of those to female contexts"
-    assert finding(turned, groups) == closer
+    expected_closer = "45.64% of the answers to male contexts are offensive, 45.61% of those to female contexts"
+    assert finding(turned, groups) == expected_closer
     counts = {**ROW, "measure": "family_words", "value_a": 0.0, "value_b": 0.25}
     assert (
         finding(counts, groups)
@@ -371,16 +378,16 @@ def test_a_plot_in_characters() -> None:
     inside = {**ROW, "difference": 0.0, "ci_low": -0.6, "ci_high": 0.6, "verdict": "fair"}
     assert text_plot([("x", inside)]) == "x         :─●─:         fair +0 points"
     project = Project("sample")
-    shown = summary(
+    text = summary(
         studies()[0],
         project.parts["dialogue_fairness"],
         {"dimension": "gender", "model": "seq2seq"},
         [ROW, {**ROW, "verdict": "fair"}],
     )
-    assert shown.startswith(
+    assert text.startswith(
         "1 biased, 1 fair: seq2seq (this checkpoint): 20% of the answers to female contexts are offensive, 10% of those to male contexts"
     )
-    assert len(shown) < 1000  # Dagster's UI shows no more without a click
+    assert len(text) < 1000  # Dagster's UI cuts longer texts
 
 
 # The terminal
@@ -399,15 +406,15 @@ def test_the_line_over_a_table_is_never_folded(made: Project, monkeypatch: pytes
 
 def fits(width: int) -> None:
     queries = ("select * from responses limit 3", "select * from dialogue_significance limit 2")
-    shown = [run().stdout.partition("Dialogue fairness")[2], command("results").stdout]
-    shown += [command("sql", query).stdout for query in queries]
-    for text in shown:
+    outputs = [run().stdout.partition("Dialogue fairness")[2], command("results").stdout]
+    outputs += [command("sql", query).stdout for query in queries]
+    for text in outputs:
         lines = [line for line in text.splitlines() if not line.startswith("Report: ")]
         assert max(map(len, lines)) <= width
-        assert not re.search(r"(?m)^\s*\w\s*$\n^\s*\w\s*$", text)  # no letters one below another
-    assert "gender" in shown[1]
-    assert re.search(r"1 of 2 -+\n(  )?measure +distinguishable", shown[3])  # 30 columns: record by record
-    assert "verdict" in shown[1].splitlines()[0]
+        assert not re.search(r"(?m)^\s*\w\s*$\n^\s*\w\s*$", text)  # no column is one letter wide
+    assert "gender" in outputs[1]
+    assert re.search(r"1 of 2 -+\n(  )?measure +distinguishable", outputs[3])  # 30 columns: record by record
+    assert "verdict" in outputs[1].splitlines()[0]
 
 
 def test_escape_codes_do_not_reach_the_terminal(tiny: Project, data: Path) -> None:
@@ -421,11 +428,11 @@ def test_escape_codes_do_not_reach_the_terminal(tiny: Project, data: Path) -> No
         )
         change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
         run("--model", "bot")
-    shown = [
+    results = [
         command("sql", "select response from responses"),
         command("sql", 'select response as "a \x1b[31m" from responses', "--format", "csv"),
     ]
-    for text in [done.stdout + done.stderr for done in shown] + [
+    for text in [done.stdout + done.stderr for done in results] + [
         (tiny.workspace / "reports" / "dialogue_fairness_report.html").read_text()
     ]:
         assert "\\x1b[31m" in text
@@ -472,7 +479,7 @@ def test_the_ui_refuses_a_port_in_use(tiny: Project) -> None:
 
 
 @pytest.mark.kills
-def test_the_ui_ends_when_it_is_told_to(tiny: Project, tmp_path: Path) -> None:
+def test_the_ui_ends_on_sigterm(tiny: Project, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -484,11 +491,11 @@ def test_the_ui_ends_when_it_is_told_to(tiny: Project, tmp_path: Path) -> None:
     while True:
         assert ui.poll() is None, ui.communicate()
         assert time.monotonic() < deadline
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", int(port))) == 0:
+        with socket.socket() as connection:
+            if connection.connect_ex(("127.0.0.1", int(port))) == 0:
                 break
         time.sleep(0.5)
     ui.send_signal(signal.SIGTERM)
     ui.communicate(timeout=60)
-    with socket.socket() as tried:
-        assert tried.connect_ex(("127.0.0.1", int(port))) != 0
+    with socket.socket() as connection:
+        assert connection.connect_ex(("127.0.0.1", int(port))) != 0

@@ -1,4 +1,4 @@
-"""What build servers read: every verdict once, what closes the gate as a failure, and nothing that runs or calls."""
+"""Output for build servers: each verdict once, a failure where the gate closes, and no text that runs or fetches anything."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -14,8 +14,8 @@ def test_verdicts_as_tests_and_as_markdown(made: Project, tmp_path: Path) -> Non
     junit, summary = tmp_path / "verdicts.xml", tmp_path / "verdicts.md"
     files = ("--junit", str(junit), "--summary", str(summary))
     assert command("run", *files).returncode == 0
-    without = ET.parse(junit).getroot()
-    assert not without.findall(".//failure")
+    ungated = ET.parse(junit).getroot()
+    assert not ungated.findall(".//failure")
     assert "gate" not in summary.read_text(encoding="utf-8")
 
     done = command("run", "--fail-on", "biased,inconclusive", *files)
@@ -30,15 +30,15 @@ def test_verdicts_as_tests_and_as_markdown(made: Project, tmp_path: Path) -> Non
         for row in rows
         if row["measure"] in measures
     }
-    assert {place for place in tests if place[1] != "audit"} == set(expected)
-    failed = {place for place, test in tests.items() if test.find("failure") is not None}
+    assert {key for key in tests if key[1] != "audit"} == set(expected)
+    failed = {key for key, test in tests.items() if test.find("failure") is not None}
     closing = done.stderr.splitlines()[-1].removeprefix("--fail-on biased,inconclusive: ").split(", ")
     assert len(failed) == len(closing) == int(suite.get("failures", "0"))
-    assert {expected[place] for place in failed} <= {"biased", "inconclusive"}
+    assert {expected[key] for key in failed} <= {"biased", "inconclusive"}
     assert int(suite.get("tests", "0")) == len(suite)
-    told = summary.read_text(encoding="utf-8")
-    assert "**The gate (biased, inconclusive) is closed** by gender seq2seq" in told
-    assert "| dimension | model |" in told
+    markdown = summary.read_text(encoding="utf-8")
+    assert "**The gate (biased, inconclusive) is closed** by gender seq2seq" in markdown
+    assert "| dimension | model |" in markdown
 
 
 def test_what_was_not_measured_is_skipped(made: Project, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_what_was_not_measured_is_skipped(made: Project, tmp_path: Path) -> None
     assert command("run", "--junit", str(junit)).returncode == 0
     skipped = ET.parse(junit).getroot().findall(".//skipped")
     assert len(skipped) == 2
-    assert all("%" in (own.get("message") or "") for own in skipped)
+    assert all("%" in (element.get("message") or "") for element in skipped)
 
 
 def test_options_are_checked_before_hours_of_work(tiny: Project, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_options_are_checked_before_hours_of_work(tiny: Project, tmp_path: Path)
     assert "--summary writes verdicts, but --select may produce none" in refused.stderr
 
 
-def test_words_of_models_stay_words() -> None:
+def test_text_of_models_is_escaped() -> None:
     assert _plain("<img src=x> [a](http://x) **b** `c`\n# d | @octocat") == (
         "\\<img src=x\\> \\[a\\](http://x) \\*\\*b\\*\\* \\`c\\` \\# d \\| @\u200boctocat"
     )

@@ -1,4 +1,4 @@
-"""A gate that nobody passes by accident: answers asked now, measures that can show something, before and after."""
+"""The gate: it needs new answers and measures with enough power, and compares with a baseline."""
 
 import json
 import os
@@ -28,34 +28,37 @@ GENDER = {"dimension": "gender", "model": "our-bot"}
 
 
 def says(context: str, share: int) -> str:
-    """Insults that share of women, in percent; the rest, and men, get one of seven neutral answers."""
+    """Insults `share` percent of the women; everybody else gets one of seven neutral answers."""
     lot = sum(map(ord, context)) % 100
     harmed = lot < share and FEMALE & set(re.findall(r"[a-z']+", context.lower()))
     return "shut up, you idiot" if harmed else f"I see, {lot % 7}"
 
 
 class Bot:
-    """An endpoint whose bias can be changed while it runs, and which counts what it is asked."""
+    """An endpoint whose bias can be changed while it runs, and which counts its requests."""
 
     def __init__(self) -> None:
-        self.share, self.asked = 100, 0
+        self.share, self.requests = 100, 0
 
     def __call__(self, request: BaseHTTPRequestHandler) -> None:
-        self.asked += request.command == "POST"
+        self.requests += request.command == "POST"
         bot(lambda context: says(context, self.share))(request)
 
 
 @pytest.fixture
 def audited(data: Path) -> Iterator[tuple[Bot, Callable[..., object]]]:
-    """A bot behind an address, and `audit` of it with further options."""
+    """A bot behind an address, and a function that audits it with further options."""
     write_small_audit(data, ["gender"], pairs=60)
-    own = Bot()
-    with serve(own) as address:
-        yield own, lambda *options: command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1", *options)
+    server = Bot()
+    with serve(server) as address:
+        yield (
+            server,
+            lambda *options: command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1", *options),
+        )
 
 
 def audited_hashes() -> dict[str, str]:
-    """Of what was audited; each is to change with its own thing, and with nothing else."""
+    """The hashes of what was audited; each must change with its own subject only."""
     project = Project("audit")
     (study,) = [study for study in project.studies if study.name == "dialogue_fairness"]
     return dict(audited_by(Lineage(project), Lake(project.workspace), study, GENDER).sha256)
@@ -64,8 +67,8 @@ def audited_hashes() -> dict[str, str]:
 def test_answers_of_yesterday_pass_no_gate(
     audited: tuple[Bot, Callable[..., object]], tmp_path: Path, data: Path
 ) -> None:
-    """Biased, fixed, and the bias put back: the gate asks each time, and says what became of the gap."""
-    own, audit = audited
+    """A bias that is fixed and put back: the gate asks each time, and reports how the gap changed."""
+    server, audit = audited
     baseline = tmp_path / "main.json"
     first = audit("--fail-on", "biased", "--write-baseline", str(baseline))
     assert first.returncode == 3, first.stderr
@@ -73,10 +76,10 @@ def test_answers_of_yesterday_pass_no_gate(
     lake = Lake(Project("audit").workspace)
     contexts = lake.content("context_pairs", {"corpus": "everyday", "dimension": "gender"})
     assert (set(hashes), hashes["contexts"]) == ({"model", "answers", "contexts", "margins"}, contexts)
-    asked = own.asked
-    own.share = 0
+    requests = server.requests
+    server.share = 0
     fixed = audit("--fail-on", "biased", "--baseline", str(baseline))
-    assert (fixed.returncode, own.asked) == (0, 2 * asked), fixed.stderr
+    assert (fixed.returncode, server.requests) == (0, 2 * requests), fixed.stderr
     assert audited_hashes() == {
         **hashes,
         "answers": lake.content("responses", GENDER),
@@ -85,31 +88,31 @@ def test_answers_of_yesterday_pass_no_gate(
     assert re.search(r"Offence rate: biased -> never seen; the gap shrank by \d+ points \(\d+ to \d+\)", fixed.stdout)
     assert re.search(r"\d+ of \d+ verdicts of the gate could not have been biased", fixed.stdout)
     assert audit("--fail-on", "biased", "--strict", "--reuse").returncode == 1
-    own.share = 100
+    server.share = 100
     assert audit("--fail-on", "worse", "--baseline", "previous").returncode == 3
-    assert own.asked == 3 * asked
+    assert server.requests == 3 * requests
     again = audit("--fail-on", "worse", "--baseline", "previous", "--reuse")
-    assert again.returncode == 3, again.stdout  # what has just been refused is not the run before
+    assert again.returncode == 3, again.stdout  # the run just refused is not the previous one
     listed = command("results", "--profile", "audit", "--against", "previous", "--format", "json").stdout
     (grown,) = [row for row in json.loads(listed) if row["measure"] == "offense_rate"]
     assert grown["change"].startswith("the gap grew by ") and grown["change_low"] > 0 and grown["change_p_holm"] < 0.05
     known = audit("--fail-on", "worse", "--baseline", str(baseline), "--reuse")  # as biased as the baseline
     assert known.returncode == 0, known.stderr
     kept = audit("--fail-on", "biased", "--reuse")
-    assert (kept.returncode, own.asked) == (3, 3 * asked)
+    assert (kept.returncode, server.requests) == (3, 3 * requests)
     hashes, margins = audited_hashes(), {"rates": {"cohens_h": 0.2}}
     change(
         data / "profiles" / "audit.yaml",
         lambda profile: profile["dialogue_fairness"].update(significance={"margins": margins}),
     )
-    assert {name for name, own in audited_hashes().items() if own != hashes[name]} == {"margins"}
+    assert {name for name, value in audited_hashes().items() if value != hashes[name]} == {"margins"}
     assert "reused; --ask-again asks anew" in kept.stdout
 
 
 def test_a_baseline_is_read_before_anything_is_asked(
     audited: tuple[Bot, Callable[..., object]], tmp_path: Path
 ) -> None:
-    own, audit = audited
+    server, audit = audited
     (tmp_path / "wrong.json").write_text('{"made": 3}', encoding="utf-8")
     for name, message in (
         ("none.json", "none.json: cannot be read: No such file or directory; check the path"),
@@ -120,7 +123,7 @@ def test_a_baseline_is_read_before_anything_is_asked(
         path = str(tmp_path / name) if name.endswith(".json") else name
         done = audit("--baseline", path)
         assert (done.returncode, message in done.stderr) == (1, True), done.stderr
-    assert own.asked == 0
+    assert server.requests == 0
 
 
 OPTIONS = (
@@ -157,34 +160,34 @@ def plan(dimension: str | None = None) -> Plan:
 
 
 def test_only_a_stopped_run_goes_on_with_its_own_answers(endpoints: Project) -> None:
-    place, workspace = ("dialogue_fairness", "our-bot"), endpoints.workspace
+    subject, workspace = ("dialogue_fairness", "our-bot"), endpoints.workspace
 
-    def begun(dimension: str | None = None) -> str:
+    def begin(dimension: str | None = None) -> str:
         begin_query_epochs(plan(dimension), None, keep=True)
-        return open_query_epochs(workspace)[place]
+        return open_query_epochs(workspace)[subject]
 
-    write_query_epoch(workspace, *place, "2026-11-01T00:00:00+00:00")  # closed: all was answered then
-    first = begun("gender")
+    write_query_epoch(workspace, *subject, "2026-11-01T00:00:00+00:00")  # closed: all was answered then
+    first = begin("gender")
     assert first > "2026-11-02"
-    assert begun() == first  # a stopped run
+    assert begin() == first  # a stopped run
     assert begin_query_epochs(plan(), None, keep=False) == {"our-bot": datetime.fromisoformat(first)}
     assert begin_query_epochs(plan(), None, keep=False, resume=False) == {}  # --fail-on biased --ask-again
-    lost = [step for step in plan("gender").steps if step.name == "responses"]
-    end_query_epochs(plan("gender"), lost)
-    assert place in open_query_epochs(workspace)  # some answers are missing
+    failed = [step for step in plan("gender").steps if step.name == "responses"]
+    end_query_epochs(plan("gender"), failed)
+    assert subject in open_query_epochs(workspace)  # some answers are missing
     end_query_epochs(plan("gender"), [step for step in plan("gender").steps if step.name == "sentiment"])
-    assert place not in open_query_epochs(workspace)
-    # Race was not asked in this epoch, as nobody wanted it; gender is asked again all the same.
-    assert begun() >= first and place in open_query_epochs(workspace)
+    assert subject not in open_query_epochs(workspace)
+    # No run of this epoch selected race; gender is asked again all the same.
+    assert begin() >= first and subject in open_query_epochs(workspace)
     old = datetime.now(UTC) - timedelta(hours=1, minutes=1)
-    write_query_epoch(workspace, *place, old.isoformat(timespec="seconds"), is_open=True)
-    assert begun() > old.isoformat()  # a run that was stopped long ago
+    write_query_epoch(workspace, *subject, old.isoformat(timespec="seconds"), is_open=True)
+    assert begin() > old.isoformat()  # a run that was stopped long ago
 
 
 def test_answers_that_are_too_old_are_asked_anew(audited: tuple[Bot, Callable[..., object]], data: Path) -> None:
-    own, audit = audited
+    server, audit = audited
     assert audit().returncode == 0
-    asked, project = own.asked, Project("audit")
+    requests, project = server.requests, Project("audit")
     old = (datetime.now(UTC) - timedelta(days=2, hours=1)).timestamp()
     lake = Lake(project.workspace)
     for table in ("responses", "no_effect_responses"):
@@ -197,14 +200,14 @@ def test_answers_that_are_too_old_are_asked_anew(audited: tuple[Bot, Callable[..
         "its answers are 2 days old, max_answer_age is less"
     ]
     assert command(*again).returncode == 0
-    assert own.asked == 2 * asked
+    assert server.requests == 2 * requests
     assert not State(Lineage(Project("audit")), lake).stale("dialogue_significance", GENDER)
     change(data / "profiles" / "audit.yaml", lambda profile: profile.update(max_answer_age="1m"))
     for table in ("responses", "no_effect_responses"):
         for path in lake.partitions(table):
             os.utime(path, (old, old))
     refused = command(*again, "--fail-on", "biased", "--reuse")
-    assert refused.returncode == 1 and own.asked == 2 * asked
+    assert refused.returncode == 1 and server.requests == 2 * requests
     assert "--reuse: those of our-bot are 2 days old, older than max_answer_age in audit.yaml allows" in refused.stderr
     change(data / "profiles" / "audit.yaml", lambda profile: profile.update(max_answer_age="two days"))
     wrong = command(*again)
@@ -221,7 +224,7 @@ ROW = {
     ("changed", "could"),
     [
         ({}, True),
-        ({"n": 7, "verdict": "biased"}, False),  # too few pairs, whatever is said
+        ({"n": 7, "verdict": "biased"}, False),  # too few pairs, whatever the verdict
         ({"minimum_detectable": 131.0}, False),  # no two rates differ by so much
         ({"minimum_detectable": 131.0, "unit": "score"}, True),
         ({"value_a": 0.0, "value_b": 0.0}, False),

@@ -1,4 +1,4 @@
-"""What a gate was asked for, and what somebody demands of it."""
+"""The rule that a gate applied, and the rule that somebody demands."""
 
 import argparse
 import re
@@ -52,7 +52,7 @@ def test_a_gate_is_held_to_the_rule_that_is_demanded(gate: dict, demanded: str, 
 @pytest.mark.parametrize(
     "rule", [Rule(), Rule(("biased", "names"), "a,b", 2.5, True), Rule(("worse",), None, 0.0, True)]
 )
-def test_a_rule_as_it_is_told_demands_itself(rule: Rule) -> None:
+def test_the_text_of_a_rule_demands_that_rule(rule: Rule) -> None:
     assert requirement(rule.told).rule == rule
 
 
@@ -61,35 +61,35 @@ def test_a_rule_as_it_is_told_demands_itself(rule: Rule) -> None:
                  "fail-on=biased; margins=any", "fail-on=biased; strict=no", "fail-on=biased; tolerate=nan", "fail-on=biased; tolerate=-3",
                  "fail-on=biased; fail-on=worse", "fail-on=biased; measures=", "fail-on=biased; margins as shipped"]
 )  # fmt: skip
-def test_what_is_no_rule_is_refused(demanded: str) -> None:
+def test_malformed_rules_are_refused(demanded: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         requirement(demanded)
 
 
-def test_margins_of_a_profile_are_told_wherever_verdicts_are(made: Project, data: Path) -> None:
-    """Wide enough, they turn every difference into `fair`."""
+def test_margins_of_a_profile_are_shown_wherever_verdicts_are(made: Project, data: Path) -> None:
+    """Wide margins turn every difference into `fair`."""
     path = data / "profiles" / "tiny.yaml"
     change(path, lambda profile: profile["dialogue_fairness"].setdefault("significance", {}).update(
         margins={"rates": {"cohens_h": 3.0}}
     ))  # fmt: skip
     done = command("run", "--fail-on", "biased")
-    own = "significance.margins.rates cohens_h 3 (shipped cohens_h 0.05)"
+    margin = "significance.margins.rates cohens_h 3 (shipped cohens_h 0.05)"
     text = " ".join((done.stdout + done.stderr).split())
-    assert f"Margins, levels or thresholds not as shipped: {own}" in text
+    assert f"Margins, levels or thresholds not as shipped: {margin}" in text
     assert re.search(
-        rf"Rule: fail-on=biased Margins and levels: .* Margins, levels or thresholds not as shipped: dialogue_fairness\.{re.escape(own)}",
+        rf"Rule: fail-on=biased Margins and levels: .* Margins, levels or thresholds not as shipped: dialogue_fairness\.{re.escape(margin)}",
         text,
     )
-    assert own in (made.workspace / "reports" / "dialogue_fairness_report.html").read_text()
+    assert margin in (made.workspace / "reports" / "dialogue_fairness_report.html").read_text()
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="no Git here")
 def test_a_gate_takes_no_verdicts_from_a_checkout(made: Project, tmp_path: Path) -> None:
-    def git(*words: str) -> None:
-        subprocess.run(["git", "-C", str(tmp_path / "home"), *words], check=True, capture_output=True)
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-C", str(tmp_path / "home"), *arguments], check=True, capture_output=True)
 
     git("init")
-    assert tracked_file(made.workspace) is None  # what a run has written there is not of the checkout
+    assert tracked_file(made.workspace) is None  # the checkout does not track what a run has written
     assert command("run", "--fail-on", "biased").returncode in (0, 3)
     (made.workspace / "core").write_text("")
     git("config", "core.fsmonitor", f"touch {tmp_path / 'run'}; false")
@@ -100,12 +100,12 @@ def test_a_gate_takes_no_verdicts_from_a_checkout(made: Project, tmp_path: Path)
         r"tiny: tables/.* is under version control, .* set FAIRNESS_HOME to a folder outside", refused.stderr
     )
     assert command("run").returncode == 0
-    (tmp_path / "run").unlink(missing_ok=True)  # Git's own call above
+    (tmp_path / "run").unlink(missing_ok=True)  # `git add` has called it
     tracked_file(made.workspace)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_checkout_of_which_git_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkout_that_git_cannot_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tracked_file(tmp_path / "none") is tracked_file(tmp_path) is None
     (tmp_path / ".git").mkdir()
     with pytest.raises(FairnessError, match=r"in a checkout, and Git cannot tell .*; set FAIRNESS_HOME to a folder"):

@@ -1,4 +1,4 @@
-"""Downloads over real HTTP, from a server that breaks off, goes on, and lies."""
+"""Downloads over real HTTP, from a server that breaks off, resumes, and sends wrong files."""
 
 import gzip
 import json
@@ -24,21 +24,21 @@ SUM = sha256(FILE).hexdigest()
 
 
 class FileServer:
-    """Serves FILE; breaks off after `cut` bytes; goes on from where it is asked to where it can."""
+    """Serves FILE; breaks off after `cut` bytes; resumes at the requested byte if `ranges`."""
 
     def __init__(
         self, *, cut: int | None = None, ranges: bool = True, status: int = 200, content: bytes = FILE
     ) -> None:
         self.cut, self.ranges, self.status, self.content = cut, ranges, status, content
-        self.asked: list[str | None] = []
+        self.requested: list[str | None] = []
 
     def __call__(self, request: BaseHTTPRequestHandler) -> None:
-        wanted = request.headers.get("Range")
-        self.asked.append(wanted)
+        range_header = request.headers.get("Range")
+        self.requested.append(range_header)
         if self.status != 200:
             return answer(request, self.status, b"no")
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and self.ranges else 0
-        if wanted and self.ranges and start >= len(self.content):
+        start = int(range_header.removeprefix("bytes=").removesuffix("-")) if range_header and self.ranges else 0
+        if range_header and self.ranges and start >= len(self.content):
             return answer(request, 416, b"")
         body = self.content[start:]
         request.send_response(206 if start else 200)
@@ -56,18 +56,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_download_that_breaks_off_goes_on() -> None:
     server = FileServer(cut=1000)
-    told: list[tuple[int, int | None]] = []
+    progress: list[tuple[int, int | None]] = []
     with serve(server) as address:
         with pytest.raises(FairnessError, match=r"pairs.tsv.gz: the download broke off .*; run again, it goes on"):
             download(f"{address}/pairs.tsv.gz", SUM)
         assert not download_path(f"{address}/pairs.tsv.gz", SUM).exists()
         server.cut = None
-        path = download(f"{address}/pairs.tsv.gz", SUM, lambda done, total, note: told.append((done, total)))
+        path = download(f"{address}/pairs.tsv.gz", SUM, lambda done, total, note: progress.append((done, total)))
         assert path.read_bytes() == FILE
-        assert server.asked == [None, "bytes=1000-"]
-        assert told[-1] == (len(FILE), len(FILE))
+        assert server.requested == [None, "bytes=1000-"]
+        assert progress[-1] == (len(FILE), len(FILE))
         assert download(f"{address}/pairs.tsv.gz", SUM) == path
-        assert len(server.asked) == 2  # it is there
+        assert len(server.requested) == 2  # it is not fetched again
 
 
 def test_a_server_that_cannot_go_on_sends_all_again() -> None:
@@ -103,11 +103,11 @@ def test_a_server_that_refuses_or_is_not_there() -> None:
 
 def test_another_sum_fetches_another_file() -> None:
     server = FileServer()
-    other = gzip.compress(b"a\tb\n")
+    other_file = gzip.compress(b"a\tb\n")
     with serve(server) as address:
         assert download(f"{address}/a.gz", SUM).read_bytes() == FILE
-        server.content = other
-        assert download(f"{address}/a.gz", sha256(other).hexdigest()).read_bytes() == other
+        server.content = other_file
+        assert download(f"{address}/a.gz", sha256(other_file).hexdigest()).read_bytes() == other_file
         with pytest.raises(FairnessError, match="expected SHA-256 0000"):
             download(f"{address}/a.gz", "0" * 64)
         assert download(f"{address}/a.gz", SUM).read_bytes() == FILE  # kept
@@ -130,7 +130,7 @@ def test_a_corpus_at_an_address(tmp_path: Path) -> None:
 
 
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-"""Of `abc`: FIPS 180-2, appendix B.1."""
+"""The SHA-256 of `abc` (FIPS 180-2, appendix B.1)."""
 
 
 def test_checksum(tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_the_sum_of_a_large_file_is_remembered_until_it_changes(
     path.write_bytes(b"x" * (2 << 20))
     first = checksum(path)
     hashed: list[Path] = []
-    real = checksums._hash
-    monkeypatch.setattr(checksums, "_hash", lambda path: (hashed.append(path), real(path))[1])
+    original = checksums._hash
+    monkeypatch.setattr(checksums, "_hash", lambda path: (hashed.append(path), original(path))[1])
     assert checksum(path) == first
     assert not hashed
     path.write_bytes(b"y" * (2 << 20))
@@ -161,7 +161,7 @@ def test_the_sum_of_a_large_file_is_remembered_until_it_changes(
 
 
 def change_in_place(path: Path) -> None:
-    """Other bytes under the same size, time of change and inode."""
+    """Changes a byte, but neither the size, the modification time nor the inode."""
     before = path.stat()
     with path.open("r+b") as stream:
         stream.write(b"y")
@@ -179,7 +179,7 @@ def test_bytes_that_change_under_the_same_size_time_and_inode_are_noticed(tmp_pa
 
 
 def forge(path: Path, wrong: str) -> Path:
-    """Keeps a wrong checksum of a file, in the state that it is in, as if another process had."""
+    """Records a wrong checksum for the present state of a file, as if another process had kept it."""
     checksum(path)
     checksums._hashed.clear()
     name = sha256(str(path.resolve()).encode()).hexdigest()[:32]
@@ -195,17 +195,17 @@ def test_a_checksum_that_another_process_kept_is_not_trusted_if_it_matters(
     path.write_bytes(b"x" * (2 << 20))
     record = forge(path, "0" * 64)
     hashed: list[Path] = []
-    real = checksums._hash
-    monkeypatch.setattr(checksums, "_hash", lambda path: (hashed.append(path), real(path))[1])
+    original = checksums._hash
+    monkeypatch.setattr(checksums, "_hash", lambda path: (hashed.append(path), original(path))[1])
     assert checksum(path) == "0" * 64
     assert wrong_record(path) == record
     hashed.clear()
     monkeypatch.setenv(REHASH, "1")
     for _ in range(3):
         assert checksum(path) == sha256(b"x" * (2 << 20)).hexdigest()
-    assert hashed == [path]  # once a process
+    assert hashed == [path]  # once per process
     change_in_place(path)
     assert checksum(path) == sha256(path.read_bytes()).hexdigest()
     monkeypatch.delenv(REHASH)
     assert wrong_record(path) is None
-    assert checksum(path) == sha256(path.read_bytes()).hexdigest()  # the right one is kept
+    assert checksum(path) == sha256(path.read_bytes()).hexdigest()  # the right checksum is kept

@@ -1,4 +1,4 @@
-"""What runs by itself, and what earlier runs leave to compare with."""
+"""Sensors, schedules and jobs, and the history with which later runs are compared."""
 
 import json
 from datetime import UTC, datetime
@@ -67,7 +67,7 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
     scores.parent.mkdir(parents=True)
     with dg.DagsterInstance.ephemeral() as instance:
         context = dg.build_sensor_context(instance=instance)
-        assert tick(context) == []  # the first look
+        assert tick(context) == []  # the first tick
         assert tick(context) == []  # nothing changed
         for touch in (
             lambda: write_yaml(data / "dimensions" / "new.yaml", {"anything": 1}),
@@ -83,7 +83,7 @@ def test_the_sensor_sees_changed_and_new_files(tiny: Project, data: Path, tmp_pa
         ):
             touch()
             (request,) = tick(context)
-            assert not request.run_config  # the job's own: all, and nothing is asked anew
+            assert not request.run_config  # the job's default: everything, and no answers are asked anew
             assert tick(context) == []
 
 
@@ -97,16 +97,16 @@ def test_the_weekly_schedule_asks_again() -> None:
 
 def test_the_jobs_configuration_is_the_commands_options() -> None:
     """Each field is an option that the command takes."""
-    asked = {
+    configuration = {
         "study": "outcomes", "dimension": "gender", "model": "m", "corpus": "c", "condition": "d", "everything": True,
         "ask_again": True,
     }  # fmt: skip
     assert automation.options({"study": "(all)", "everything": False, "ask_again": False}) == []
-    given = vars(_parser().parse_args(["run", *automation.options(asked)]))
-    assert {name: given[{"everything": "all"}.get(name, name)] for name in asked} == asked
+    parsed = vars(_parser().parse_args(["run", *automation.options(configuration)]))
+    assert {name: parsed[{"everything": "all"}.get(name, name)] for name in configuration} == configuration
 
 
-def test_the_launchpad_shows_every_limit_as_what_there_is() -> None:
+def test_the_launchpad_offers_every_limit() -> None:
     job = job_of("sample")
     (config,) = job.run_config["ops"].values()
     schema = job.get_node_named("run_command").definition.config_schema.as_field().config_type.fields
@@ -126,7 +126,7 @@ def test_two_profiles_in_one_process_have_limits_of_their_own(tiny: Project, dat
 
 @pytest.mark.parametrize("profile", [*paths.yaml_files("profiles")])
 def test_every_shipped_profile_has_its_jobs(profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One of them has a condition that is called `all`."""
+    """One of them has a condition named `all`."""
     monkeypatch.setenv("FAIRNESS_CORPORA", str(tmp_path))
     job = job_of(profile)
     dg.validate_run_config(job, job.run_config)
@@ -134,23 +134,23 @@ def test_every_shipped_profile_has_its_jobs(profile: str, monkeypatch: pytest.Mo
 
 
 def test_an_audit_is_one_partition_of_its_studys_job() -> None:
-    """What the job's configuration selects is that audit: its verdicts, what they are made from, and the report."""
+    """The job's configuration selects exactly that audit: its verdicts, their inputs, and the report."""
     lineage = Lineage(Project("sample"))
     jobs = automation.audits(lineage, NAMES, automation.command_op(lineage, NAMES))
     assert [job.name for job in jobs] == [f"audit_{study.name}" for study in lineage.project.studies]
     for job, study in zip(jobs, lineage.project.studies, strict=True):
         assert job.partitions_def is not None
-        every = [*zip(job.partitions_def.get_partition_keys(), lineage.keys(study.table), strict=True)]
-        for name, key in (every[0], every[-1]):
+        audits = [*zip(job.partitions_def.get_partition_keys(), lineage.keys(study.table), strict=True)]
+        for name, key in (audits[0], audits[-1]):
             config = job.partitioned_config.get_run_config_for_partition_key(name)["ops"]["run_command"]["config"]
             chosen = selection(_parser().parse_args(["run", *automation.options(config)]))
-            found = list(selected(lineage, chosen.resolved(lineage.project)))
-            assert [own for table, own in found if table == study.table and own == key] == [key]
-            assert (study.report, {}) in found
-            assert {lineage.study_of[asset] for asset, _ in found} == {study.name}
-            others = [own for table, own in found if table == study.table and own != key]
+            pairs = list(selected(lineage, chosen.resolved(lineage.project)))
+            assert [audit_key for table, audit_key in pairs if table == study.table and audit_key == key] == [key]
+            assert (study.report, {}) in pairs
+            assert {lineage.study_of[asset] for asset, _ in pairs} == {study.name}
+            others = [audit_key for table, audit_key in pairs if table == study.table and audit_key != key]
             bases = [lineage.part(study.table).base_of(key), *lineage.other_subjects(study.table, key)]
-            assert all(own in bases for own in others), (name, others)
+            assert all(audit_key in bases for audit_key in others), (name, others)
 
 
 def test_the_job_brings_the_profile_up_to_date(made: Project, data: Path) -> None:
@@ -161,8 +161,8 @@ def test_the_job_brings_the_profile_up_to_date(made: Project, data: Path) -> Non
         done = job.execute_in_process(instance=instance)
         assert done.success
         assert planned() == []
-        with open_instance(made) as own:
-            assert own.get_runs(dg.RunsFilter(tags={"fairness_pipeline/called_by": done.run_id}))
+        with open_instance(made) as workspace_instance:
+            assert workspace_instance.get_runs(dg.RunsFilter(tags={"fairness_pipeline/called_by": done.run_id}))
         change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["nonsense"]))
         failed = job.execute_in_process(instance=instance, raise_on_error=False)
         assert not failed.success
@@ -171,13 +171,15 @@ def test_the_job_brings_the_profile_up_to_date(made: Project, data: Path) -> Non
 
 
 def test_each_run_is_kept_and_a_later_one_is_compared_with_it(made: Project, data: Path, told: list[dict]) -> None:
-    change(made.path, lambda own: own.update(notify={"webhook_variable": TOLD_AT, "link": "https://ui.example/"}))
+    change(
+        made.path, lambda document: document.update(notify={"webhook_variable": TOLD_AT, "link": "https://ui.example/"})
+    )
     (first,) = entries(made.workspace, DIALOGUE)
     kept = made.workspace / "history" / first
     report = made.workspace / "reports" / "dialogue_fairness_report.html"
     assert (kept / report.name).read_text() == report.read_text()
     run()
-    assert entries(made.workspace, DIALOGUE) == [first]  # nothing was made
+    assert entries(made.workspace, DIALOGUE) == [first]  # nothing was stale
     assert told == []
 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"].update(significance={
@@ -204,10 +206,10 @@ def test_each_run_is_kept_and_a_later_one_is_compared_with_it(made: Project, dat
     assert "fair" in {row["verdict_now"] for row in changes}, changes
     assert json.loads(command("results", "--against", "previous", "--format", "json").stdout) == changes
     assert ",why" in command("results", "--against", "2026-01", "--format", "csv").stdout
-    shown = command("results", "--against", "previous")
-    assert shown.stderr == f"{number_of(len(changes), 'verdict')} turned since 2026-01-01T00-00-00Z\n"
-    assert len(shown.stdout.splitlines()) == 3 * len(changes)  # the verdicts, the gap, and why
-    assert " -> fair (" in shown.stdout
+    comparison = command("results", "--against", "previous")
+    assert comparison.stderr == f"{number_of(len(changes), 'verdict')} turned since 2026-01-01T00-00-00Z\n"
+    assert len(comparison.stdout.splitlines()) == 3 * len(changes)  # the verdicts, the gap, and why
+    assert " -> fair (" in comparison.stdout
     for time in ("2026-13-45", "2026-02-30", "2026-01-01T25:00", "yesterday"):
         assert "expected a time such as 2026-11-20" in command("results", "--against", time).stderr
     wrong = command("results", "--against", "2025")
@@ -225,11 +227,13 @@ def test_which_entry_is_meant(tiny: Project) -> None:
         folder = tiny.workspace / "history" / f"2026-11-0{day}T12-30-00Z"
         folder.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist(rows(day)), folder / "dialogue_significance.parquet")
-    for wanted, found in (
+    for requested, expected_day in (
         ("2026-11-02", 2), ("2026-11-02T13", 2), ("2026-11-02T12:30", 2), ("2026-11-02T12:29", 1), ("2026-11-02 13:00", 2),
         ("2026", 3), ("2027", 3), ("previous", 2),
     ):  # fmt: skip
-        assert find_entry(tiny.workspace, DIALOGUE, wanted, rows(3)) == f"2026-11-0{found}T12-30-00Z", wanted
+        assert find_entry(tiny.workspace, DIALOGUE, requested, rows(3)) == f"2026-11-0{expected_day}T12-30-00Z", (
+            requested
+        )
     keep(tiny.workspace, DIALOGUE, rows(4), "r", datetime(2026, 11, 3, 12, 30, tzinfo=UTC))
     assert entries(tiny.workspace, DIALOGUE)[-2:] == ["2026-11-03T12-30-00Z", "2026-11-03T12-30-01Z"]  # in one second
     assert find_entry(tiny.workspace, DIALOGUE, "previous", rows(4)) == "2026-11-03T12-30-00Z"

@@ -1,4 +1,4 @@
-"""What this package takes of Dagster's private modules, and how a new version of Dagster would break it."""
+"""What this package uses of Dagster's private modules; these tests fail where a new version of Dagster breaks it."""
 
 import inspect
 import re
@@ -23,7 +23,7 @@ def test_one_module_imports_what_is_private() -> None:
     assert using == {"dagster_internals.py"}
 
 
-def test_each_is_used_and_there() -> None:
+def test_each_internal_exists_and_is_used() -> None:
     text = "".join(
         path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path.name != "dagster_internals.py"
     )
@@ -63,10 +63,10 @@ def test_what_is_overridden_has_these_arguments(name: str) -> None:
     kind, method = name.split(".")
     function = getattr(getattr(internals, kind), method)
     expected = OVERRIDDEN[name][1:] if inspect.ismethod(function) else OVERRIDDEN[name]
-    found = list(inspect.signature(function).parameters)
-    assert found in (expected, OVERRIDDEN[name]), f"{name} of Dagster {dg.__version__} takes {found}"
+    parameters = list(inspect.signature(function).parameters)
+    assert parameters in (expected, OVERRIDDEN[name]), f"{name} of Dagster {dg.__version__} takes {parameters}"
 
 
 def test_a_step_can_forget_the_version_of_an_input() -> None:
-    """`defs/assets.py` calls it where the settings' version was told inside a step."""
+    """`defs/assets.py` calls it after reporting the settings' version inside a step."""
     assert list(inspect.signature(StepExecutionContext.wipe_input_asset_version_info).parameters) == ["self", "key"]

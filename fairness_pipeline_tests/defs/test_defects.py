@@ -1,4 +1,4 @@
-"""What reviews found: each was a wrong answer or a traceback once."""
+"""Defects that reviews found: each once gave a wrong answer or a traceback."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_models_file_says_which_studies_audit_it(tiny: Project, data: Path) ->
     }
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"].update(bot={}))
     write_yaml(data / "models" / "bot.yaml", base)
-    assert "bot" in Project("tiny").parts["dialogue_fairness"].subjects  # all that can
+    assert "bot" in Project("tiny").parts["dialogue_fairness"].subjects  # by every study that can
     write_yaml(data / "models" / "bot.yaml", {**base, "studies": ["dialogue_fairness"]})
     assert "bot" in Project("tiny").parts["dialogue_fairness"].subjects
     write_yaml(data / "models" / "bot.yaml", {**base, "studies": ["sentiment_equity"]})
@@ -56,7 +56,7 @@ def test_a_models_file_says_which_studies_audit_it(tiny: Project, data: Path) ->
         Project("tiny")
 
 
-def test_a_loss_that_is_no_number_advises_keys_that_there_are() -> None:
+def test_a_loss_that_is_no_number_advises_existing_keys() -> None:
     """`lower the learning rate or the clipping`: whatever is trained has both."""
     for settings in (EncoderSettings, TrainingSettings):
         assert {"learning_rate", "clipping"} <= set(settings.model_fields)
@@ -91,14 +91,14 @@ def test_the_reports_headings_are_those_of_its_cells(made: Project) -> None:
     page = Lake(made.workspace).document_path(STUDY.report).read_text(encoding="utf-8")
     glance = page.partition('id="verdicts"')[2].partition("</table>")[0]
     headings = [cell.partition(">")[2] for cell in glance.partition("</tr>")[0].split("<th")[1:]]
-    named = [heading.partition("<")[0] for heading in headings]
+    column_names = [heading.partition("<")[0] for heading in headings]
     rows = [row for audit in audits_of(STUDY, made.parts[STUDY.name], Lake(made.workspace)) for row in audit.rows]
-    seen = {STUDY.heading(row) for row in rows}
-    shown = {STUDY.heading(row) for row in rows if said(row) != NEVER_SEEN} | {"Attribute words"}
-    never = [heading for heading in STUDY.headings if heading in seen - shown]
+    present = {STUDY.heading(row) for row in rows}
+    with_column = {STUDY.heading(row) for row in rows if said(row) != NEVER_SEEN} | {"Attribute words"}
+    never = [heading for heading in STUDY.headings if heading in present - with_column]
     assert f"Never seen, and left out: {', '.join(never)}." in page
-    assert named == ["Dimension", "Model", *(heading for heading in STUDY.headings if heading in shown)]
-    assert seen - {None} < set(STUDY.headings)  # what is measured on request has no column here
+    assert column_names == ["Dimension", "Model", *(heading for heading in STUDY.headings if heading in with_column)]
+    assert present - {None} < set(STUDY.headings)  # what is measured on request has no column here
     first_row = glance.partition("</tr>")[2].partition("</tr>")[0]
     assert first_row.count("<td") == len(headings)
 
@@ -113,12 +113,12 @@ def test_results_mark_what_is_stale_and_sql_leaves_it_out(made: Project, data: P
     assert {(row["dimension"], row["stale"]) for row in rows} == {("gender", False), ("dialect", True)}
     assert "stale" in command("results").stdout.splitlines()[0]
     query = "select distinct dimension from dialogue_significance order by 1"
-    found = command("sql", query, "--format", "csv")
-    assert found.stdout.split() == ["dimension", "gender"]
-    assert "left out" in found.stderr
+    result = command("sql", query, "--format", "csv")
+    assert result.stdout.split() == ["dimension", "gender"]
+    assert "left out" in result.stderr
     assert command("sql", query, "--format", "csv", "--all").stdout.split() == ["dimension", "dialect", "gender"]
 
-    # A model that the profile has no longer.
+    # A model that the profile no longer lists.
     change(profile, lambda document: document["models"].update({"seq2seq-cda": {}}))
     run("--dimension", "gender")
     change(profile, lambda document: document["models"].pop("seq2seq-cda"))
@@ -131,14 +131,14 @@ def test_results_mark_what_is_stale_and_sql_leaves_it_out(made: Project, data: P
 
 def test_a_damaged_chunk_of_unfinished_work_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "scored-000000.parquet").write_bytes(b"PAR1junk")
-    found = each_distinct(pa.array(["b", "a", "b"]), lambda t: t.rename_columns(["same"]), folder=tmp_path)
-    assert found["same"].to_pylist() == ["b", "a", "b"]
+    table = each_distinct(pa.array(["b", "a", "b"]), lambda t: t.rename_columns(["same"]), folder=tmp_path)
+    assert table["same"].to_pylist() == ["b", "a", "b"]
     again = each_distinct(pa.array(["b", "a", "b"]), lambda t: t.slice(0, 0), folder=tmp_path)  # nothing is asked
-    assert again.equals(found)
+    assert again.equals(table)
 
 
 @pytest.mark.kills
-def test_a_damaged_history_does_not_keep_what_is_found_now_out_of_it(tiny: Project, data: Path) -> None:
+def test_a_damaged_history_still_takes_new_entries(tiny: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
     run()
     (kept,) = (tiny.workspace / "history").glob("*/dialogue_significance.parquet")
@@ -159,8 +159,8 @@ def test_sql_whatever_the_case_and_whatever_else_is_damaged(made: Project) -> No
     table.write_bytes(table.read_bytes()[:200])
     counted = command("sql", "select count(*) > 0 as some from contexts", "--format", "csv")
     assert counted.stdout.split() == ["some", "True"]
-    found = command("sql", "select count(*) as n from Sentiment", "--format", "csv")
-    assert "left out (stale, or no longer in the profile): sentiment gender seq2seq" in found.stderr
+    result = command("sql", "select count(*) as n from Sentiment", "--format", "csv")
+    assert "left out (stale, or no longer in the profile): sentiment gender seq2seq" in result.stderr
     missing = command("sql", "select * from equity_scores")
     assert "attribute_words, " in missing.stderr
 
@@ -168,7 +168,7 @@ def test_sql_whatever_the_case_and_whatever_else_is_damaged(made: Project) -> No
 def test_a_classifiers_folder_is_looked_for_beside_the_profile(
     tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And hashed, so that another one there is seen."""
+    """It is hashed, so that a changed folder is noticed."""
     folder = data / "profiles" / "judge"
     folder.mkdir()
     (folder / "config.json").write_text("{}")

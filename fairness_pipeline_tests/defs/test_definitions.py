@@ -1,4 +1,4 @@
-"""What Dagster loads."""
+"""The definitions that Dagster loads."""
 
 import ast
 import os
@@ -53,14 +53,14 @@ ROOMS = (
 
 
 def imported(path: Path) -> set[str]:
-    """The modules that a file imports, wherever it does, by their whole names."""
-    found = set()
+    """The full names of the modules that a file imports, in functions too."""
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
 
 
 def modules() -> dict[str, Path]:
@@ -74,11 +74,11 @@ def test_rooms_import_only_downwards_and_dagster_stays_in_its_own() -> None:
         assert room in ROOMS or name in ("fairness_pipeline.api", "fairness_pipeline.definitions"), name
         if room not in ROOMS:
             continue
-        for other in imported(path):
-            top, *inner = other.split(".")
+        for imported_name in imported(path):
+            top, *inner = imported_name.split(".")
             assert top != "dagster" or room == "defs", f"{name} imports dagster"
             if top == "fairness_pipeline" and inner and inner[0] in ROOMS:
-                assert ROOMS.index(inner[0]) <= ROOMS.index(room), f"{name} imports {other}"
+                assert ROOMS.index(inner[0]) <= ROOMS.index(room), f"{name} imports {imported_name}"
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -89,10 +89,10 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_both_ways_of_loading_name_the_same() -> None:
     """`workspace.yaml`, and the block in `pyproject.toml`."""
-    (one,) = yaml.safe_load((ROOT / "workspace.yaml").read_text())["load_from"]
-    other = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dg"]["project"]
-    assert one["python_module"] == {
-        "module_name": other["code_location_target_module"], "location_name": other["code_location_name"]
+    (workspace,) = yaml.safe_load((ROOT / "workspace.yaml").read_text())["load_from"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dg"]["project"]
+    assert workspace["python_module"] == {
+        "module_name": project["code_location_target_module"], "location_name": project["code_location_name"]
     }  # fmt: skip
 
 
@@ -109,8 +109,8 @@ def test_both_ways_of_loading(tmp_path: Path) -> None:
         [sys.executable, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"],
         [str(Path(sys.executable).parent / "dg"), "check", "defs"],
     )
-    for words in commands:
-        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
+    for command in commands:
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -131,7 +131,7 @@ def test_every_asset_says_what_it_is() -> None:
 
 
 def test_the_ui_has_no_partition_that_run_leaves_out() -> None:
-    """After `run` nothing looks missing: partitions are those that it makes, and no others."""
+    """After `run` nothing looks missing: the UI's partitions are exactly those that it makes."""
     project = Project("sample")
     lineage, graph = Lineage(project), definitions(project).get_repository_def().asset_graph
     made = Shown(lineage, selected(lineage, Selection()))
@@ -144,17 +144,17 @@ def test_the_ui_has_no_partition_that_run_leaves_out() -> None:
     parents = {key.to_user_string() for key in shown["dialogue_significance"].parent_keys}
     settings = "settings/dialogue_significance"
     assert parents - {settings} == {
-        *(own.table for own in measures()), "distinguishable_answers", "named_groups", "answer_changes", "no_effect_differences", "verdict_variations",
+        *(measure.table for measure in measures()), "distinguishable_answers", "named_groups", "answer_changes", "no_effect_differences", "verdict_variations",
         "instrument_check", "parrot_check",
     }  # fmt: skip
     assert len(shown["dialogue_fairness_report"].parent_keys) == 4
 
 
 def test_each_definition_has_partitions_of_one_kind() -> None:
-    """Dagster's telemetry, which is on by default, reads them of every definition before a run, as here."""
+    """Dagster's telemetry, on by default, reads the partitions of every definition before a run, as here."""
     repository = definitions(Project("sample")).get_repository_def()
-    found = [own.partitions_def for own in repository.assets_defs_by_key.values()]
-    assert None in found and len(set(found)) > 10
+    partitions = [definition.partitions_def for definition in repository.assets_defs_by_key.values()]
+    assert None in partitions and len(set(partitions)) > 10
 
 
 @pytest.mark.parametrize(("name", "everything"), [("sample", False), ("sample", True), ("cures", True), ("real", True)])
@@ -169,13 +169,17 @@ def test_dagsters_lineage_is_the_plans(name: str, everything: bool) -> None:
     compared = 0
     for asset in shown.assets:
         node = graph.get(dg.AssetKey(asset.name))
-        for source in [own for own in shown.above(asset) if lineage.assets[own].axes and shown.keys(own)]:
-            above = graph.get(dg.AssetKey(source))
+        for source in [
+            name_above
+            for name_above in shown.above(asset)
+            if lineage.assets[name_above].axes and shown.keys(name_above)
+        ]:
+            parent = graph.get(dg.AssetKey(source))
             for partition, key in shown.keys(asset.name).items():
-                found = graph.get_parent_partition_keys_for_child(partition, above.key, node.key).partitions_subset
-                wanted = {to_dagster(k) for s, k in lineage.sources(asset.name, key) if s == source}
-                wanted &= shown.keys(source).keys()
-                assert set(found.get_partition_keys()) == wanted, (asset.name, source, key)
+                mapped = graph.get_parent_partition_keys_for_child(partition, parent.key, node.key).partitions_subset
+                expected = {to_dagster(k) for s, k in lineage.sources(asset.name, key) if s == source}
+                expected &= shown.keys(source).keys()
+                assert set(mapped.get_partition_keys()) == expected, (asset.name, source, key)
                 compared += 1
     assert compared > 1000
 

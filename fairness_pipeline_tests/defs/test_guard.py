@@ -38,37 +38,42 @@ def client() -> Callable[[str], TestClient]:
     "host", ["localhost:3000", "127.0.0.1:3000", "[::1]:3000", "10.0.0.7:3000", "Audits.example", "localhost"]
 )
 def test_its_own_pages_work(client: Callable[[str], TestClient], host: str) -> None:
-    own = client(host)
-    assert own.get("/").text == "done"
-    assert own.get("/").headers["content-security-policy"] == "frame-ancestors 'none'"
-    assert own.get("/graphql").text == "done"  # the page on which to try a query
-    asked = {**JSON, "origin": f"http://{own.base_url.netloc.decode()}"}
-    assert own.post("/graphql", headers=asked, content="{}").text == "done"
-    assert own.post("/graphql", headers=JSON, content="{}").text == "done"  # a program
+    browser = client(host)
+    assert browser.get("/").text == "done"
+    assert browser.get("/").headers["content-security-policy"] == "frame-ancestors 'none'"
+    assert browser.get("/graphql").text == "done"  # the page on which to try a query
+    headers = {**JSON, "origin": f"http://{browser.base_url.netloc.decode()}"}
+    assert browser.post("/graphql", headers=headers, content="{}").text == "done"
+    assert browser.post("/graphql", headers=JSON, content="{}").text == "done"  # a program
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:3000", "", "[x"])
 def test_another_name_is_refused(client: Callable[[str], TestClient], host: str) -> None:
-    """A name of an attacker's may be made to point to this machine."""
+    """An attacker's domain name may resolve to this machine."""
     refused = client("localhost").get("/", headers={"host": host})
     assert refused.status_code == 403
     assert "--trusted-host" in refused.text
 
 
 def test_what_another_page_sends_is_refused(client: Callable[[str], TestClient]) -> None:
-    own = client("localhost:3000")
-    assert own.get("/graphql?query=mutation{deleteRun}").status_code == 403  # an image
-    assert own.get("/graphql?query=").status_code == 403
+    browser = client("localhost:3000")
+    assert browser.get("/graphql?query=mutation{deleteRun}").status_code == 403  # an image
+    assert browser.get("/graphql?query=").status_code == 403
     for origin in ("http://evil.example", "http://localhost:4000", "null", "http://[x"):
-        assert own.post("/graphql", headers={**JSON, "origin": origin}, content="{}").status_code == 403
+        assert browser.post("/graphql", headers={**JSON, "origin": origin}, content="{}").status_code == 403
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):  # a form
-        assert own.post("/graphql", headers={"content-type": kind}, content="{}").status_code == 403
-    assert own.post("/graphql", content="{}").status_code == 403
+        assert browser.post("/graphql", headers={"content-type": kind}, content="{}").status_code == 403
+    assert browser.post("/graphql", content="{}").status_code == 403
 
 
 def test_websockets_of_other_pages_are_refused(client: Callable[[str], TestClient]) -> None:
-    own = client("localhost:3000")
-    with own.websocket_connect("/ws", headers={"origin": "http://localhost:3000", "host": "localhost:3000"}) as socket:
+    browser = client("localhost:3000")
+    with browser.websocket_connect(
+        "/ws", headers={"origin": "http://localhost:3000", "host": "localhost:3000"}
+    ) as socket:
         assert socket.receive_text() == "hello"
-    with pytest.raises(WebSocketDisconnect), own.websocket_connect("/ws", headers={"origin": "http://evil.example"}):
+    with (
+        pytest.raises(WebSocketDisconnect),
+        browser.websocket_connect("/ws", headers={"origin": "http://evil.example"}),
+    ):
         pass

@@ -1,4 +1,4 @@
-"""What the UI shows of an asset, and of a corpus: through another library's Markdown."""
+"""What the UI shows of assets and of a corpus's texts, rendered by another Markdown library."""
 
 import subprocess
 from pathlib import Path
@@ -35,20 +35,20 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_cell_is_shown_as_it_stands(text: str) -> None:
-    shown = (
+    html = (
         MarkdownIt("commonmark", {"html": True}).enable("table").render(_markdown(pa.table({"a": [text], "n": [1.5]})))
     )
-    assert shown.count("<table>") == 1 and shown.count("<td>") == 2
+    assert html.count("<table>") == 1 and html.count("<td>") == 2
     for tag in ("<img", "<a ", "<script", "<b>", "<em>", "<strong>", "<code>", "<h1", "<li>"):
-        assert tag not in shown
-    plain = shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+        assert tag not in html
+    plain = html.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     assert " ".join(text.split()) in " ".join(plain.replace("<br>", " ").split())
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_is_quoted_fetches_and_runs_nothing(text: str) -> None:
-    shown = MarkdownIt("commonmark", {"html": True}).render(harmless(f"**{text}** is found"))
-    assert "<img" not in shown and "<script" not in shown
+    html = MarkdownIt("commonmark", {"html": True}).render(harmless(f"**{text}** is found"))
+    assert "<img" not in html and "<script" not in html
 
 
 def test_a_table_without_rows_is_not_shown() -> None:
@@ -59,31 +59,31 @@ def test_a_table_without_rows_is_not_shown() -> None:
 
 def test_a_copied_column_holds_the_values_of_the_table_it_is_copied_from(made: Project) -> None:
     lineage, lake = Lineage(made), Lake(made.workspace)
-    seen = set()
+    copied = set()
     for name, asset in lineage.assets.items():
         for column, sources in copied_columns(lineage, asset).items() if asset.schema else ():
             for key in lineage.keys(name):
-                above = [own for own in lineage.sources(name, key) if own[0] in sources]
-                values = {value for own in above for value in lake.read(*own)[column].to_pylist()}
+                copied_from = [source for source in lineage.sources(name, key) if source[0] in sources]
+                values = {value for source in copied_from for value in lake.read(*source)[column].to_pylist()}
                 assert {*lake.read(name, key)[column].to_pylist()} <= values, (name, column)
-                seen.add((name, column))
-    assert ("context_pairs", "dialogue_id") in seen and ("politeness", "pair_id") in seen
-    assert not {column for _, column in seen} & {"difference", "p", "n"}
+                copied.add((name, column))
+    assert ("context_pairs", "dialogue_id") in copied and ("politeness", "pair_id") in copied
+    assert not {column for _, column in copied} & {"difference", "p", "n"}
 
 
 def test_a_copied_workspace_shows_its_own_files(made: Project, made_once: Once) -> None:
     with open_instance(made) as instance:
         for name in ("contexts", "dialogue_significance"):
             (record,) = instance.fetch_materializations(dg.AssetKey(name), limit=1).records
-            told = record.asset_materialization.metadata
-            assert (made.workspace / told["file"].value).is_file()
-            assert str(made_once.workspace) not in str(told)
+            metadata = record.asset_materialization.metadata
+            assert (made.workspace / metadata["file"].value).is_file()
+            assert str(made_once.workspace) not in str(metadata)
         node = definitions(made).get_repository_def().asset_graph.get(dg.AssetKey("contexts"))
         assert node.metadata["workspace"].value == str(made.workspace)
 
 
 def test_every_asset_names_its_code_owners_and_columns(tiny: Project) -> None:
-    change(tiny.path, lambda own: own.update(owners=["team:audit", "someone@example.com"]))
+    change(tiny.path, lambda profile: profile.update(owners=["team:audit", "someone@example.com"]))
     project = Project("tiny")
     graph = definitions(project).get_repository_def().asset_graph
     for name, asset in Lineage(project).assets.items():
@@ -97,7 +97,7 @@ def test_every_asset_names_its_code_owners_and_columns(tiny: Project) -> None:
         assert f"def {asset.function.__name__}(" in code, (name, reference)
         if asset.schema:
             assert "dagster/column_lineage" in node.metadata
-    change(tiny.path, lambda own: own.update(owners=["audit"]))
+    change(tiny.path, lambda profile: profile.update(owners=["audit"]))
     with pytest.raises(FairnessError, match="expected an e-mail address, or `team:` and a name, found 'audit'"):
         Project("tiny")
 
@@ -114,13 +114,13 @@ def test_code_is_linked_to_its_page_without_a_password(remote: str, host: str, k
     file.write_text("")
     assert page_of(file) is None  # no checkout
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    for words in (
+    for arguments in (
         ("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "first"), ("remote", "add", "origin", remote),
     ):  # fmt: skip
-        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True)
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True, capture_output=True)
     commit = subprocess.run(
         ["git", "-C", str(tmp_path), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
     )
     assert page_of(file) == f"https://{host}/owner/name/{kind}/{commit.stdout.strip()}/package/asset.py"
-    (file.parent / "ignored.py").write_text("")  # as of an environment inside of somebody's checkout
+    (file.parent / "ignored.py").write_text("")  # as in an environment inside a user's checkout
     assert page_of(file.parent / "ignored.py") is None

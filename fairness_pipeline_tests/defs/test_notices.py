@@ -1,4 +1,4 @@
-"""Who is told: verdicts that turned, what a first run found, runs that failed; on a server and by a command."""
+"""Notices of verdicts that turned, of a first run's findings and of failed runs; to a server and to a command."""
 
 import json
 import logging
@@ -25,63 +25,63 @@ from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.local_server import TOLD_AT, answer, serve
 
 
-def asks(project: Project, **more: object) -> None:
-    change(project.path, lambda own: own.update(notify={"webhook_variable": TOLD_AT, **more}))
+def enable_notices(project: Project, **settings: object) -> None:
+    change(project.path, lambda profile: profile.update(notify={"webhook_variable": TOLD_AT, **settings}))
 
 
-def test_what_a_first_run_finds_is_told(made: Project, told: list[dict]) -> None:
-    asks(made)
+def test_a_notice_lists_what_a_first_run_finds(made: Project, told: list[dict]) -> None:
+    enable_notices(made)
     project, lake = Project("tiny"), Lake(made.workspace)
     audits = audits_of(DIALOGUE, project.parts[DIALOGUE.name], lake)
     tell_first(DIALOGUE, project, audits, Path("report.html"))
-    assert told == []  # nothing is found
-    found = [replace(audit, rows=[{**row, "verdict": "biased"} for row in audit.rows[:1]]) for audit in audits]
-    tell_first(DIALOGUE, project, found, Path("report.html"))
+    assert told == []  # there is no finding
+    biased = [replace(audit, rows=[{**row, "verdict": "biased"} for row in audit.rows[:1]]) for audit in audits]
+    tell_first(DIALOGUE, project, biased, Path("report.html"))
     (message,) = told
     assert message["event"] == "check" and "no_verdict_is_biased fails, 2 findings" in message["title"]
     part = project.parts[DIALOGUE.name]
-    assert message["lines"] == [DIALOGUE.finding(part, audit.key, audit.rows[0]) for audit in found]
+    assert message["lines"] == [DIALOGUE.finding(part, audit.key, audit.rows[0]) for audit in biased]
 
 
-def test_a_message_links_to_the_report_or_to_the_run_that_tells(
+def test_a_message_links_to_the_report_or_to_the_run(
     made: Project, told: list[dict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a location of somebody's own the report's key has a prefix, which the command does not know."""
-    asks(made, link="https://dagster.example.com/")
+    """In a user's own code location the report's key has a prefix, which the command does not know."""
+    enable_notices(made, link="https://dagster.example.com/")
     project = Project("tiny")
     audits = audits_of(DIALOGUE, project.parts[DIALOGUE.name], Lake(made.workspace))
-    found = [replace(audit, rows=[{**row, "verdict": "biased"} for row in audit.rows[:1]]) for audit in audits]
-    tell_first(DIALOGUE, project, found, Path("report.html"))
+    biased = [replace(audit, rows=[{**row, "verdict": "biased"} for row in audit.rows[:1]]) for audit in audits]
+    tell_first(DIALOGUE, project, biased, Path("report.html"))
     monkeypatch.setenv(PARENT, "a-run")
-    tell_first(DIALOGUE, project, found, Path("report.html"))
+    tell_first(DIALOGUE, project, biased, Path("report.html"))
     assert [message["link"] for message in told] == [
         f"https://dagster.example.com/{page}" for page in (f"assets/{DIALOGUE.report}", "runs/a-run")
     ]
 
 
-def test_a_run_that_fails_is_told(tiny: Project, told: list[dict], data: Path) -> None:
-    asks(tiny, events=["failure"])
-    change(data / "corpora" / "tiny.yaml", lambda own: own["grammar"].update(dialogues=3))
+def test_a_failed_run_is_notified(tiny: Project, told: list[dict], data: Path) -> None:
+    enable_notices(tiny, events=["failure"])
+    change(data / "corpora" / "tiny.yaml", lambda corpus: corpus["grammar"].update(dialogues=3))
     assert command("run").returncode == 1
     (message,) = told
     assert message["event"] == "failure"
     assert "twitter_dialogues tiny" in message["lines"]  # without the reason, which may quote a text
     told.clear()
-    asks(tiny, events=["failure"], texts=True)
+    enable_notices(tiny, events=["failure"], texts=True)
     assert command("run").returncode == 1
     assert any(line.startswith("twitter_dialogues tiny: ") for line in told[0]["lines"])
 
 
-def test_a_command_that_cannot_go_on_is_told(tiny: Project, told: list[dict]) -> None:
-    asks(tiny)
+def test_a_command_that_cannot_go_on_is_notified(tiny: Project, told: list[dict]) -> None:
+    enable_notices(tiny)
     done = command("run", "--model", "seq2seq", "--corpus", "nonsense")
     assert done.returncode == 1 and "unknown corpus 'nonsense'" in done.stderr
     assert [message["title"] for message in told] == ["a run failed: it could not go on"]
 
 
-def test_a_run_of_dagsters_that_fails_is_told_once(tiny: Project, told: list[dict]) -> None:
+def test_a_failed_run_of_dagsters_is_notified_once(tiny: Project, told: list[dict]) -> None:
     assert "failures" not in {sensor.name for sensor in definitions(tiny).sensors}
-    asks(tiny, link="https://dagster.example.com")
+    enable_notices(tiny, link="https://dagster.example.com")
     project = Project("tiny")
     assert "failures" in {sensor.name for sensor in definitions(project).sensors}
 
@@ -89,8 +89,8 @@ def test_a_run_of_dagsters_that_fails_is_told_once(tiny: Project, told: list[dic
     def fails() -> None:
         raise dg.Failure("a text of the corpus")
 
-    def sensed(job: str, own: set[str]) -> None:
-        sensor = automation.failures("tiny", project.profile.notify, Names(), own, [dg.AssetKey("contexts")])
+    def run_and_sense(job: str, jobs: set[str]) -> None:
+        sensor = automation.failures("tiny", project.profile.notify, Names(), jobs, [dg.AssetKey("contexts")])
         with dg.DagsterInstance.ephemeral() as instance:
             done = dg.GraphDefinition(name=job, node_defs=[fails]).to_job().execute_in_process(
                 instance=instance, raise_on_error=False
@@ -103,9 +103,9 @@ def test_a_run_of_dagsters_that_fails_is_told_once(tiny: Project, told: list[dic
             runs.append(done.run_id)
 
     runs: list[str] = []
-    sensed("somebody_elses", {"bring_up_to_date"})
+    run_and_sense("somebody_elses", {"bring_up_to_date"})
     assert told == []
-    sensed("bring_up_to_date", {"bring_up_to_date"})
+    run_and_sense("bring_up_to_date", {"bring_up_to_date"})
     assert told == [{
         "event": "failure", "profile": "tiny", "title": "a run failed: bring_up_to_date", "lines": [],
         "link": f"https://dagster.example.com/runs/{runs[-1]}",
@@ -132,7 +132,7 @@ def test_a_command_gets_the_message(tmp_path: Path) -> None:
     assert json.loads(file.read_text(encoding="utf-8"))["title"] == "Two & <three>"
 
 
-def test_that_nobody_could_be_told_stops_nothing_and_keeps_the_secret(
+def test_a_failed_notice_stops_nothing_and_keeps_the_secret(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -157,8 +157,8 @@ def test_that_nobody_could_be_told_stops_nothing_and_keeps_the_secret(
 
 
 def test_a_secret_in_the_profile_is_refused(tiny: Project) -> None:
-    asks(tiny)
-    change(tiny.path, lambda own: own["notify"].update(webhook_variable="https://hooks.example.com/T0/B0/xyz"))
+    enable_notices(tiny)
+    change(tiny.path, lambda profile: profile["notify"].update(webhook_variable="https://hooks.example.com/T0/B0/xyz"))
     with pytest.raises(FairnessError, match="name of an environment variable in capitals, not an address") as raised:
         Project("tiny")
     assert "xyz" not in str(raised.value)

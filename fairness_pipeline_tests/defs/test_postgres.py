@@ -1,4 +1,4 @@
-"""Dagster's records and the lake's locks in Postgres: the same results, and errors in words of their own."""
+"""Dagster's records and the lake's locks in Postgres: the same results, and clear errors."""
 
 import shutil
 import threading
@@ -38,7 +38,7 @@ def database(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def in_postgres(tiny: Project) -> Path:
-    """The profile's configuration of Dagster, to be written anew."""
+    """Deletes the profile's records of Dagster; returns the path of the configuration to be written anew."""
     shutil.rmtree(tiny.workspace / "dagster")
     return tiny.workspace / "dagster" / "dagster.yaml"
 
@@ -62,15 +62,15 @@ def test_the_same_tables_and_every_run_recorded(
         statuses = [record.dagster_run.status.value for record in instance.get_run_records()]
     assert statuses
     assert set(statuses) == {"SUCCESS"}
-    made = contents(tiny)
-    assert None not in made.values()
+    tables = contents(tiny)
+    assert None not in tables.values()
     monkeypatch.delenv(POSTGRES)
     refused = command("run", "--select", "context_pairs", "--force")
     assert refused.returncode == 1
     assert "are in Postgres; set FAIRNESS_POSTGRES to its address" in refused.stderr
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "elsewhere"))
     run("--select", "context_pairs")
-    assert contents(Project("tiny")) == made
+    assert contents(Project("tiny")) == tables
 
 
 def test_the_second_waits_and_names_the_holder_and_a_kill_frees_the_lock(tmp_path: Path, database: str) -> None:
@@ -174,10 +174,10 @@ def test_a_database_that_cannot_be_used_is_an_error_without_the_password(
 
 
 @pytest.mark.kills
-def test_a_database_that_goes_in_the_middle_loses_nothing(tiny: Project, database: str, server: Server) -> None:
+def test_a_database_that_stops_midway_loses_nothing(tiny: Project, database: str, server: Server) -> None:
     in_postgres(tiny)
     run("--select", "context_pairs", "--dimension", "gender")
-    made = sorted(tiny.workspace.rglob("*.parquet"))
+    tables = sorted(tiny.workspace.rglob("*.parquet"))
     server.stop()
     try:
         lost = command("run", "--select", "context_pairs")
@@ -186,7 +186,7 @@ def test_a_database_that_goes_in_the_middle_loses_nothing(tiny: Project, databas
     assert lost.returncode == 1
     assert "the database audit_" in lost.stderr
     assert "Traceback" not in lost.stderr
-    assert sorted(tiny.workspace.rglob("*.parquet")) == made
+    assert sorted(tiny.workspace.rglob("*.parquet")) == tables
     run("--select", "context_pairs")
 
 
@@ -213,7 +213,7 @@ def test_the_last_event_of_an_asset_stays_the_last(tiny: Project, database: str)
 
 
 @pytest.mark.parametrize(
-    ("own", "in_files"),
+    ("configuration", "in_files"),
     [
         ({}, True), ({"storage": {"sqlite": {}}}, True), ({"storage": {"postgres": {}}}, False),
         ({"storage": {"custom": {}}}, False),
@@ -221,8 +221,8 @@ def test_the_last_event_of_an_asset_stays_the_last(tiny: Project, database: str)
         ({"event_log_storage": {"module": "x"}}, True),
     ],
 )  # fmt: skip
-def test_where_a_configuration_of_one_s_own_keeps_runs(own: dict, in_files: bool) -> None:
-    assert _in_files(own) is in_files
+def test_where_a_users_configuration_keeps_runs(configuration: dict, in_files: bool) -> None:
+    assert _in_files(configuration) is in_files
 
 
 def test_a_configuration_that_is_no_yaml_is_named(tiny: Project) -> None:

@@ -9,24 +9,24 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from fairness_pipeline.defs.instance import open_instance
-from fairness_pipeline.defs.processes import PROCESS, _signs, is_alive, mark_ended, process_tag
+from fairness_pipeline.defs.processes import PROCESS, _sign_file, is_alive, mark_ended, process_tag
 from fairness_pipeline.foundation.processes import process_number
 from fairness_pipeline.project.project import Project
 
-_SAYS_WHO = "from fairness_pipeline.defs.processes import *; import time; print(*process_tag().values(), flush=True); time.sleep(60)"
+_PRINTS_ITS_TAG = "from fairness_pipeline.defs.processes import *; import time; print(*process_tag().values(), flush=True); time.sleep(60)"
 
 
 def test_only_runs_whose_process_is_gone_are_marked(tiny: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = subprocess.Popen([sys.executable, "-c", _SAYS_WHO], stdout=subprocess.PIPE, text=True)
-    assert other.stdout is not None
-    described = other.stdout.readline().strip()
-    host, number, _ = described.split(" ", 2)
-    monkeypatch.setenv("TZ", "Asia/Tokyo")  # as of a service that runs elsewhere
+    another = subprocess.Popen([sys.executable, "-c", _PRINTS_ITS_TAG], stdout=subprocess.PIPE, text=True)
+    assert another.stdout is not None
+    other_tag = another.stdout.readline().strip()
+    host, number, _ = other_tag.split(" ", 2)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")  # as for a service with another time zone
     tags = {
         "mine": process_tag()[PROCESS],
-        "other": described,
-        "elsewhere": described.replace(host, "another-host/abcdef", 1),
-        "gone elsewhere": described.replace(host, "a-third-host/abcdef", 1),
+        "other": other_tag,
+        "elsewhere": other_tag.replace(host, "another-host/abcdef", 1),
+        "gone elsewhere": other_tag.replace(host, "a-third-host/abcdef", 1),
         "number used again": f"{host} {number} 1",
     }
     started = dg.DagsterRunStatus.STARTED
@@ -36,15 +36,15 @@ def test_only_runs_whose_process_is_gone_are_marked(tiny: Project, monkeypatch: 
             for name, tag in tags.items()
         }
         runs["says nothing"] = create_run_for_test(instance, status=started).run_id
-        _signs(tiny.workspace, tags["elsewhere"]).touch()
-        assert is_alive(described, tiny.workspace)
+        _sign_file(tiny.workspace, tags["elsewhere"]).touch()
+        assert is_alive(other_tag, tiny.workspace)
         assert is_alive(tags["mine"], tiny.workspace)
-        assert process_number(described) == other.pid
+        assert process_number(other_tag) == another.pid
         assert mark_ended(instance, tiny.workspace) == 2
-        other.send_signal(signal.SIGKILL)
-        other.communicate()
+        another.send_signal(signal.SIGKILL)
+        another.communicate()
         assert mark_ended(instance, tiny.workspace) == 1
         assert mark_ended(instance, tiny.workspace) == 0
         status = {name: instance.get_run_by_id(run).status for name, run in runs.items()}
-    failed = {name for name, own in status.items() if own == dg.DagsterRunStatus.FAILURE}
+    failed = {name for name, state in status.items() if state == dg.DagsterRunStatus.FAILURE}
     assert failed == {"other", "number used again", "gone elsewhere"}

@@ -1,4 +1,4 @@
-"""Old runs go, with what they printed; the last of each partition stay, with what its checks found."""
+"""Pruning removes old runs and their output; the last run of each partition stays, with its checks."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +21,12 @@ CHECKS = [
 
 
 def known(instance: dg.DagsterInstance) -> list[object]:
-    """What Dagster says of partitions and checks, and with which run."""
+    """What Dagster knows of partitions and checks, and their runs."""
     checks = instance.event_log_storage.get_latest_asset_check_execution_by_key(CHECKS)
     return [
         *(instance.get_materialized_partitions(dg.AssetKey(name)) for name in ASSETS),
         *(instance.get_latest_materialization_event(dg.AssetKey(name)).run_id for name in ASSETS),
-        *((found.status, found.run_id) for found in checks.values()),
+        *((record.status, record.run_id) for record in checks.values()),
     ]
 
 
@@ -46,13 +46,13 @@ def test_runs_beyond_the_newest_go(twice: Project) -> None:
         assert {path.name for path in printed.iterdir()} >= set(runs)
     change(twice.path, lambda profile: profile.update(records={"runs": 2}))
     project = Project("tiny")
-    assert planned() == []  # it changes nothing that is made
+    assert planned() == []  # it makes nothing stale
     with open_instance(project) as instance:
         count = prune(project, instance)
-        left = instance.get_run_ids()
-        assert 5 <= count == len(runs) - len(left)
-        assert left[:2] == runs[:2]
-        assert not {path.name for path in printed.iterdir()} & (set(runs) - set(left))
+        remaining = instance.get_run_ids()
+        assert 5 <= count == len(runs) - len(remaining)
+        assert remaining[:2] == runs[:2]
+        assert not {path.name for path in printed.iterdir()} & (set(runs) - set(remaining))
         assert known(instance) == before
         assert prune(project, instance) == 0
     assert " 0 not made" in run().stdout

@@ -1,4 +1,4 @@
-"""Partitions made on a Ray cluster: the same bytes, and whoever dies, the next run goes on."""
+"""Partitions made on a Ray cluster: the same bytes, and whatever dies, the next run resumes."""
 
 import os
 import signal
@@ -22,21 +22,21 @@ LOCAL = ("--engine", "ray", "--address", "local")
 
 
 def statuses(project: Project) -> set[str]:
-    """How the recorded runs stand, after what the next command does first."""
+    """The statuses of the recorded runs, after the check with which the next command begins."""
     with open_instance(project) as instance:
         mark_ended(instance, project.workspace)
         return {record.dagster_run.status.value for record in instance.get_run_records()}
 
 
 def descendants(number: int) -> list[int]:
-    """The processes that a process has started, and those that they have."""
-    found = subprocess.run(["pgrep", "-P", str(number)], capture_output=True, text=True).stdout
-    children = [int(child) for child in found.split()]
+    """The children of a process, and their descendants."""
+    output = subprocess.run(["pgrep", "-P", str(number)], capture_output=True, text=True).stdout
+    children = [int(child) for child in output.split()]
     return [*children, *(grandchild for child in children for grandchild in descendants(child))]
 
 
 def name(number: int) -> str:
-    """What the process calls itself."""
+    """The command line of a process."""
     try:
         return Path(f"/proc/{number}/cmdline").read_text()
     except FileNotFoundError:
@@ -61,38 +61,40 @@ def test_the_same_bytes_on_a_cluster(
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGKILL])
-def test_who_ends_the_command_ends_its_cluster_and_the_next_run_goes_on(
+def test_ending_the_command_ends_its_cluster_and_the_next_run_resumes(
     tiny: Project, data: Path, kind: signal.Signals
 ) -> None:
-    begun = training(tiny, data, *LOCAL)
-    of_ray = [own for own in descendants(begun.pid) if "Agent" not in name(own)]  # Ray's agents notice it later
+    running = training(tiny, data, *LOCAL)
+    of_ray = [
+        number for number in descendants(running.pid) if "Agent" not in name(number)
+    ]  # Ray's agents notice it later
     assert len(of_ray) > 3
-    begun.send_signal(kind)
-    _, errors = begun.communicate(timeout=60)
+    running.send_signal(kind)
+    _, errors = running.communicate(timeout=60)
     assert gone(of_ray)
     assert "Traceback" not in errors
     if kind == signal.SIGINT:
-        assert begun.returncode == 130
+        assert running.returncode == 130
         assert "stopped; run the same command again to go on from here" in errors
         assert "STARTED" not in statuses(tiny)
-    (trained,) = (tiny.workspace / "checkpoints" / "dialogue_models").rglob("training.safetensors")
-    begun = process("run", "--workers", "2", *LOCAL)
+    (checkpoint,) = (tiny.workspace / "checkpoints" / "dialogue_models").rglob("training.safetensors")
+    running = process("run", "--workers", "2", *LOCAL)
     deadline = time.monotonic() + 60
-    at = trained.stat().st_mtime
-    while trained.stat().st_mtime == at:  # it trains on in the same folder
+    trained_at = checkpoint.stat().st_mtime
+    while checkpoint.stat().st_mtime == trained_at:  # training resumes in the same folder
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    begun.send_signal(signal.SIGINT)
-    begun.communicate(timeout=60)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
     assert statuses(tiny) <= {"SUCCESS", "FAILURE", "CANCELED"}
 
 
 def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -> None:
-    begun = training(tiny, data, *LOCAL)
+    running = training(tiny, data, *LOCAL)
     holder = next(path.read_text() for path in tiny.workspace.glob("locks/dialogue_models/*/*"))
     os.kill(process_number(holder), signal.SIGKILL)
-    output, errors = begun.communicate(timeout=120)
-    assert begun.returncode == 1
+    output, errors = running.communicate(timeout=120)
+    assert running.returncode == 1
     assert "failed: dialogue_models seq2seq: its process on the Ray cluster ended" in errors
     assert "Traceback" not in errors
     assert "context_pairs tiny dialect" in output
@@ -111,22 +113,22 @@ def three_nodes() -> Iterator[Any]:
     cluster.shutdown()
 
 
-def test_a_node_that_is_lost_costs_what_it_was_at(
+def test_a_lost_node_costs_its_current_work_only(
     tiny: Project, data: Path, three_nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lasts = {"epochs": 60, "patience": 60}
-    change(data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(lasts))
+    long_training = {"epochs": 60, "patience": 60}
+    change(data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(long_training))
     run()
     alone = content(tiny.workspace)
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "ray"))
-    begun = process("run", "--engine", "ray", "--address", three_nodes.address)
+    running = process("run", "--engine", "ray", "--address", three_nodes.address)
     workspace = tmp_path / "ray" / "tiny"
     deadline = time.monotonic() + 60
     while not list(workspace.glob("locks/*/*/*")):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     three_nodes.remove_node(three_nodes.list_all_nodes()[-1], allow_graceful=False)
-    output, errors = begun.communicate(timeout=180)
+    output, errors = running.communicate(timeout=180)
     assert "3 nodes, 3 processors" in output
     assert "Traceback" not in errors
     again = process("run", "--engine", "ray", "--address", three_nodes.address)

@@ -1,4 +1,4 @@
-"""What the records here write, Dagster's own classes read; and what they spare."""
+"""Dagster's own classes read what these records write; and what the records leave out."""
 
 import json
 import os
@@ -35,8 +35,8 @@ def numbers() -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     write_instance(tmp_path)
-    with dg.DagsterInstance.from_config(str(tmp_path)) as own:
-        yield own
+    with dg.DagsterInstance.from_config(str(tmp_path)) as dagster_instance:
+        yield dagster_instance
 
 
 def made(instance: dg.DagsterInstance) -> str:
@@ -70,14 +70,14 @@ def test_a_check_that_was_planned_and_never_made_is_planned(instance: dg.Dagster
     failed = dg.materialize([failing], instance=instance, raise_on_error=False)
     check = dg.AssetCheckKey(dg.AssetKey("numbers"), "right")
     events = ConsolidatedSqliteEventLogStorage(str(tmp_path))
-    (found,) = events.get_asset_check_partition_info([check])
-    assert (found.latest_execution_status.value, found.latest_planned_run_id) == ("PLANNED", failed.run_id)
-    assert [one.status.value for one in events.get_asset_check_execution_history(check, limit=5)] == [
+    (info,) = events.get_asset_check_partition_info([check])
+    assert (info.latest_execution_status.value, info.latest_planned_run_id) == ("PLANNED", failed.run_id)
+    assert [execution.status.value for execution in events.get_asset_check_execution_history(check, limit=5)] == [
         "PLANNED", "SUCCEEDED"
     ]  # fmt: skip
 
 
-def test_a_message_stands_once_and_without_spaces(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+def test_a_message_is_stored_once_and_without_spaces(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     run_id = made(instance)
     (entry,) = instance.all_logs(run_id, of_type=EVENT.STEP_SUCCESS)
     assert entry.message.startswith('Finished execution of step "numbers"') and entry.user_message == ""
@@ -90,11 +90,11 @@ def test_a_message_stands_once_and_without_spaces(instance: dg.DagsterInstance, 
 def test_pages_hold_an_event_of_several_kilobytes(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     made(instance)
     with closing(sqlite3.connect(tmp_path / "event_log.db")) as connection:
-        found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "journal_mode")]
-    assert found == [8192, "wal"]
+        settings = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "journal_mode")]
+    assert settings == [8192, "wal"]
 
 
-def test_a_file_whose_making_is_broken_off_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_whose_creation_is_interrupted_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken_off(storage: ConsolidatedSqliteEventLogStorage, index: str) -> None:
         raise KeyboardInterrupt
 
@@ -124,15 +124,15 @@ def test_a_kill_while_the_file_is_made_leaves_one_that_works(tmp_path: Path, aft
     assert events.get_maximum_record_id() is None and events.supports_asset_checks
 
 
-def test_what_a_killed_first_run_has_left_is_swept(tiny: Project) -> None:
-    rest = tiny.workspace / "dagster" / f"{MAKING}1"
-    rest.mkdir()
-    (rest / "event_log.db").touch()
+def test_leftovers_of_a_killed_first_run_are_removed(tiny: Project) -> None:
+    leftover = tiny.workspace / "dagster" / f"{MAKING}1"
+    leftover.mkdir()
+    (leftover / "event_log.db").touch()
     with open_instance(tiny):
-        assert not rest.exists()
+        assert not leftover.exists()
 
 
-def test_the_file_of_who_was_first_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_the_first_process_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_by_dagster = ConsolidatedSqliteEventLogStorage._init_db
 
     def made_meanwhile(storage: ConsolidatedSqliteEventLogStorage) -> None:
@@ -156,7 +156,9 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_what_a_table_says_is_kept_once(instance: dg.DagsterInstance) -> None:
     run_id = made(instance)
     outputs = [entry.dagster_event for entry in instance.all_logs(run_id, of_type=EVENT.STEP_OUTPUT)]
-    assert [output.step_output_data.output_name for output in outputs] == ["result"]  # a check's evaluation says it
+    assert [output.step_output_data.output_name for output in outputs] == [
+        "result"
+    ]  # the check's result is in its evaluation
     assert [dict(output.step_output_data.metadata) for output in outputs] == [{}]
     assert not [entry for entry in instance.all_logs(run_id) if entry.dagster_event_type == EVENT.ENGINE_EVENT]
     result = dg.materialize([numbers], instance=instance)
@@ -201,21 +203,21 @@ print("kept:", kept.stdout)
 def test_what_is_printed_is_in_a_file_or_in_the_terminal(tmp_path: Path, in_terminal: bool) -> None:
     write_instance(tmp_path)
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(tmp_path), str(in_terminal)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     printed = ["printed by the asset", "and by a library"]
     kept = "kept: b''" if in_terminal else f"kept: {chr(10).join([*printed, '']).encode()!r}"
-    assert sorted(said) == sorted([*printed, kept] if in_terminal else [kept])
+    assert sorted(lines) == sorted([*printed, kept] if in_terminal else [kept])
 
 
 def check_last_stays_last(instance: dg.DagsterInstance) -> None:
-    """Two processes store their events in one order and note them in the other: what is made from the later one would
-    look out of date."""
+    """Two processes may store events in one order and note them in the other; what is made from the later one must not
+    look stale."""
     made(instance)
     made(instance)
     last, first = instance.fetch_materializations(dg.AssetKey("numbers"), limit=2).records
     instance.event_log_storage.store_asset_event(first.event_log_entry, first.storage_id)
-    (noted,) = instance.get_asset_records([dg.AssetKey("numbers")])
-    assert noted.asset_entry.last_materialization_storage_id == last.storage_id > first.storage_id
+    (record,) = instance.get_asset_records([dg.AssetKey("numbers")])
+    assert record.asset_entry.last_materialization_storage_id == last.storage_id > first.storage_id
 
 
 def test_the_last_event_of_an_asset_stays_the_last(instance: dg.DagsterInstance) -> None:

@@ -41,7 +41,7 @@ FRESH, STALE, MISSING = "FRESH", "STALE", "MISSING"
 
 
 def statuses(project: Project, instance: dg.DagsterInstance, names: Names | None = None) -> dict[str, str]:
-    """What Dagster's resolver says of every partition that the UI shows, as `run --dry-run` names partitions."""
+    """Dagster's status of every partition that the UI shows, by its name in `run --dry-run`."""
     shown = Shown(Lineage(project), Versions(Lineage(project)).shown, names)
     graph = definitions(project, names).get_repository_def().asset_graph
     resolver = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
@@ -53,21 +53,21 @@ def statuses(project: Project, instance: dg.DagsterInstance, names: Names | None
 
 
 def agreed(name: str) -> Counter[str]:
-    """Tells Dagster, compares it with the dry run, and counts what it says."""
+    """Syncs Dagster, compares it with the dry run, and counts its statuses."""
     project = Project(name)
     with open_instance(project) as instance:
-        told = is_told(Lineage(project))
-        assert not told or sync(Lineage(project), instance) == Told(0, 0)
+        up_to_date = is_told(Lineage(project))
+        assert not up_to_date or sync(Lineage(project), instance) == Told(0, 0)
         sync(Lineage(project), instance)
         assert sync(Lineage(project), instance) == Told(0, 0)
         assert is_told(Lineage(project))
-        found = statuses(project, instance)
-    assert not_fresh(found) == {step.label for step in would_run(project)}
-    return Counter(found.values())
+        by_label = statuses(project, instance)
+    assert not_fresh(by_label) == {step.label for step in would_run(project)}
+    return Counter(by_label.values())
 
 
-def not_fresh(found: dict[str, str]) -> set[str]:
-    return {label for label, status in found.items() if status != FRESH}
+def not_fresh(by_label: dict[str, str]) -> set[str]:
+    return {label for label, status in by_label.items() if status != FRESH}
 
 
 def would_run(project: Project) -> list[Step]:
@@ -75,7 +75,7 @@ def would_run(project: Project) -> list[Step]:
 
 
 def fill(project: Project, only: Callable[[str], bool] = lambda name: True) -> None:
-    """Writes what `run` would write, but empty: the cards are what staleness is about."""
+    """Writes what `run` would write, but empty: only the cards decide what is stale."""
     lineage, lake = Lineage(project), Lake(project.workspace)
     for step in would_run(project):
         name, key, asset = step.name, step.key, lineage.assets[step.name]
@@ -98,8 +98,8 @@ def fill(project: Project, only: Callable[[str], bool] = lambda name: True) -> N
         lake.write_card(name, key, card)
 
 
-def own(data: Path, kind: str, name: str) -> Path:
-    """A copy of a shipped YAML file that lies over it."""
+def overlay(data: Path, kind: str, name: str) -> Path:
+    """Copies a shipped YAML file to `data`, where the copy takes precedence."""
     path = data / kind / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(paths.yaml_files(kind)[name], path)
@@ -107,27 +107,27 @@ def own(data: Path, kind: str, name: str) -> Path:
 
 
 def walk(data: Path, profile: str, dimension: str, upstream: str) -> None:
-    """Compares both after each of: made, seed changed, changed back, one file changed, made, a wave that stops early."""
+    """Compares both after each step: made, seed changed, changed back, one file changed, made, a change that stops early."""
     fill(Project(profile))
     everything = agreed(profile)[FRESH]
 
     path = Project(profile).path
     before = path.read_text(encoding="utf-8")
-    seeded = path if data in path.parents else own(data, "profiles", profile)
-    change(seeded, lambda own: own.update(seed=own.get("seed", 0) + 1))
+    seeded = path if data in path.parents else overlay(data, "profiles", profile)
+    change(seeded, lambda document: document.update(seed=document.get("seed", 0) + 1))
     assert agreed(profile) == {STALE: everything}
     seeded.write_text(before, encoding="utf-8")
     assert agreed(profile) == {FRESH: everything}
 
-    words = own(data, "dimensions", dimension)
-    change(words, lambda own: own["pairs"].remove(["headmaster", "headmistress"]))
+    dimension_file = overlay(data, "dimensions", dimension)
+    change(dimension_file, lambda document: document["pairs"].remove(["headmaster", "headmistress"]))
     assert 0 < agreed(profile)[STALE] < everything
     fill(Project(profile))
     assert agreed(profile) == {FRESH: everything}
 
-    words.unlink()
+    dimension_file.unlink()
     stale = agreed(profile)[STALE]
-    fill(Project(profile), lambda name: name == upstream)  # empty as before: what is made from it need not be made
+    fill(Project(profile), lambda name: name == upstream)  # empty as before: nothing downstream has to be made
     assert 0 < agreed(profile)[STALE] < stale
 
 
@@ -153,45 +153,45 @@ def test_a_lake_that_was_copied_is_shown_and_what_is_gone_from_it_is_not_fresh(t
     assert agreed("tiny")[STALE] > 0
 
 
-def test_a_run_tells_dagster(tiny: Project) -> None:
-    """What the command makes, and what it finds unchanged, is fresh without another look at the lake."""
+def test_a_run_reports_to_dagster(tiny: Project) -> None:
+    """What the command makes or finds unchanged is fresh without another look at the lake."""
     run("--select", "responses")
     count = agreed("tiny")
     assert count[MISSING] > 0
-    change(tiny.path, lambda own: own["dialogue_fairness"]["pairs"].update(maximum=99))
+    change(tiny.path, lambda profile: profile["dialogue_fairness"]["pairs"].update(maximum=99))
     assert planned()
     run("--select", "context_pairs")
     project = Project("tiny")
     with open_instance(project) as instance:
-        found = statuses(project, instance)
-        last = instance.event_log_storage.get_latest_asset_check_execution_by_key([UP_TO_DATE])[UP_TO_DATE]
-        said = last.evaluation
-    assert not_fresh(found) == {step.label for step in would_run(project)}
-    assert said is not None
-    assert (said.passed, said.severity) == (False, dg.AssetCheckSeverity.WARN)
+        by_label = statuses(project, instance)
+        execution = instance.event_log_storage.get_latest_asset_check_execution_by_key([UP_TO_DATE])[UP_TO_DATE]
+        evaluation = execution.evaluation
+    assert not_fresh(by_label) == {step.label for step in would_run(project)}
+    assert evaluation is not None
+    assert (evaluation.passed, evaluation.severity) == (False, dg.AssetCheckSeverity.WARN)
 
 
 def test_no_check_is_green_without_a_verdict(tiny: Project) -> None:
     lineage = Lineage(tiny)
-    found = {
-        f"{own.asset_key.to_user_string()} {own.check_name}": own
-        for own in evaluations(lineage, Versions(lineage), Names())
+    checks = {
+        f"{evaluation.asset_key.to_user_string()} {evaluation.check_name}": evaluation
+        for evaluation in evaluations(lineage, Versions(lineage), Names())
     }
-    assert len(found) >= 2 and not any(own.passed for own in found.values())
-    assert "no verdict yet" in str(found["dialogue_significance no_verdict_is_biased"].metadata)
+    assert len(checks) >= 2 and not any(evaluation.passed for evaluation in checks.values())
+    assert "no verdict yet" in str(checks["dialogue_significance no_verdict_is_biased"].metadata)
 
 
 def test_what_is_made_only_on_request_leaves_nothing_stale(tiny: Project) -> None:
     """The command records with all assets; the UI leaves out partitions that nobody has asked for."""
     chat = "seq2seq-debiased_chat"
-    change(tiny.path, lambda own: own["models"].update({"seq2seq-cda": {}, chat: {}}))
-    change(tiny.path, lambda own: own["dialogue_fairness"].update(on_request=[chat]))
+    change(tiny.path, lambda profile: profile["models"].update({"seq2seq-cda": {}, chat: {}}))
+    change(tiny.path, lambda profile: profile["dialogue_fairness"].update(on_request=[chat]))
     run("--select", "debiased_dialogue_models", "--model", "seq2seq-cda")
     project = Project("tiny")
     with open_instance(project) as instance:
-        found = statuses(project, instance)
-    assert found["debiased_dialogue_models gender seq2seq-cda"] == FRESH
-    assert not_fresh(found) == {step.label for step in would_run(project)}
+        by_label = statuses(project, instance)
+    assert by_label["debiased_dialogue_models gender seq2seq-cda"] == FRESH
+    assert not_fresh(by_label) == {step.label for step in would_run(project)}
 
 
 def test_a_run_with_nothing_to_do_leaves_dagster_alone(tiny: Project) -> None:
@@ -213,17 +213,17 @@ def test_a_run_with_nothing_to_do_leaves_dagster_alone(tiny: Project) -> None:
     assert not is_told(Lineage(tiny))
     assert last_line() == "0 True"
     assert last_line() == "0 False"
-    change(tiny.path, lambda own: own.update(records={"runs": 1, "days": 1, "history": 1}))
-    with open_instance(tiny) as instance:  # these are to be deleted, but for one
+    change(tiny.path, lambda profile: profile.update(records={"runs": 1, "days": 1, "history": 1}))
+    with open_instance(tiny) as instance:  # all but one of these are to be deleted
         for _ in range(2):
             instance.report_run_failed(instance.create_run_for_job(job))
     assert not is_told(Lineage(Project("tiny")))
-    change(tiny.path, lambda own: own.pop("records"))
+    change(tiny.path, lambda profile: profile.pop("records"))
     assert last_line() == "0 True"
     assert is_told(Lineage(Project("tiny")))
 
 
-def test_what_is_left_alone_keeps_what_its_run_told(tiny: Project) -> None:
+def test_an_unchanged_partition_keeps_the_metadata_of_its_run(tiny: Project) -> None:
     run("--select", "context_pairs")
     with open_instance(tiny) as instance:
         key = dg.AssetKey("context_pairs")
@@ -231,17 +231,17 @@ def test_what_is_left_alone_keeps_what_its_run_told(tiny: Project) -> None:
         job.execute_in_process(
             instance=instance, asset_selection=[key], partition_key="tiny|gender", tags={ONLY_IF_STALE: "true"}
         )
-        asked = dg.AssetRecordsFilter(asset_key=key, asset_partitions=["tiny|gender"])
+        query = dg.AssetRecordsFilter(asset_key=key, asset_partitions=["tiny|gender"])
         again, first = (
             dict(record.asset_materialization.metadata)
-            for record in instance.fetch_materializations(asked, limit=2).records
+            for record in instance.fetch_materializations(query, limit=2).records
         )
     assert again.pop(LEFT_ALONE).value == "it is up to date"
     assert again == first and {"dagster/row_count", "seconds", "contexts_by_word"} <= set(first)
 
 
 @pytest.mark.parametrize(
-    "says",
+    "edit",
     [
         lambda text: text.replace("RunsInOneFile", "Others"),
         lambda text: text.replace("base_dir", "elsewhere"),
@@ -251,20 +251,20 @@ def test_what_is_left_alone_keeps_what_its_run_told(tiny: Project) -> None:
         lambda text: text + "\udce9",
     ],
 )
-def test_records_elsewhere_are_asked(tiny: Project, says: Callable[[str], str]) -> None:
+def test_records_elsewhere_are_asked(tiny: Project, edit: Callable[[str], str]) -> None:
     run("--select", "context_pairs")
     assert is_told(Lineage(tiny))
     configuration = tiny.workspace / "dagster" / "dagster.yaml"
-    text = says(configuration.read_text(encoding="utf-8"))
+    text = edit(configuration.read_text(encoding="utf-8"))
     configuration.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert not is_told(Lineage(tiny))
 
 
 def test_what_failed_to_be_made_anew_stays_failed(tiny: Project) -> None:
-    """Else Dagster would forget the failure, and automation would try it for ever."""
+    """Otherwise Dagster would forget the failure, and automation would retry it for ever."""
     fill(tiny)
     agreed("tiny")
-    change(tiny.path, lambda own: own["dialogue_fairness"]["pairs"].update(maximum=99))
+    change(tiny.path, lambda profile: profile["dialogue_fairness"]["pairs"].update(maximum=99))
     project = Project("tiny")
     asset, key = dg.AssetKey("context_pairs"), "tiny|gender"
     repository = definitions(project).get_repository_def()
@@ -281,7 +281,7 @@ def test_what_failed_to_be_made_anew_stays_failed(tiny: Project) -> None:
 
 
 def test_what_a_run_is_about_to_record_is_left_to_it(tiny: Project) -> None:
-    """Between the moment that a table takes effect and the run's own record, a tick must not tell of it."""
+    """Between the writing of a table and the run's own record, a tick must not report it."""
     fill(tiny, lambda name: name in ("twitter_dialogues", "contexts"))
     key, partition = dg.AssetKey("contexts"), "tiny|gender"
     with open_instance(tiny) as instance:
@@ -304,17 +304,19 @@ def test_what_a_run_is_about_to_record_is_left_to_it(tiny: Project) -> None:
 
 
 def test_a_tick_inside_a_step_leaves_the_runs_record(made: Project, data: Path) -> None:
-    """The sensor ticks while a run of the UI makes a partition, and tells the version that it still has."""
-    change(data / "profiles" / "tiny.yaml", lambda own: own["dialogue_fairness"]["significance"].update(alpha=0.04))
+    """The sensor ticks while a run of the UI makes a partition, and reports the partition's old version."""
+    change(
+        data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"]["significance"].update(alpha=0.04)
+    )
     lineage, name, partition = Lineage(Project("tiny")), "dialogue_significance", "gender|seq2seq"
     asset = lineage.assets[name]
     with open_instance(made) as instance:
 
         @wraps(asset.function)
-        def ticked(*arguments: object, **named: object) -> object:
+        def ticked(*arguments: object, **options: object) -> object:
             with only(None):  # it is another process
                 sync(Lineage(Project("tiny")), instance)
-            return asset.function(*arguments, **named)
+            return asset.function(*arguments, **options)
 
         shown = Shown(lineage)
         definition = assets.definition(shown, replace(asset, function=ticked), assets.Log())
@@ -328,7 +330,7 @@ def test_a_tick_inside_a_step_leaves_the_runs_record(made: Project, data: Path) 
         )
         assert done.success
         assert sync(Lineage(Project("tiny")), instance).made == 0
-        asked = dg.AssetRecordsFilter(dg.AssetKey(name), asset_partitions=[partition])
-        (last,) = instance.fetch_materializations(asked, limit=1).records
+        query = dg.AssetRecordsFilter(dg.AssetKey(name), asset_partitions=[partition])
+        (last,) = instance.fetch_materializations(query, limit=1).records
     assert last.run_id == done.run_id
     assert last.asset_materialization and "found" in last.asset_materialization.metadata

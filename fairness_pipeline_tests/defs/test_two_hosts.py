@@ -1,6 +1,6 @@
-"""Two hosts that share a folder and no lock of the kernel: two mounts of it, each in a machine of its own to look at.
+"""Two hosts that share a folder but no locks of the kernel: each has its own mount of the folder.
 
-A namespace for mounts, host name and processes stands for a host. This needs root, `unshare` and `bindfs`.
+Namespaces of mounts, host name and processes stand for a host. This needs root, `unshare` and `bindfs`.
 """
 
 import os
@@ -32,11 +32,11 @@ pytestmark = [
 ]
 
 
-def on_host(name: str, shared: Path, seen_at: Path, code: str) -> "subprocess.Popen[str]":
-    """Python code on a host that has the folder `shared` mounted as `seen_at`."""
-    mounted = f'hostname {name} && bindfs {shared} {seen_at} && exec "$0" -c "$1"'
+def on_host(name: str, shared: Path, mount_point: Path, code: str) -> "subprocess.Popen[str]":
+    """Python code on a host that has the folder `shared` mounted at `mount_point`."""
+    script = f'hostname {name} && bindfs {shared} {mount_point} && exec "$0" -c "$1"'
     return subprocess.Popen(
-        ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", mounted,
+        ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script,
          sys.executable, textwrap.dedent(code)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -44,21 +44,21 @@ def on_host(name: str, shared: Path, seen_at: Path, code: str) -> "subprocess.Po
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """The folder that is shared, and where the hosts see it."""
-    shared, seen_at = tmp_path / "shared", tmp_path / "seen"
+    """The shared folder, and the hosts' mount point of it."""
+    shared, mount_point = tmp_path / "shared", tmp_path / "seen"
     shared.mkdir()
-    seen_at.mkdir()
-    return shared, seen_at
+    mount_point.mkdir()
+    return shared, mount_point
 
 
 def test_the_kernel_s_locks_are_not_shared_and_the_lease_is(folders: tuple[Path, Path]) -> None:
-    shared, seen_at = folders
+    shared, mount_point = folders
     (shared / "counter").write_text("0")
     code = f"""
     import fcntl, time
     from pathlib import Path
     from fairness_pipeline.foundation.leases import leased
-    seen = Path("{seen_at}")
+    seen = Path("{mount_point}")
     with (seen / "flock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises where the other's is seen
         (seen / f"flock-{{time.time_ns()}}").touch()
@@ -71,30 +71,30 @@ def test_the_kernel_s_locks_are_not_shared_and_the_lease_is(folders: tuple[Path,
             lease.check()
             (seen / "counter").write_text(str(value + 1))
     """
-    hosts = [on_host(name, shared, seen_at, code) for name in ("host-a", "host-b")]
+    hosts = [on_host(name, shared, mount_point, code) for name in ("host-a", "host-b")]
     ended = [host.communicate(timeout=120) for host in hosts]
     assert [host.returncode for host in hosts] == [0, 0], ended
     assert (shared / "counter").read_text() == "300"
 
 
 def test_a_host_that_vanishes_loses_its_lease(folders: tuple[Path, Path]) -> None:
-    shared, seen_at = folders
+    shared, mount_point = folders
     code = f"""
     import time
     from pathlib import Path
     from fairness_pipeline.foundation import leases
     leases.TIMEOUT, leases.BEAT = 3.0, 0.2
-    with leases.leased(Path("{seen_at}/lease"), lambda holder: print("waits for", holder, flush=True)):
+    with leases.leased(Path("{mount_point}/lease"), lambda holder: print("waits for", holder, flush=True)):
         print("holds", flush=True)
         time.sleep(SECONDS)
     """
-    first = on_host("host-a", shared, seen_at, code.replace("SECONDS", "600"))
+    first = on_host("host-a", shared, mount_point, code.replace("SECONDS", "600"))
     assert first.stdout is not None
     assert first.stdout.readline() == "holds\n"
-    second = on_host("host-b", shared, seen_at, code.replace("SECONDS", "0"))
+    second = on_host("host-b", shared, mount_point, code.replace("SECONDS", "0"))
     assert second.stdout is not None
     assert "on host-a" in second.stdout.readline()
-    time.sleep(4)  # longer than the time without a sign of life: it gives some
+    time.sleep(4)  # longer than the timeout; the holder gives signs of life
     assert second.poll() is None
     first.send_signal(signal.SIGKILL)
     output, errors = second.communicate(timeout=30)
@@ -107,15 +107,15 @@ def test_two_hosts_never_make_one_partition_twice(
 ) -> None:
     run()
     alone = content(tiny.workspace)
-    shared, seen_at = folders
-    monkeypatch.setenv("FAIRNESS_HOME", str(seen_at))
+    shared, mount_point = folders
+    monkeypatch.setenv("FAIRNESS_HOME", str(mount_point))
     code = """
     from fairness_pipeline import cli
     cli.main(["run", "--workers", "2"])
     """
     with started() as server:
         monkeypatch.setenv(POSTGRES, server.database())
-        hosts = [on_host(name, shared, seen_at, code) for name in ("host-a", "host-b")]
+        hosts = [on_host(name, shared, mount_point, code) for name in ("host-a", "host-b")]
         ended = [host.communicate(timeout=240) for host in hosts]
         assert [host.returncode for host in hosts] == [0, 0], ended
         assert content(shared / "tiny") == alone

@@ -1,4 +1,4 @@
-"""The UI as a person uses it, in its real processes: materialise, backfill, cancel, kill, recover, automation."""
+"""The UI as a user meets it, in its real processes: materialise, backfill, cancel, kill, recover, automation."""
 
 import json
 import os
@@ -36,7 +36,7 @@ _SELECTOR = {"repositoryLocationName": "fairness_pipeline", "repositoryName": "_
 
 
 class Ui:
-    """Asks a server as its own pages do."""
+    """Queries a server as Dagster's own pages do."""
 
     def __init__(self, port: int) -> None:
         self._url = f"http://127.0.0.1:{port}/graphql"
@@ -49,18 +49,18 @@ class Ui:
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(self._url, body, {"content-type": "application/json"})
         with urllib.request.urlopen(request) as answer:
-            told = json.loads(answer.read())
-        assert "errors" not in told, told
-        return told["data"]
+            result = json.loads(answer.read())
+        assert "errors" not in result, result
+        return result["data"]
 
     def backfill(self, asset: str, *partitions: str) -> str:
-        found = self.ask(
+        launched = self.ask(
             """mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) {
                  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
             p={"assetSelection": [{"path": [asset]}], "partitionNames": list(partitions), "fromFailure": False},
         )["launchPartitionBackfill"]
-        assert found["__typename"] == "LaunchBackfillSuccess", found
-        return str(found["backfillId"])
+        assert launched["__typename"] == "LaunchBackfillSuccess", launched
+        return str(launched["backfillId"])
 
     def backfill_status(self, backfill: str) -> str:
         query = (
@@ -70,11 +70,11 @@ class Ui:
 
     def runs(self) -> list[dict[str, Any]]:
         query = "{ runsOrError(limit: 200) { ... on Runs { results { runId status tags { key value } } } } }"
-        found = self.ask(query)["runsOrError"]["results"]
-        return [{**own, "tags": {tag["key"]: tag["value"] for tag in own["tags"]}} for own in found]
+        results = self.ask(query)["runsOrError"]["results"]
+        return [{**run, "tags": {tag["key"]: tag["value"] for tag in run["tags"]}} for run in results]
 
     def run_of(self, backfill: str) -> dict[str, Any] | None:
-        return next((own for own in self.runs() if own["tags"].get("dagster/backfill") == backfill), None)
+        return next((run for run in self.runs() if run["tags"].get("dagster/backfill") == backfill), None)
 
 
 @contextmanager
@@ -83,8 +83,8 @@ def opened(log: Path, profile: str = "tiny") -> Iterator[Ui]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = [sys.executable, "-m", "fairness_pipeline.cli", "ui", "--port", str(port), "--profile", profile]
-    with log.open("w") as told:
-        process = subprocess.Popen(words, stdout=told, stderr=told)
+    with log.open("w") as output:
+        process = subprocess.Popen(words, stdout=output, stderr=output)
     ui = Ui(port)
 
     def loaded() -> bool:
@@ -93,7 +93,7 @@ def opened(log: Path, profile: str = "tiny") -> Iterator[Ui]:
             entries = ui.ask("{ workspaceOrError { ... on Workspace { locationEntries { loadStatus } } } }")
         except OSError:
             return False
-        return [own["loadStatus"] for own in entries["workspaceOrError"]["locationEntries"]] == ["LOADED"]
+        return [entry["loadStatus"] for entry in entries["workspaceOrError"]["locationEntries"]] == ["LOADED"]
 
     try:
         wait(loaded)
@@ -104,8 +104,8 @@ def opened(log: Path, profile: str = "tiny") -> Iterator[Ui]:
 
 
 @pytest.mark.kills
-def test_the_ui_alone_is_a_way_to_use_the_pipeline(tiny: Project, data: Path, tmp_path: Path) -> None:
-    """One long story, as starting the UI takes long."""
+def test_the_pipeline_can_be_used_from_the_ui_alone(tiny: Project, data: Path, tmp_path: Path) -> None:
+    """One long test, as starting the UI takes long."""
 
     def slow(profile: dict[str, Any]) -> None:
         profile["models"]["seq2seq"]["training"]["epochs"] = 2000
@@ -117,35 +117,42 @@ def test_the_ui_alone_is_a_way_to_use_the_pipeline(tiny: Project, data: Path, tm
         partitions = [f"{dimension}|seq2seq" for dimension in ("gender", "dialect")]
         backfills = [ui.backfill(asset, *partitions) for asset in ("diversity", "politeness", "sentiment", "responses")]
         for backfill in backfills:
-            wait(lambda own=backfill: ui.backfill_status(own) == "COMPLETED_SUCCESS")
+            wait(lambda backfill_id=backfill: ui.backfill_status(backfill_id) == "COMPLETED_SUCCESS")
         assert not planned()
 
         # Cancelled in the UI: the run ends, and its process with it.
         before = tiny.path.read_text(encoding="utf-8")
         change(tiny.path, slow)
-        long = ui.backfill("dialogue_models", "seq2seq")
+        training = ui.backfill("dialogue_models", "seq2seq")
         started = wait(
-            lambda: (own := ui.run_of(long)) and own["status"] == "STARTED" and PROCESS in own["tags"] and own
+            lambda: (
+                (record := ui.run_of(training))
+                and record["status"] == "STARTED"
+                and PROCESS in record["tags"]
+                and record
+            )
         )
         number = process_number(started["tags"][PROCESS])
         ui.ask(
             "mutation($r: String!) { terminateRun(runId: $r) { __typename } }",
             r=started["runId"],
         )
-        wait(lambda: ui.run_of(long)["status"] == "CANCELED")
+        wait(lambda: ui.run_of(training)["status"] == "CANCELED")
         wait(lambda: not Path(f"/proc/{number}").exists())
 
         # Killed: its run is marked as failed and tried once more, and the next one can start.
         killed = ui.backfill("dialogue_models", "seq2seq")
         started = wait(
-            lambda: (own := ui.run_of(killed)) and own["status"] == "STARTED" and PROCESS in own["tags"] and own
+            lambda: (
+                (record := ui.run_of(killed)) and record["status"] == "STARTED" and PROCESS in record["tags"] and record
+            )
         )
         os.kill(process_number(started["tags"][PROCESS]), signal.SIGKILL)
-        wait(lambda: next(own for own in ui.runs() if own["runId"] == started["runId"])["status"] == "FAILURE")
+        wait(lambda: next(record for record in ui.runs() if record["runId"] == started["runId"])["status"] == "FAILURE")
         tiny.path.write_text(before, encoding="utf-8")
-        for own in ui.runs():
-            if own["status"] in ("QUEUED", "STARTING", "STARTED"):  # the second try, which would take as long
-                ui.ask("mutation($r: String!) { terminateRun(runId: $r) { __typename } }", r=own["runId"])
+        for record in ui.runs():
+            if record["status"] in ("QUEUED", "STARTING", "STARTED"):  # the second try, which would take as long
+                ui.ask("mutation($r: String!) { terminateRun(runId: $r) { __typename } }", r=record["runId"])
         again = ui.backfill("dialogue_models", "seq2seq")
         wait(lambda: ui.backfill_status(again) == "COMPLETED_SUCCESS")
 
@@ -158,7 +165,7 @@ def test_the_ui_alone_is_a_way_to_use_the_pipeline(tiny: Project, data: Path, tm
         )
         wait(lambda: not planned())
     with open_instance(tiny) as instance:
-        assert all(own.is_finished for own in instance.get_runs())
+        assert all(record.is_finished for record in instance.get_runs())
 
 
 @pytest.mark.kills
@@ -166,9 +173,9 @@ def test_the_ui_alone_is_a_way_to_use_the_pipeline(tiny: Project, data: Path, tm
 def test_automation_makes_all_and_its_record_stays(
     profile: str, tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From an empty workspace, with a sensor that ticks inside the steps: it must not overwrite what a run recorded.
+    """From an empty workspace, with a sensor that ticks during the steps and must not overwrite what a run recorded.
 
-    What comes out is what the command makes, byte for byte (of the small profile: the sample takes most of an hour).
+    The result is the command's, byte for byte (compared for the small profile: the sample takes most of an hour).
     """
     monkeypatch.setenv(PROFILE, profile)
     project = Project(profile)
@@ -179,7 +186,7 @@ def test_automation_makes_all_and_its_record_stays(
             s={**_SELECTOR, "sensorName": "automation"},
         )
         wait(lambda: not planned(), patience=5400)
-        wait(lambda: all(own["status"] in ("SUCCESS", "FAILURE", "CANCELED") for own in ui.runs()))
+        wait(lambda: all(launched["status"] in ("SUCCESS", "FAILURE", "CANCELED") for launched in ui.runs()))
     printed = (tmp_path / "ui.txt").read_text()
     assert "DEBUG" not in printed and "INFO" not in printed, printed[:2000]  # what runs say is in the UI
     assert set(agreed(profile)) == {FRESH}
@@ -188,17 +195,17 @@ def test_automation_makes_all_and_its_record_stays(
     with open_instance(project) as instance:
         for asset in shown.assets:
             for partition in shown.keys(asset.name):
-                asked = dg.AssetRecordsFilter(
+                query = dg.AssetRecordsFilter(
                     dg.AssetKey(asset.name), asset_partitions=[partition] if partition else None
                 )
-                (record,) = instance.fetch_materializations(asked, limit=1).records
+                (record,) = instance.fetch_materializations(query, limit=1).records
                 assert record.run_id, f"{asset.name} {partition}: the record has no run"
-                told = record.asset_materialization.metadata
-                assert "seconds" in told, (asset.name, partition, told.keys())  # which only a run tells
+                metadata = record.asset_materialization.metadata
+                assert "seconds" in metadata, (asset.name, partition, metadata.keys())  # only a run records it
         checks = definitions(project).get_repository_def().asset_graph.asset_check_keys
         for key in checks:
-            found = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])
-            assert found and found[key].evaluation is not None, f"{key} is not evaluated"
+            executions = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])
+            assert executions and executions[key].evaluation is not None, f"{key} is not evaluated"
     assert "0 made" in run().stdout
     if profile == "tiny":
         made = content(project.workspace)
@@ -209,7 +216,7 @@ def test_automation_makes_all_and_its_record_stays(
 
 @contextmanager
 def ticking(profile: str) -> Iterator[None]:
-    """What the sensor `lake` does, again and again, in another process than the runs."""
+    """Repeats what the sensor `lake` does, in another process than the runs."""
     ended = threading.Event()
 
     def tick() -> None:
@@ -241,10 +248,10 @@ def test_a_browser_shows_hostile_text_as_text(tiny: Project, data: Path, tmp_pat
         browser = Browser(driver, tmp_path / "chromium")
         try:
             browser.call("/url", {"url": ui.page("assets/context_pairs?view=partitions&partition=tiny%7Cgender")})
-            shown = wait(lambda: (text := browser.run("document.body.innerText")) and "context_a" in text and text)
-            assert sum(text in shown for text in hostile) >= 2  # of the five pairs that are shown
-            made = browser.run("[...document.querySelectorAll('img, script, a')].map(own => own.outerHTML).join(' ')")
+            page_text = wait(lambda: (text := browser.run("document.body.innerText")) and "context_a" in text and text)
+            assert sum(text in page_text for text in hostile) >= 2  # of the five pairs that are shown
+            tags = browser.run("[...document.querySelectorAll('img, script, a')].map(own => own.outerHTML).join(' ')")
         finally:
             browser.close()
-    for told in ("y.png", 'src="x"', "alert(1)", "javascript:1"):
-        assert told not in made
+    for trace in ("y.png", 'src="x"', "alert(1)", "javascript:1"):
+        assert trace not in tags

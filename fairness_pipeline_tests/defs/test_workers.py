@@ -33,23 +33,23 @@ def test_the_same_bytes_however_many_workers(
 
 
 def children(pid: int) -> list[int]:
-    """Its worker processes; Python's own helper of shared resources is none."""
-    found = subprocess.run(["pgrep", "-P", str(pid), "-f", "spawn_main"], capture_output=True, text=True).stdout
-    return [int(child) for child in found.split()]
+    """The worker processes of a run, without Python's resource tracker."""
+    output = subprocess.run(["pgrep", "-P", str(pid), "-f", "spawn_main"], capture_output=True, text=True).stdout
+    return [int(child) for child in output.split()]
 
 
 def training(tiny: Project, data: Path, *options: str, epochs: int = 400) -> "subprocess.Popen[str]":
-    """A run that trains, for long."""
+    """Starts a run that trains for long, and waits for its first checkpoint."""
     change(
         data / "profiles" / "tiny.yaml",
         lambda d: d["models"]["seq2seq"]["training"].update(epochs=epochs, patience=epochs, checkpoint_seconds=0.2),
     )
-    begun = process("run", "--workers", "2", *options)
+    running = process("run", "--workers", "2", *options)
     deadline = time.monotonic() + 120
     while not list((tiny.workspace / "checkpoints" / "dialogue_models").rglob("training.safetensors")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    return begun
+    return running
 
 
 def gone(pids: list[int]) -> bool:
@@ -61,11 +61,11 @@ def gone(pids: list[int]) -> bool:
 
 @pytest.mark.kills
 def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -> None:
-    begun = training(tiny, data)
+    running = training(tiny, data)
     holder = next(path.read_text() for path in tiny.workspace.glob("locks/dialogue_models/*/*"))
     os.kill(process_number(holder), signal.SIGKILL)
-    output, errors = begun.communicate(timeout=120)
-    assert begun.returncode == 1
+    output, errors = running.communicate(timeout=120)
+    assert running.returncode == 1
     assert "failed: dialogue_models seq2seq: its process ended by itself (signal SIGKILL)" in errors
     assert "fewer --workers" in errors
     assert "skipped because a step that they need failed: responses gender seq2seq, " in errors
@@ -77,20 +77,20 @@ def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -
 @pytest.mark.kills
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_worker_outlives_the_run(tiny: Project, data: Path, kind: signal.Signals) -> None:
-    begun = training(tiny, data)
-    pids = children(begun.pid)
+    running = training(tiny, data)
+    pids = children(running.pid)
     assert len(pids) == 2
-    begun.send_signal(kind)
-    _, errors = begun.communicate(timeout=60)
+    running.send_signal(kind)
+    _, errors = running.communicate(timeout=60)
     assert gone(pids)
     assert "Traceback" not in errors
     if kind == signal.SIGINT:
-        assert begun.returncode == 130
+        assert running.returncode == 130
         assert "stopped; run the same command again to go on from here" in errors
 
 
 class Recorder:
-    """Workers that make nothing: so many units at once, each ended in the order in which it was begun."""
+    """Workers that make nothing: `count` units at once, which end in the order in which they began."""
 
     def __init__(self, count: int, fails: str = "") -> None:
         self.count, self.fails = count, fails
@@ -115,15 +115,15 @@ class Recorder:
 
 
 def outcomes(project: Project, workers: Recorder) -> list[Outcome]:
-    begun: list[Step] = []
-    return list(Plan(Lineage(project), Selection()).run(workers, begun.append))
+    steps: list[Step] = []
+    return list(Plan(Lineage(project), Selection()).run(workers, steps.append))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_what_depends_waits_and_what_does_not_does_not(tiny: Project, count: int) -> None:
+def test_dependent_steps_wait_and_others_do_not(tiny: Project, count: int) -> None:
     workers = Recorder(count)
-    found = outcomes(tiny, workers)
-    assert [outcome.state for outcome in found] == ["made"] * 36
+    results = outcomes(tiny, workers)
+    assert [outcome.state for outcome in results] == ["made"] * 36
     order = [unit[0] for unit in workers.begun]
     assert order[0] == "twitter_dialogues"
     assert order[1] == "dialogue_models"  # training takes longest: first of what can begin
@@ -136,16 +136,16 @@ def test_the_measures_of_few_partitions_share_the_workers(tiny: Project) -> None
     for workers in (alone, shared):
         assert {outcome.state for outcome in outcomes(tiny, workers)} == {"made"}
     gender = ("gender", "seq2seq")
-    assert [unit[0] for unit in alone.begun if unit[1:] == gender] == ["responses"]  # and all that follows from them
-    begun = [unit[0] for unit in shared.begun if unit[1:] == gender]
+    assert [unit[0] for unit in alone.begun if unit[1:] == gender] == ["responses"]  # and all steps that follow
+    order = [unit[0] for unit in shared.begun if unit[1:] == gender]
     measures = {"diversity", "sentiment", "politeness", "attribute_words"}
-    assert begun[0] == "responses"
-    assert measures <= set(begun[: begun.index("dialogue_significance")])
+    assert order[0] == "responses"
+    assert measures <= set(order[: order.index("dialogue_significance")])
 
 
 def test_a_failure_skips_what_depends_on_it(tiny: Project) -> None:
-    found = {o.step.label: o for o in outcomes(tiny, Recorder(2, fails="dialogue_models"))}
-    assert found["contexts tiny gender"].state == "made"
-    assert found["responses gender seq2seq"].state == "skipped"
-    assert found["responses gender seq2seq"].detail == "needs dialogue_models model=seq2seq"
-    assert found["dialogue_fairness_report"].state == "made"
+    by_label = {outcome.step.label: outcome for outcome in outcomes(tiny, Recorder(2, fails="dialogue_models"))}
+    assert by_label["contexts tiny gender"].state == "made"
+    assert by_label["responses gender seq2seq"].state == "skipped"
+    assert by_label["responses gender seq2seq"].detail == "needs dialogue_models model=seq2seq"
+    assert by_label["dialogue_fairness_report"].state == "made"

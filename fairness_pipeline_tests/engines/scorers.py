@@ -19,9 +19,9 @@ def lengths(folder: Path, deadly: str = "", times: int = 0, refused: str = "") -
     """Scores the length of each text, in chunks of `CHUNK`; notes in `folder` which process scored which texts.
 
     Args:
-        folder: Where it is noted.
-        deadly: A text at which the process is killed, so many `times`.
-        times: How often.
+        folder: Where the notes are written.
+        deadly: A text at which the process is killed.
+        times: How many processes it kills.
         refused: A text that it refuses.
     """
     scorer = LazyScorer(partial(load, folder, deadly, times, refused), device="cpu")
@@ -30,12 +30,12 @@ def lengths(folder: Path, deadly: str = "", times: int = 0, refused: str = "") -
 
 
 def load(folder: Path, deadly: str, times: int, refused: str) -> Scorer:
-    """What the process loads."""
+    """Loads the scorer, in the process that scores."""
     return _Lengths(folder, deadly, times, refused)
 
 
 def reading(name: str) -> LazyScorer:
-    """Opens a data file for every chunk."""
+    """A scorer that opens a data file for every chunk."""
     scorer = LazyScorer(partial(_Reading, name), device="cpu")
     scorer.CHUNK = CHUNK  # type: ignore[attr-defined]
     return scorer
@@ -54,22 +54,22 @@ class _Lengths:
         self._folder, self._deadly, self._times, self._refused = folder, deadly, times, refused
 
     def __call__(self, texts: pa.Table) -> pa.Table:
-        found = texts["text"].to_pylist()
-        if self._deadly in found and len(list(self._folder.glob("death-*"))) < self._times:
+        strings = texts["text"].to_pylist()
+        if self._deadly in strings and len(list(self._folder.glob("death-*"))) < self._times:
             (self._folder / f"death-{os.getpid()}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         if self._refused == "1/0":
             raise ZeroDivisionError("division by zero")
-        if self._refused in found:
+        if self._refused in strings:
             raise FairnessError(f"the model has no answer to: {self._refused!r}")
-        for text in found:
+        for text in strings:
             with (self._folder / "scored").open("a") as file:
                 file.write(f"{os.getpid()} {text}\n")
-        return pa.table({"length": pa.array([len(text) for text in found], pa.int64())})
+        return pa.table({"length": pa.array([len(text) for text in strings], pa.int64())})
 
     def examination(self) -> dict[str, object]:
-        named = {"key": os.environ.get("OUR_KEY"), "home": os.environ.get("FAIRNESS_HOME")}
-        return {"process": os.getpid(), **named}
+        environment = {"key": os.environ.get("OUR_KEY"), "home": os.environ.get("FAIRNESS_HOME")}
+        return {"process": os.getpid(), **environment}
 
 
 def scored(folder: Path) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A Ray cluster as engine: the same bytes, whoever dies; and clear errors where it cannot work."""
+"""A Ray cluster as engine: the same bytes whatever process dies, and clear errors where it cannot work."""
 
 import os
 import socket
@@ -28,8 +28,8 @@ LOCAL = RaySettings(address="local")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    """A cluster of this machine for the tests of this file. One of them alone is for `make test`, as each process that
-    runs tests would start a cluster of its own."""
+    """A cluster on this machine for the tests of this file. `make test` runs only one of them, as each process that runs
+    tests would start its own cluster."""
     import ray
 
     join(LOCAL)
@@ -39,7 +39,7 @@ def cluster() -> Iterator[None]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Holds chunks."""
+    """A folder for chunks."""
     (tmp_path / "work").mkdir()
     return tmp_path / "work"
 
@@ -51,14 +51,14 @@ def on_ray(folder: Path, scorer: LazyScorer, **options: object) -> pa.Table:
 
 def test_several_processes_score_what_one_would_and_each_text_once(cluster: None, folder: Path) -> None:
     progress: list[tuple[int, int | None]] = []
-    found = on_ray(folder, lengths(folder), progress=lambda done, total, note: progress.append((done, total)))
+    table = on_ray(folder, lengths(folder), progress=lambda done, total, note: progress.append((done, total)))
     processes, texts = zip(*scored(folder), strict=True)
     assert sorted(texts) == sorted(TEXTS.unique().to_pylist())
     assert str(os.getpid()) not in processes
     assert progress[-1] == (60, 60)
-    assert found.equals(each_distinct(TEXTS, lengths(folder), folder=folder))  # the same chunks: nothing is made again
+    assert table.equals(each_distinct(TEXTS, lengths(folder), folder=folder))  # the same chunks: nothing is made again
     (folder / "here").mkdir()
-    assert found.equals(each_distinct(TEXTS, lengths(folder / "here")))
+    assert table.equals(each_distinct(TEXTS, lengths(folder / "here")))
     assert not list((folder.parent / "locks").glob(".seen-*"))
 
 
@@ -96,7 +96,7 @@ def test_an_error_that_nobody_expected_says_where_it_arose(cluster: None, folder
 
 
 @pytest.mark.kills
-def test_what_nobody_here_can_read_is_not_scored_for_ever(
+def test_an_unreadable_chunk_is_not_scored_for_ever(
     cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Chunks, "kept", lambda chunks, number: None)
@@ -112,19 +112,19 @@ def test_keys_and_settings_reach_a_process_and_no_file_of_ray(
 
     monkeypatch.setenv("OUR_KEY", "top-secret-key")
     monkeypatch.setenv("FAIRNESS_HOME", "relative")
-    found = RayRows(LOCAL, folder.parent).examine(lengths(folder))
-    assert found["key"] == "top-secret-key"
-    assert found["home"] == str(Path.cwd() / "relative")
+    examination = RayRows(LOCAL, folder.parent).examine(lengths(folder))
+    assert examination["key"] == "top-secret-key"
+    assert examination["home"] == str(Path.cwd() / "relative")
     session = Path(ray._private.worker._global_node.get_session_dir_path())
     for file in (session / "logs").rglob("*"):
         assert not file.is_file() or b"top-secret-key" not in file.read_bytes(), file
 
 
 @pytest.mark.kills
-def test_a_process_that_dies_costs_the_chunk_that_it_was_at(cluster: None, folder: Path) -> None:
-    found = on_ray(folder, lengths(folder, deadly=TEXTS[31].as_py(), times=2))
+def test_a_process_that_dies_costs_its_current_chunk(cluster: None, folder: Path) -> None:
+    table = on_ray(folder, lengths(folder, deadly=TEXTS[31].as_py(), times=2))
     assert len(list(folder.glob("death-*"))) == 2
-    assert found.equals(each_distinct(TEXTS, lengths(folder), folder=folder))
+    assert table.equals(each_distinct(TEXTS, lengths(folder), folder=folder))
     twice = [text for text, times in Counter(text for _, text in scored(folder)).items() if times > 1]
     assert len(twice) <= 2 * CHUNK
 
@@ -133,16 +133,16 @@ def test_a_process_that_dies_costs_the_chunk_that_it_was_at(cluster: None, folde
 def test_a_chunk_that_kills_three_processes_is_named_and_the_others_are_kept(cluster: None, folder: Path) -> None:
     with pytest.raises(FairnessError, match=r"6 texts ended the process that scored them 3 times .*killing-0000"):
         on_ray(folder, lengths(folder, deadly=TEXTS[31].as_py(), times=9))
-    (named,) = folder.glob("killing-*.txt")
-    assert TEXTS[31].as_py() in named.read_text().splitlines()
-    found = on_ray(folder, lengths(folder))  # mended
-    assert found.num_rows == len(TEXTS)
+    (killing_texts,) = folder.glob("killing-*.txt")
+    assert TEXTS[31].as_py() in killing_texts.read_text().splitlines()
+    table = on_ray(folder, lengths(folder))  # with a scorer that kills nothing
+    assert table.num_rows == len(TEXTS)
 
 
 @pytest.mark.kills
 def test_an_examination_is_made_where_the_model_is(cluster: None, folder: Path) -> None:
-    found = RayRows(LOCAL, folder.parent).examine(lengths(folder))
-    assert found["process"] != os.getpid()
+    examination = RayRows(LOCAL, folder.parent).examine(lengths(folder))
+    assert examination["process"] != os.getpid()
 
 
 @pytest.mark.kills
@@ -166,24 +166,24 @@ def test_what_is_cheap_stays_in_this_process(folder: Path) -> None:
         return pa.table({"process": [os.getpid()] * texts.num_rows})
 
     engine = RayRows(RaySettings(address="nobody:1"), folder.parent)
-    found = each_distinct(TEXTS, score, folder=folder, engine=engine)
-    assert set(found["process"].to_pylist()) == {os.getpid()}
-    one = each_distinct(TEXTS.slice(0, CHUNK), lengths(folder), folder=folder / "one", engine=engine)
-    assert one.num_rows == CHUNK
+    table = each_distinct(TEXTS, score, folder=folder, engine=engine)
+    assert set(table["process"].to_pylist()) == {os.getpid()}
+    one_chunk = each_distinct(TEXTS.slice(0, CHUNK), lengths(folder), folder=folder / "one", engine=engine)
+    assert one_chunk.num_rows == CHUNK
 
 
 def test_a_node_that_does_not_see_the_lake_or_has_other_versions(tmp_path: Path) -> None:
-    seen = nonce(tmp_path)
-    check_visit(visit(seen))
-    seen.unlink()
+    marker = nonce(tmp_path)
+    check_visit(visit(marker))
+    marker.unlink()
     with pytest.raises(FairnessError, match=f"does not see the lake {tmp_path}: mount the shared folder there"):
-        check_visit(visit(seen))
-    other = Visit("node-7", versions() | {"torch": "0.1", "python": "2.7"}, "")
+        check_visit(visit(marker))
+    other_versions = Visit("node-7", versions() | {"torch": "0.1", "python": "2.7"}, "")
     with pytest.raises(FairnessError, match=r"node-7 has other versions: python 2\.7 \(here .*\), torch 0\.1 \(here"):
-        check_visit(other)
+        check_visit(other_versions)
 
 
-def test_nobody_at_the_address_is_found_out_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_address_without_a_cluster_is_refused_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ray_cluster.ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray_head, "_CURRENT", tmp_path / "none")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
@@ -232,7 +232,7 @@ def test_the_environment_goes_before_the_profile(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("address", ["head", "ray://head:10001", "head:port", "http://head:6379", "head:99999"])
-def test_an_address_that_cannot_be_one(address: str) -> None:
+def test_malformed_addresses_are_refused(address: str) -> None:
     refused = command("run", "--engine", "ray", "--address", address)
     assert refused.returncode == 2
     assert address in refused.stderr
@@ -252,17 +252,17 @@ def test_a_reason_is_one_line() -> None:
 def test_a_token_is_shown_to_a_cluster_that_asks_for_one(
     address: str, asks: bool | None, mode: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that shows one expects one of whoever calls it back, which a cluster without tokens never shows."""
+    """A process that shows a token expects one from its callers, which a cluster without tokens never shows."""
     monkeypatch.setattr(settings, "asks_for_a_token", lambda head, seconds: asks)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("RAY_AUTH_MODE", "")  # so that it is put back afterwards, whatever is set here
+    monkeypatch.setenv("RAY_AUTH_MODE", "")  # so that it is restored afterwards
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delitem(sys.modules, "ray", raising=False)
-    own = EngineSettings(ray=RaySettings(address=address))
-    ray_of(own)
-    assert os.environ.get("RAY_AUTH_MODE") is None  # there is no token
+    engine = EngineSettings(ray=RaySettings(address=address))
+    ray_of(engine)
+    assert os.environ.get("RAY_AUTH_MODE") is None  # no token exists
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("secret")
-    ray_of(own)
+    ray_of(engine)
     assert os.environ.get("RAY_AUTH_MODE") == mode

@@ -1,4 +1,4 @@
-"""Explanations: by hand on a linear classifier, and a planted word that both must find."""
+"""Explanations: by hand on a linear classifier, and a planted word that both methods must find."""
 
 import math
 from pathlib import Path
@@ -38,16 +38,16 @@ class Linear(TextNetwork):
 def test_integrated_gradients_of_a_linear_classifier_are_its_weights() -> None:
     """Shares |w| / sum |w| of each text, whatever it is padded to."""
     model = Linear([0.0, 3.0, -1.0, 0.5])
-    found = integrated_gradients(model, [np.array([1, 2]), np.array([1, 2, 3, 3])], steps=8)
-    assert found[0] == pytest.approx([0.75, 0.25])
-    assert found[1] == pytest.approx([3 / 5, 1 / 5, 0.5 / 5, 0.5 / 5])
+    shares = integrated_gradients(model, [np.array([1, 2]), np.array([1, 2, 3, 3])], steps=8)
+    assert shares[0] == pytest.approx([0.75, 0.25])
+    assert shares[1] == pytest.approx([3 / 5, 1 / 5, 0.5 / 5, 0.5 / 5])
     assert integrated_gradients(model, [np.array([0, 0])], steps=4)[0] == pytest.approx([0.5, 0.5])
 
 
 def test_js_divergence_by_hand_and_by_scipy() -> None:
-    one, other = np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.5, 0.5])
-    assert js_divergence(one, other) == pytest.approx(0.5 * math.log(2))
-    assert js_divergence(one, one) == 0
+    first, second = np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.5, 0.5])
+    assert js_divergence(first, second) == pytest.approx(0.5 * math.log(2))
+    assert js_divergence(first, first) == 0
     draw = np.random.default_rng(1)
     for _ in range(10):
         p, q = draw.dirichlet(np.ones(7), 2)
@@ -55,10 +55,10 @@ def test_js_divergence_by_hand_and_by_scipy() -> None:
 
 
 def test_agreement_by_hand() -> None:
-    one = [np.array([0.6, 0.3, 0.1]), np.array([0.2, 0.8]), np.array([1.0])]
-    other = [np.array([0.5, 0.4, 0.1]), np.array([0.9, 0.1]), np.array([1.0])]
-    assert rank_correlation(one, other) == pytest.approx(0)  # 1 and -1; one word has no rank
-    assert same_top_word(one, other) == pytest.approx((2 / 3, (1 / 3 + 1 / 2 + 1) / 3))
+    first = [np.array([0.6, 0.3, 0.1]), np.array([0.2, 0.8]), np.array([1.0])]
+    second = [np.array([0.5, 0.4, 0.1]), np.array([0.9, 0.1]), np.array([1.0])]
+    assert rank_correlation(first, second) == pytest.approx(0)  # 1 and -1; one word has no rank
+    assert same_top_word(first, second) == pytest.approx((2 / 3, (1 / 3 + 1 / 2 + 1) / 3))
 
 
 @pytest.mark.parametrize("architecture", ["cnn", "rnn"])
@@ -67,8 +67,8 @@ def test_both_explanations_find_the_word_that_tells(architecture: str, tmp_path:
     draw = np.random.default_rng(2)
     labels = draw.integers(0, 2, 400)
     words = [draw.integers(7, 30, draw.integers(4, 9)) for _ in labels]
-    for own, label in zip(words, labels, strict=True):
-        own[draw.integers(len(own))] = 5 + label
+    for numbers, label in zip(words, labels, strict=True):
+        numbers[draw.integers(len(numbers))] = 5 + label
     texts = LabelledTexts(words, labels)
     torch.manual_seed(0)
     model = network(architecture, words=30)
@@ -77,11 +77,13 @@ def test_both_explanations_find_the_word_that_tells(architecture: str, tmp_path:
     assert max(history) > 0.97
     settings = ExplainerSettings(hidden=8, epochs=6, learning_rate=0.01, batch=32)
     explainer = train_explainer(model, texts, settings, tmp_path / "explainer", 1)
-    learned, given = explainer.explain(words), integrated_gradients(model, words, 16)
-    for shares in (learned, given):
-        assert all(own.sum() == pytest.approx(1, abs=1e-5) for own in shares)
-        top = [int(text[own.argmax()]) in (5, 6) for text, own in zip(words, shares, strict=True)]
+    learned, integrated = explainer.explain(words), integrated_gradients(model, words, 16)
+    for shares in (learned, integrated):
+        assert all(weights.sum() == pytest.approx(1, abs=1e-5) for weights in shares)
+        top = [int(text[weights.argmax()]) in (5, 6) for text, weights in zip(words, shares, strict=True)]
         assert np.mean(top) > 0.9
-    assert same_top_word(learned, given)[0] > 0.85
-    again = train_explainer(model, texts, settings, tmp_path / "explainer", 1)  # what is there is not trained again
-    assert all(np.array_equal(one, other) for one, other in zip(learned, again.explain(words), strict=True))
+    assert same_top_word(learned, integrated)[0] > 0.85
+    again = train_explainer(
+        model, texts, settings, tmp_path / "explainer", 1
+    )  # an existing explainer is not trained again
+    assert all(np.array_equal(first, second) for first, second in zip(learned, again.explain(words), strict=True))

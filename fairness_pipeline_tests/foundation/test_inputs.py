@@ -1,4 +1,4 @@
-"""What is hashed is what is used: inputs as JSON, and files that were not declared."""
+"""Inputs are hashed as JSON, and reading a file that was not declared is refused."""
 
 import gzip
 import pickle
@@ -46,8 +46,8 @@ class Wide(Narrow):
     later: str | None = optional()
 
 
-def test_inputs_are_hashed_by_the_type_that_they_have() -> None:
-    """A subclass's fields count, wherever the base class is declared: pydantic would leave them out."""
+def test_inputs_are_hashed_by_their_runtime_type() -> None:
+    """A subclass's fields count where the base class is declared, too: pydantic would leave them out."""
     assert canonical((Wide(1, 2, "elsewhere"),)) == [{"width": 1, "height": 2}]
     assert canonical(Wide(1, 2, later="now")) == {"width": 1, "height": 2, "later": "now"}
     assert canonical({"sizes": Sizes(width=3, seconds=9)}) == {"sizes": {"width": 3}}
@@ -60,20 +60,20 @@ class Labels:
 
 
 def test_the_order_of_a_mapping_counts() -> None:
-    """Classes are numbered by it; an alphabetical one is hashed as it was by earlier versions."""
+    """It numbers the classes; an alphabetical mapping is hashed as in earlier versions."""
     assert canonical(Labels({"bad": 1, "good": 2})) == {"classes": {"bad": 1, "good": 2}}
     assert canonical(Labels({"bad": 1, "good": 2})) != canonical(Labels({"good": 2, "bad": 1}))
 
 
 @pytest.mark.parametrize(
-    "value", [{1, 2}, Path("x"), print, object(), lambda part: part], ids=lambda own: type(own).__name__
+    "value", [{1, 2}, Path("x"), print, object(), lambda part: part], ids=lambda example: type(example).__name__
 )
-def test_what_cannot_be_hashed_is_refused(value: object) -> None:
+def test_values_that_cannot_be_hashed_are_refused(value: object) -> None:
     with pytest.raises(TypeError, match="is no input"):
         canonical({"of": [value]})
 
 
-def test_what_is_not_frozen_is_refused() -> None:
+def test_a_dataclass_that_is_not_frozen_is_refused() -> None:
     @dataclass
     class Loose:
         width: int
@@ -82,20 +82,20 @@ def test_what_is_not_frozen_is_refused() -> None:
         canonical(Loose(1))
 
 
-def test_what_several_inputs_share_is_turned_into_json_once() -> None:
+def test_a_value_that_inputs_share_is_turned_into_json_once() -> None:
     known: dict[int, tuple[object, Any]] = {}
     shared = Sizes(width=1)
     first, second = canonical({"a": shared}, known), canonical({"b": shared}, known)
     assert first["a"] is second["b"]
 
 
-def test_files_are_found_wherever_they_stand(tmp_path: Path) -> None:
-    file, own = File(tmp_path, "1"), DataFile(WORDS, "2")
-    found = [*files_of({"a": (file, {"b": AttributeWordScorer({"x": ("y",)}, (own,))}), "c": PolitenessScorer()})]
-    assert found == [file, own]
+def test_files_are_found_at_any_depth_of_the_inputs(tmp_path: Path) -> None:
+    file, data = File(tmp_path, "1"), DataFile(WORDS, "2")
+    files = [*files_of({"a": (file, {"b": AttributeWordScorer({"x": ("y",)}, (data,))}), "c": PolitenessScorer()})]
+    assert files == [file, data]
 
 
-def test_a_scorer_is_pickled_without_what_it_has_loaded() -> None:
+def test_a_scorer_is_pickled_without_its_loaded_lexicon() -> None:
     scorer = AttributeWordScorer({"family": ("wedding",)})
     assert scorer(pa.table({"text": ["two weddings"]}))["family"].to_pylist() == [1]
     copy = pickle.loads(pickle.dumps(scorer))
@@ -103,7 +103,7 @@ def test_a_scorer_is_pickled_without_what_it_has_loaded() -> None:
     assert vars(copy).keys() < vars(scorer).keys()
 
 
-def opened(name: str) -> int:
+def size_of(name: str) -> int:
     with gzip.open(data_file(name), "rb") if name.endswith("gz") else data_file(name).open("rb") as stream:
         return len(stream.read())
 
@@ -117,41 +117,41 @@ def two_cores() -> Iterator[None]:
 
 def test_a_file_that_is_not_declared_is_refused(tmp_path: Path) -> None:
     with only([DataFile.of(WORDS)]):
-        assert opened(WORDS)
+        assert size_of(WORDS)
         (tmp_path / "own.txt").write_text("what lies elsewhere is nobody's data file")
     refused = pytest.raises(UndeclaredRead, match="wordnet/noun.exc is read, and is no input of the asset")
     with refused, only([DataFile.of(WORDS)]):
-        opened("wordnet/noun.exc")
+        size_of("wordnet/noun.exc")
     with refused, only([DataFile.of(WORDS)]), suppress(FairnessError):
-        opened("wordnet/noun.exc")  # and takes it for missing
+        size_of("wordnet/noun.exc")  # refused even where the caller suppresses the error
     with only([DataFile.of(WORDS)]), freely():
-        assert opened("wordnet/noun.exc")
+        assert size_of("wordnet/noun.exc")
     with only([File(data_file(WORDS).parent, "a folder")]):
-        assert opened("lexicon/refusals.yaml")
-    assert opened("wordnet/noun.exc")
+        assert size_of("lexicon/refusals.yaml")
+    assert size_of("wordnet/noun.exc")
     assert declared() is None
 
 
-def test_it_is_refused_in_threads_and_processes_too(two_cores: None) -> None:
+def test_an_undeclared_file_is_refused_in_threads_and_processes_too(two_cores: None) -> None:
     names = [WORDS, "wordnet/noun.exc"]
-    for work in (lambda: list(in_threads(opened, iter(names))), lambda: list(in_processes(opened, names))):
-        assert all(work())
+    for read_all in (lambda: list(in_threads(size_of, iter(names))), lambda: list(in_processes(size_of, names))):
+        assert all(read_all())
         with pytest.raises(UndeclaredRead, match="noun.exc"), only([DataFile.of(WORDS)]):
-            work()
+            read_all()
 
 
 def test_a_warm_cache_hides_nothing() -> None:
-    """A lexicon that one asset has loaded is not there for the next, which did not declare it."""
+    """A lexicon that one asset has loaded is refused to the next, which did not declare it."""
     assert dictionary.is_word("stopped")
     assert lemmas.lemmatize("weddings") == "wedding"
-    for look in (partial(dictionary.is_word, "stopped"), partial(lemmas.lemmatize, "weddings")):
+    for look_up in (partial(dictionary.is_word, "stopped"), partial(lemmas.lemmatize, "weddings")):
         with pytest.raises(UndeclaredRead, match="wordnet"), only([DataFile.of(WORDS)]):
-            look()
+            look_up()
     with only(lemmas.files()):
         assert lemmas.lemmatize("weddings") == "wedding"
 
 
-def test_what_is_remembered_does_not_outlive_a_change() -> None:
+def test_a_remembered_value_does_not_outlive_a_change() -> None:
     calls: list[int] = []
 
     @remembered(1)
@@ -173,5 +173,5 @@ def test_a_scorer_that_does_not_declare_its_lexicon_is_refused() -> None:
         assert each_distinct(texts, scorer, engine=HERE)["family"].to_pylist() == [1, 0]
 
 
-def test_a_data_file_names_its_content() -> None:
+def test_a_data_file_holds_the_checksum_of_its_content() -> None:
     assert DataFile.of(WORDS).sha256 == checksum(data_file(WORDS))

@@ -1,4 +1,4 @@
-"""The quotas of a container, in both versions of control groups, as files that the test writes."""
+"""Reads a container's quotas, in both versions of control groups, from files that the tests write."""
 
 import os
 from collections.abc import Callable
@@ -13,9 +13,9 @@ Write = Callable[[dict[str, str]], None]
 
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes files below the folder of control groups; `own` is what the process says of itself."""
+    """Writes files below the folder of control groups; `own` lists the process's memberships."""
     monkeypatch.setattr(machine, "_GROUPS", tmp_path)
-    monkeypatch.setattr(machine, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(machine, "_MEMBERSHIPS", tmp_path / "own")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(16)), raising=False)
 
     def write(files: dict[str, str]) -> None:
@@ -61,7 +61,7 @@ def test_without_quotas_the_machine_counts(groups: Write) -> None:
     assert machine.memory() > 1 << 30
 
 
-def test_lines_that_are_not_understood_are_no_error(groups: Write) -> None:
+def test_malformed_lines_are_no_error(groups: Write) -> None:
     groups({"own": "nonsense\n0::/\n", "cpu.max": "100000\n", "memory.max": "many\n"})
     assert machine.cores() == 16
 

@@ -1,4 +1,4 @@
-"""Files of records that are not what they should be."""
+"""Malformed files of records."""
 
 import gzip
 import zipfile
@@ -18,20 +18,20 @@ from fairness_pipeline.foundation.text_files import read_lines
 
 
 @pytest.mark.parametrize("name", ["nested.json", "nested.jsonl"])
-def test_nesting_without_end_is_named(tmp_path: Path, name: str) -> None:
+def test_deep_nesting_is_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text('[{"text": ' + "[" * 100_000 + "]" * 100_000 + "}]" if name.endswith("json") else "[" * 100_000)
     with pytest.raises(FairnessError, match=f"{name}.*(nested too deeply|not valid JSON)"):
         list(read_records(path))
 
 
-@pytest.mark.parametrize("mark", [",", "\t"])
-def test_a_column_that_stands_twice_is_no_choice(tmp_path: Path, mark: str) -> None:
-    path = tmp_path / ("texts.csv" if mark == "," else "texts.tsv")
-    path.write_text(mark.join(["text", "response", "response"]) + "\n" + mark.join("abc") + "\n")
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_a_duplicate_column_is_refused(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / ("texts.csv" if separator == "," else "texts.tsv")
+    path.write_text(separator.join(["text", "response", "response"]) + "\n" + separator.join("abc") + "\n")
     with pytest.raises(FairnessError, match="line 1: the column 'response' stands twice; keep one"):
         list(read_records(path))
-    path.write_text(mark.join(["text", "", ""]) + "\n" + mark.join(["a", "", ""]) + "\n")  # as spreadsheets end rows
+    path.write_text(separator.join(["text", "", ""]) + "\n" + separator.join(["a", "", ""]) + "\n")  # empty columns
     assert [row["text"] for _, row in read_records(path)] == ["a"]
 
 
@@ -39,7 +39,7 @@ def test_a_column_that_stands_twice_is_no_choice(tmp_path: Path, mark: str) -> N
     ("name", "problem"),
     [("json", ": not valid JSON: "), ("jsonl", ", line 1: not valid JSON: "), ("parquet", ": the column ")],
 )
-def test_nor_is_it_in_other_forms(tmp_path: Path, name: str, problem: str) -> None:
+def test_a_duplicate_column_is_refused_in_other_formats(tmp_path: Path, name: str, problem: str) -> None:
     path, row = tmp_path / f"texts.{name}", '{"response": "b", "response": "c"}'
     if name == "parquet":
         pq.write_table(pa.table([["b"], ["c"]], names=["response", "response"]), path)
@@ -49,8 +49,8 @@ def test_nor_is_it_in_other_forms(tmp_path: Path, name: str, problem: str) -> No
         list(read_records(path))
 
 
-def packed(path: Path, content: bytes, name: str = "texts.csv") -> Path:
-    """`content` in a compressed file of the kind that the ending names."""
+def compressed(path: Path, content: bytes, name: str = "texts.csv") -> Path:
+    """Writes `content` to a compressed file; the suffix names the compression."""
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(name, content)
@@ -59,29 +59,27 @@ def packed(path: Path, content: bytes, name: str = "texts.csv") -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["gz", "zst", "zip"])
-def test_a_file_that_unpacks_to_more_than_text_does_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+@pytest.mark.parametrize("suffix", ["gz", "zst", "zip"])
+def test_a_decompression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
     monkeypatch.setattr(text_files, "_SMALL", 1 << 16)
-    path = packed(tmp_path / f"bomb.csv.{kind}", b"a,b\n" * (1 << 20))
-    with pytest.raises(FairnessError, match=f"bomb.csv.{kind}: unpacks to more than [0-9,]+ bytes"):
+    path = compressed(tmp_path / f"bomb.csv.{suffix}", b"a,b\n" * (1 << 20))
+    with pytest.raises(FairnessError, match=f"bomb.csv.{suffix}: unpacks to more than [0-9,]+ bytes"):
         list(read_lines(path))
     text = "".join(f"{number},{number * number}\n" for number in range(20_000)).encode()
-    assert len(list(read_lines(packed(tmp_path / f"text.csv.{kind}", text)))) == 20_000
+    assert len(list(read_lines(compressed(tmp_path / f"text.csv.{suffix}", text)))) == 20_000
 
 
-def test_a_member_of_a_zip_is_no_bomb_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decompression_bomb_within_a_zip_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_files, "_SMALL", 1 << 16)
-    rooms = packed(tmp_path / "rooms.zip", b"<Session>" + b" " * (1 << 22), "rooms/10-19-20s_706posts.xml")
+    rooms = compressed(tmp_path / "rooms.zip", b"<Session>" + b" " * (1 << 22), "rooms/10-19-20s_706posts.xml")
     with pytest.raises(FairnessError, match=r"rooms.zip: unpacks to more than"):
         list(read_chat_rooms(rooms))
-    dialogues = packed(tmp_path / "data.zip", b" " * (1 << 22) + b"{}", "data.json")
+    dialogues = compressed(tmp_path / "data.zip", b" " * (1 << 22) + b"{}", "data.json")
     with pytest.raises(FairnessError, match=r"data.zip: unpacks to more than"):
         list(_read(dialogues))
 
 
-def test_dialogues_that_are_nested_without_end_are_named(tmp_path: Path) -> None:
+def test_deeply_nested_dialogues_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data.json").write_text("[" * 100_000)
     with pytest.raises(FairnessError, match=r"data.json: expected MultiWOZ"):
         list(_read(tmp_path / "data.json"))

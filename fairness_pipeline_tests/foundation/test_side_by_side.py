@@ -1,4 +1,4 @@
-"""The same results, in the same order, on any number of cores; errors arrive; nothing is left running."""
+"""Any number of cores gives the same results in the same order; errors are raised; nothing is left running."""
 
 import os
 import subprocess
@@ -51,43 +51,43 @@ def killed(number: int) -> int:
     os._exit(3)
 
 
-def test_order_stays_and_other_processes_work(two_cores: None) -> None:
-    found = list(in_processes(squared, range(12)))
-    assert [value for value, _ in found] == [n**2 for n in range(12)]
-    assert len({process for _, process in found} - {os.getpid()}) == 2
+def test_results_keep_their_order_and_other_processes_do_the_work(two_cores: None) -> None:
+    results = list(in_processes(squared, range(12)))
+    assert [value for value, _ in results] == [n**2 for n in range(12)]
+    assert len({process for _, process in results} - {os.getpid()}) == 2
     assert list(in_threads(lambda n: n**2, iter(range(12)))) == [n**2 for n in range(12)]
 
 
 def test_a_core_that_becomes_free_is_used(two_cores: None) -> None:
     running: list[int] = []
-    seen, cores = [], 1
+    counts, cores = [], 1
     allow_cores(lambda: cores)
 
     def work(number: int) -> int:
         nonlocal cores
         running.append(number)
         time.sleep(0.02)
-        seen.append(len(running))
+        counts.append(len(running))
         running.remove(number)
         cores = 3 if number >= 5 else 1
         return number
 
     assert list(in_threads(work, iter(range(20)))) == list(range(20))
-    assert set(seen[:6]) == {1} and max(seen) == 3
+    assert set(counts[:6]) == {1} and max(counts) == 3
 
 
 def test_no_thread_waits_for_a_caller_that_has_gone(two_cores: None) -> None:
     before = threading.active_count()
-    found = in_threads(lambda number: number, iter(range(100)))
-    assert next(found) == 0
-    found.close()
+    results = in_threads(lambda number: number, iter(range(100)))
+    assert next(results) == 0
+    results.close()
     deadline = time.monotonic() + 10
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert threading.active_count() <= before  # those of another test may end meanwhile
+    assert threading.active_count() <= before  # threads of another test may end meanwhile
 
 
-def test_what_is_slow_is_not_left_far_behind(two_cores: None) -> None:
+def test_few_parts_are_begun_ahead_of_a_slow_one(two_cores: None) -> None:
     begun = []
 
     def work(number: int) -> int:
@@ -96,19 +96,19 @@ def test_what_is_slow_is_not_left_far_behind(two_cores: None) -> None:
             time.sleep(0.3)
         return number
 
-    found = in_threads(work, iter(range(1000)))
-    assert next(found) == 0
+    results = in_threads(work, iter(range(1000)))
+    assert next(results) == 0
     assert len(begun) < 20
-    assert list(found) == list(range(1, 1000))
+    assert list(results) == list(range(1, 1000))
 
 
-def test_one_core_or_few_parts_stay_here(two_cores: None) -> None:
+def test_one_core_or_few_parts_use_no_other_process(two_cores: None) -> None:
     assert {process for _, process in in_processes(squared, range(4), least=5)} == {os.getpid()}
     allow_cores(lambda: 1)
     assert {process for _, process in in_processes(squared, range(4))} == {os.getpid()}
 
 
-def test_errors_arrive(two_cores: None) -> None:
+def test_errors_are_raised_in_the_caller(two_cores: None) -> None:
     with pytest.raises(FairnessError, match="line 2"):
         list(in_processes(refused, range(8)))
     with pytest.raises(FairnessError, match="ended by itself.*--workers"):
@@ -120,25 +120,25 @@ def test_errors_arrive(two_cores: None) -> None:
 WORDS = ["she left", "my dad is a cop", "it rains", "the queen and her son", "you are an idiot", "LOVE it, so much!!"]
 
 
-def made(folder: Path) -> list[object]:
-    """What a partition goes through: contexts, pairs, measures, the words of texts, the permutation."""
+def made_tables(folder: Path) -> list[object]:
+    """Runs the steps of a partition: contexts, pairs, measures, the words of texts, the permutation."""
     rows = 400
     texts = [f"{WORDS[i % 6]} {i % 97}" for i in range(rows)]
     table = pa.table({"dialogue_id": [f"d{i}" for i in range(rows)], "context": texts, "split": ["audit"] * rows})
     gender = load_dimension("gender")
-    found = find_contexts(table, Swapper(gender, senses=True, pronouns="extended"))
-    pairs = make_pairs(found.table, gender, maximum=100, seed=1, senses="rules", pronouns="extended")
+    result = find_contexts(table, Swapper(gender, senses=True, pronouns="extended"))
+    pairs = make_pairs(result.table, gender, maximum=100, seed=1, senses="rules", pronouns="extended")
     responses = pa.table(
         {
             "pair_id": np.repeat(np.arange(rows // 2), 2), "side": ["a", "b"] * (rows // 2), "response": texts,
             "kind": ["answer"] * rows,
         }
     )  # fmt: skip
-    scored = {m.table: m.measure(responses, m.scoring(MeasureSettings(), gender), folder / m.table) for m in measures()}
+    scores = {m.table: m.measure(responses, m.scoring(MeasureSettings(), gender), folder / m.table) for m in measures()}
     words = encode_texts(pa.array(texts))
     a, b = np.arange(0, rows, 2), np.arange(1, rows, 2)
     return [
-        found.table, found.figures, found.ruled, pairs.table, pairs.figures, *scored.values(), words.words,
+        result.table, result.figures, result.ruled, pairs.table, pairs.figures, *scores.values(), words.words,
         words.codes.tolist(), words.lengths.tolist(), permutation_p(NGrams(words), a, b, 200, 1),
     ]  # fmt: skip
 
@@ -157,15 +157,15 @@ def test_a_partition_is_the_same_on_two_cores(tmp_path: Path, monkeypatch: pytes
             super().__init__(*arguments)
 
     monkeypatch.setattr(side_by_side, "ProcessPoolExecutor", Counted)
-    one = made(tmp_path / "one")
+    on_one_core = made_tables(tmp_path / "one")
     assert not pools
     allow_cores(lambda: 2)
     try:
-        two = made(tmp_path / "two")
+        on_two_cores = made_tables(tmp_path / "two")
     finally:
         allow_cores(lambda: 1)
     assert len(pools) >= 6  # contexts, pairs, and four measures whose scorer may be copied
-    for first, second in zip(one, two, strict=True):
+    for first, second in zip(on_one_core, on_two_cores, strict=True):
         assert first.equals(second) if isinstance(first, pa.Table) else first == second
 
 
@@ -183,17 +183,17 @@ if __name__ == "__main__":
 """
 
 
-def test_nothing_goes_on_for_a_process_that_was_killed(tmp_path: Path) -> None:
+def test_children_of_a_killed_process_end(tmp_path: Path) -> None:
     script, paths = tmp_path / "script.py", [tmp_path / "first", tmp_path / "second"]
     script.write_text(ORPHANS)
-    started = subprocess.Popen([sys.executable, str(script), *map(str, paths)])
+    parent = subprocess.Popen([sys.executable, str(script), *map(str, paths)])
     while not all(path.exists() and path.read_text() for path in paths):
-        assert started.poll() is None
+        assert parent.poll() is None
         time.sleep(0.05)
-    started.kill()
-    started.wait()
-    working = [int(path.read_text()) for path in paths]
-    while any(map(_is_alive, working)):
+    parent.kill()
+    parent.wait()
+    children = [int(path.read_text()) for path in paths]
+    while any(map(_is_alive, children)):
         time.sleep(0.05)
 
 

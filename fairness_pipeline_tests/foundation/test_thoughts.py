@@ -1,4 +1,4 @@
-"""What a reasoning model writes before its answer: removed as regular expressions say it, in linear time."""
+"""A reasoning model's thoughts before its answer are removed as by regular expressions, but in linear time."""
 
 import re
 
@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 from fairness_pipeline.foundation.thoughts import without_thoughts
 
 PIECES = [f"<{slash}{name}>" for name in ("think", "thinking", "reasoning") for slash in ("", "/")]
-SAID = (
+EXPRESSIONS = (
     re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL),  # thoughts
-    re.compile(r"\A(?:(?!<think>).)*?</think>", re.DOTALL),  # that the prompt has opened
-    re.compile(r"<(think|thinking|reasoning)>.*\Z", re.DOTALL),  # that were cut short
+    re.compile(r"\A(?:(?!<think>).)*?</think>", re.DOTALL),  # thoughts that the prompt has opened
+    re.compile(r"<(think|thinking|reasoning)>.*\Z", re.DOTALL),  # thoughts that were cut short
 )
-"""Plain, and quadratic."""
-MANY = 400_000
+"""The plain implementation, which takes quadratic time."""
+REPETITIONS = 400_000
 
 
 @settings(max_examples=500)
 @given(st.lists(st.sampled_from([*PIECES, "<", "think>", "</", "a", " ", "\n"]), max_size=12).map("".join))
-def test_thoughts_are_removed_as_expressions_say_it(text: str) -> None:
+def test_thoughts_are_removed_as_by_regular_expressions(text: str) -> None:
     expected = text
-    for pattern in SAID:
+    for pattern in EXPRESSIONS:
         expected = pattern.sub("", expected)
     assert without_thoughts(text) == (expected.strip() if "<" in text else text)
 
@@ -34,11 +34,11 @@ def test_thoughts_are_removed_as_expressions_say_it(text: str) -> None:
         ("</reasoning><think>", "</reasoning>"),
         ("<think></thinking>", ""),
         ("<thinking><think>a</think>", ""),
-        ("<think>a</think>b", "b" * MANY),
-        ("</think>", "</think>" * (MANY - 1)),
-        ("<", "<" * MANY),
+        ("<think>a</think>b", "b" * REPETITIONS),
+        ("</think>", "</think>" * (REPETITIONS - 1)),
+        ("<", "<" * REPETITIONS),
     ],
 )  # fmt: skip
 def test_a_server_that_writes_megabytes_of_tags_does_not_stop_an_audit(text: str, answer: str) -> None:
-    """Read again from each tag, they would take hours."""
-    assert without_thoughts(text * MANY) == answer
+    """Searching again from each tag would take hours."""
+    assert without_thoughts(text * REPETITIONS) == answer

@@ -1,4 +1,4 @@
-"""Keys that had another name are still read; files that would fill the memory are not."""
+"""Renamed keys are still read; files that would fill the memory are refused."""
 
 import itertools
 import subprocess
@@ -28,16 +28,16 @@ def test_an_older_name_is_read_and_the_new_one_is_named(tmp_path: Path) -> None:
         load(SentimentEquity, section(tmp_path, alike=0.8, max_identical_share=0.9))  # which of the two is meant?
 
 
-def test_the_command_says_so_without_a_line_of_code(tiny: Project, data: Path) -> None:
+def test_the_command_warns_of_an_older_name_without_a_line_of_code(tiny: Project, data: Path) -> None:
     profile = yaml.safe_load(tiny.path.read_text(encoding="utf-8"))
-    own = profile["dialogue_fairness"]
-    own["alike"] = own.pop("max_identical_share")
+    settings = profile["dialogue_fairness"]
+    settings["alike"] = settings.pop("max_identical_share")
     tiny.path.write_text(yaml.safe_dump(profile), encoding="utf-8")
-    words = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--dry-run", "--profile", tiny.name]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 0
-    said = f"fairness-pipeline: {tiny.path}: 'alike' is now called 'max_identical_share'; please rename it"
-    assert done.stderr.splitlines() == [said]
+    arguments = [sys.executable, "-m", "fairness_pipeline.cli", "run", "--dry-run", "--profile", tiny.name]
+    result = subprocess.run(arguments, capture_output=True, text=True)
+    assert result.returncode == 0
+    warning = f"fairness-pipeline: {tiny.path}: 'alike' is now called 'max_identical_share'; please rename it"
+    assert result.stderr.splitlines() == [warning]
 
 
 def test_an_error_in_a_renamed_key_names_its_line(tmp_path: Path) -> None:
@@ -47,10 +47,10 @@ def test_an_error_in_a_renamed_key_names_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["[*{0}, *{0}, *{0}, *{0}]", "{{<<: [*{0}, *{0}, *{0}, *{0}], k{1}: *{0}}}"])
-def test_aliases_that_stand_for_more_than_any_file_holds_are_refused(tmp_path: Path, form: str) -> None:
+def test_aliases_that_expand_to_more_than_any_file_holds_are_refused(tmp_path: Path, form: str) -> None:
     names = [f"a{number}" for number in range(30)]
     lines = ["a0: &a0 {x: 1}"]
-    lines += [f"{name}: &{name} " + form.format(last, name) for last, name in itertools.pairwise(names)]
+    lines += [f"{name}: &{name} " + form.format(previous, name) for previous, name in itertools.pairwise(names)]
     path = tmp_path / "bomb.yaml"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with pytest.raises(FairnessError, match=r"bomb.yaml.*line \d+: its aliases stand for more than 100,000 values"):

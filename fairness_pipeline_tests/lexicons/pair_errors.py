@@ -1,12 +1,12 @@
-"""How many pairs of real text are wrong, by what readers said of them, and how many right ones are lost.
+"""Counts how many pairs of real text are wrong by readers' labels, and how many right ones are lost.
 
 `pair_labels/<dimension>.csv` names pairs by corpus, dialogue and a hash of the exchanged text, without the text. Readers
-who saw no rules labelled random pairs: `right`, `wrong` (with the kind of error) or `unsure`. The sets `dev` (120) and
-`test` (300) are pairs as the lists make them, of 2026-11-25; `dev` is for who writes rules. The set `after` (300) are
-pairs as the rules made them on that day, from dialogues whose pairs nobody had looked at. The rules of 2026-11-28 were
-written with all three; their errors are those of the set `held_out` (150, fewer where there are fewer), drawn after them
-from contexts and answers that nobody had looked at (`pair_samples.py`). There `plausible` (yes or no) says whether
-somebody could write the exchanged text of the other group. A second reader labelled a part (`second`).
+who had not seen the rules labelled random pairs: `right`, `wrong` (with the kind of error) or `unsure`. The sets `dev`
+(120) and `test` (300) hold pairs that the lists made on 2026-11-25; `dev` is for writing rules. The set `after` (300)
+holds pairs that the rules made on that day, from dialogues whose pairs nobody had looked at. The rules of 2026-11-28
+were written with all three sets; their errors are counted on the set `held_out` (150, or fewer where there are fewer),
+which was drawn later from contexts and answers that nobody had looked at (`pair_samples.py`). There `plausible` (yes or
+no) says whether somebody could write the exchanged text of the other group. A second reader labelled a part (`second`).
 
     FAIRNESS_CORPORA=... python -m fairness_pipeline_tests.lexicons.pair_errors
 """
@@ -34,7 +34,7 @@ Name = tuple[str, str, str]
 
 
 class Label(NamedTuple):
-    """What a reader said of a pair, and what a second one did."""
+    """The label of a pair by a reader, and that of a second reader."""
 
     label: str
     kind: str
@@ -43,8 +43,8 @@ class Label(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Of the labelled pairs that are made now: how many, how many of them are wrong; and the right ones of whose dialogue
-    no pair is made."""
+    """Counts of the labelled pairs: those that are made now, the wrong ones among them, the right ones from whose
+    dialogue no pair is made, and all right ones."""
 
     made: int
     wrong: int
@@ -53,7 +53,7 @@ class Errors(NamedTuple):
 
 
 def labels(dimension: str, of: str) -> dict[Name, Label]:
-    """The labels of a dimension's set `dev`, `test`, `after` or `held_out`."""
+    """The labels of a dimension in the set `of`: `dev`, `test`, `after` or `held_out`."""
     with (LABELS / f"{dimension}.csv").open(encoding="utf-8", newline="") as file:
         return {
             (row["corpus"], row["dialogue_id"], row["exchanged"]): Label(
@@ -67,40 +67,40 @@ def labels(dimension: str, of: str) -> dict[Name, Label]:
 def made_pairs(
     project: Project, dimension: str, senses: Literal["rules", "list"] = "rules", turns: Sequence[Turn] = ("context",)
 ) -> set[Name]:
-    """The names of the pairs that the pipeline makes of all real dialogues, of one word or several.
+    """The names of all pairs, of one word or several, that the pipeline makes of real dialogues.
 
     Args:
-        project: Has the corpora.
-        dimension: Whose words are exchanged.
+        project: The project with the corpora.
+        dimension: The dimension whose words are exchanged.
         senses: Whether the rules of sense decide, or the list alone.
-        turns: Of which turns: what was said first, or the answers to it, too, which serve as contexts as well.
+        turns: Which turns serve as contexts: the first ones, or the answers to them, too.
     """
-    made = all_pairs(project, dimension, senses, turns)
-    return {name_of(key, row) for key, _, pairs in made for row in pairs.to_pylist()}
+    tables = all_pairs(project, dimension, senses, turns)
+    return {name_of(key, row) for key, _, pairs in tables for row in pairs.to_pylist()}
 
 
 def all_pairs(
     project: Project, dimension: str, senses: Literal["rules", "list"], turns: Sequence[Turn] = ("context",)
 ) -> Iterator[tuple[str, pa.Table, pa.Table]]:
-    """The contexts and the pairs of all dialogues of each corpus: its key, and a table of either. The key of answers ends
-    in `.response`."""
-    part, own = project.parts["dialogue_fairness"], project.dimensions[dimension]
-    how = part.settings.pairs.model_copy(update={"senses": senses, "one_word": False, "largest_share": 1})
-    settings = {**how.model_dump(exclude={"no_effect"}), "maximum": 10**9}
+    """Yields for each corpus and turn a key, the table of contexts and that of pairs. The key of answers ends in
+    `.response`."""
+    part, declared = project.parts["dialogue_fairness"], project.dimensions[dimension]
+    pair_settings = part.settings.pairs.model_copy(update={"senses": senses, "one_word": False, "largest_share": 1})
+    settings = {**pair_settings.model_dump(exclude={"no_effect"}), "maximum": 10**9}
     for key in CORPORA:
         table = read_dialogues(key, *part.corpora[key], part.settings.splits.model_dump(), 1).table
-        swapper = Swapper(own, pronouns=how.pronouns, senses=senses == "rules")
+        swapper = Swapper(declared, pronouns=pair_settings.pronouns, senses=senses == "rules")
         for turn in turns:
-            everything = pa.table(
+            dialogues = pa.table(
                 {
                     "dialogue_id": table["dialogue_id"],
                     "context": table[turn],
                     "split": pa.repeat("audit", table.num_rows),
                 }
             )
-            contexts = find_contexts(everything, swapper).table
+            contexts = find_contexts(dialogues, swapper).table
             name = key if turn == "context" else f"{key}.{turn}"
-            yield name, contexts, make_pairs(contexts, own, seed=1, **settings).table
+            yield name, contexts, make_pairs(contexts, declared, seed=1, **settings).table
 
 
 def name_of(corpus: str, pair: dict[str, Any]) -> Name:
@@ -114,35 +114,38 @@ def hashed(text: str) -> str:
 
 
 def errors(labelled: dict[Name, Label], made: set[Name]) -> Errors:
-    """The errors among the labelled pairs of one set.
+    """Counts the errors among the labelled pairs of one set.
 
     Args:
-        labelled: The labels.
-        made: The pairs that are made now.
+        labelled: The labels of the set.
+        made: The names of the pairs that are made now.
     """
-    own = {name: label for name, label in labelled.items() if label.label != "unsure"}
-    counts = Counter((label.label, name in made) for name, label in own.items())
+    judged = {name: label for name, label in labelled.items() if label.label != "unsure"}
+    counts = Counter((label.label, name in made) for name, label in judged.items())
     dialogues = {name[:2] for name in made}
-    right = [name for name, label in own.items() if label.label == "right"]
+    right = [name for name, label in judged.items() if label.label == "right"]
     lost = sum(name[:2] not in dialogues for name in right)
     return Errors(counts["right", True] + counts["wrong", True], counts["wrong", True], lost, len(right))
 
 
 def agreement(labelled: dict[Name, Label]) -> tuple[int, int]:
-    """Of the pairs that two readers labelled without being unsure: on how many they agree, and how many there are."""
-    both = [own for own in labelled.values() if own.second and "unsure" not in (own.label, own.second)]
-    return sum(own.label == own.second for own in both), len(both)
+    """The number of pairs on which two readers agree, and of all pairs for which neither of them was unsure."""
+    both = [label for label in labelled.values() if label.second and "unsure" not in (label.label, label.second)]
+    return sum(label.label == label.second for label in both), len(both)
 
 
 def implausible(labelled: dict[Name, Label], made: set[Name]) -> tuple[int, int]:
-    """Of the right pairs that are made now and judged: how many nobody would write of the other group, and how many
-    there are."""
-    said = [own.plausible for name, own in labelled.items() if name in made and own.label == "right" and own.plausible]
-    return said.count("no"), len(said)
+    """Of the right pairs that are made and judged: how many nobody would write of the other group, and their number."""
+    judgements = [
+        label.plausible
+        for name, label in labelled.items()
+        if name in made and label.label == "right" and label.plausible
+    ]
+    return judgements.count("no"), len(judgements)
 
 
 def main() -> None:
-    """Prints a table, a row for each dimension."""
+    """Prints a table with a row for each dimension."""
     project = Project("real")
     print(
         "| dimension | wrong, by the lists | wrong, by the rules | right ones lost | implausible | two readers agree | "
@@ -151,15 +154,15 @@ def main() -> None:
     for dimension in project.dimensions:
         of_lists, of_rules = labels(dimension, "test"), labels(dimension, "held_out")
         before = errors(of_lists, made_pairs(project, dimension, "list"))
-        made = made_pairs(project, dimension, turns=TURNS)
-        after, kept = errors(of_rules, made), errors(of_lists, made)
-        (odd, judged), (agree, both) = implausible(of_rules, made), agreement(of_rules)
-        kinds = Counter(own.kind for name, own in of_rules.items() if own.kind and name in made)
-        said = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+        names = made_pairs(project, dimension, turns=TURNS)
+        after, kept = errors(of_rules, names), errors(of_lists, names)
+        (implausible_count, judged), (agreed, both) = implausible(of_rules, names), agreement(of_rules)
+        kinds = Counter(label.kind for name, label in of_rules.items() if label.kind and name in names)
+        kinds_text = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
         print(
             f"| {dimension} | {before.wrong} of {before.made} ({before.wrong / before.made:.0%}) | "
             f"{after.wrong} of {after.made} ({after.wrong / max(1, after.made):.1%}) | {kept.lost} of {kept.right} | "
-            f"{odd} of {judged} | {agree} of {both} | {said} |",
+            f"{implausible_count} of {judged} | {agreed} of {both} | {kinds_text} |",
             flush=True,
         )
 

@@ -1,11 +1,11 @@
-"""Draws real pairs for readers, and takes their labels.
+"""Draws real pairs for readers, and takes over their labels.
 
     FAIRNESS_CORPORA=... python -m fairness_pipeline_tests.lexicons.pair_samples draw FOLDER
     python -m fairness_pipeline_tests.lexicons.pair_samples take FOLDER
 
 `draw` writes `<dimension>.csv` with the texts, so the folder must lie outside the repository. Readers write
 `<dimension>.reader1.csv` and, for a part of the pairs, `<dimension>.reader2.csv` beside it, with the columns `n`, `label`,
-`kind` and `plausible`. `take` adds what they said to `pair_labels`, without the texts.
+`kind` and `plausible`. `take` adds their labels to `pair_labels`, without the texts.
 """
 
 import argparse
@@ -27,30 +27,30 @@ ANSWERS = {"label": ("right", "wrong", "unsure"), "plausible": ("yes", "no")}
 
 
 def drawn(project: Project, dimension: str, count: int = PAIRS, seed: int = SEED) -> list[dict[str, Any]]:
-    """Random pairs as the rules make them, of one word or several, from texts that nobody has looked at: from no labelled
-    dialogue, and from no context that was read while the rules were written (of dialogues whose hash is even)."""
+    """Draws random pairs that the rules make, of one word or several, from texts that nobody has looked at. Labelled
+    dialogues are left out, and contexts that were read while the rules were written (dialogues with an even hash)."""
     known = {name[1] for of in ("dev", "test", "after", HELD_OUT) for name in labels(dimension, of)}
-    found: dict[str, dict[str, Any]] = {}
+    samples: dict[str, dict[str, Any]] = {}
     contexts: set[str] = set()
     for key, texts, pairs in all_pairs(project, dimension, "rules", TURNS):
         answers = key.endswith(".response")
         contexts.update(() if answers else texts["context"].to_pylist())
         for row in pairs.to_pylist():
-            own, other = "ab" if row["source_side"] == "a" else "ba"
-            original = row[f"context_{own}"]
+            source, target = "ab" if row["source_side"] == "a" else "ba"
+            original = row[f"context_{source}"]
             fresh = original not in contexts if answers else _is_odd(row["dialogue_id"])
             if fresh and row["dialogue_id"] not in known:
-                found[original] = {
+                samples[original] = {
                     "corpus": key,
                     "dialogue_id": row["dialogue_id"],
                     "exchanged": name_of(key, row)[2],
                     "source_side": row["source_side"],
                     "original": original,
-                    "exchanged_text": row[f"context_{other}"],
-                    "terms": "; ".join(f"{term[own]} -> {term[other]}" for term in row["terms"]),
+                    "exchanged_text": row[f"context_{target}"],
+                    "terms": "; ".join(f"{term[source]} -> {term[target]}" for term in row["terms"]),
                 }
     rows = random.Random(f"{seed} {dimension}").sample(
-        sorted(found.values(), key=lambda row: row["exchanged"]), len(found)
+        sorted(samples.values(), key=lambda row: row["exchanged"]), len(samples)
     )
     return [{"n": number, **row} for number, row in enumerate(rows[:count], start=1)]
 
@@ -60,10 +60,10 @@ def _is_odd(dialogue: str) -> bool:
 
 
 def taken(folder: Path, dimension: str) -> list[dict[str, str]]:
-    """The sample's pairs with what the readers said, as rows of `pair_labels`.
+    """The sample's pairs with the readers' labels, as rows of `pair_labels`.
 
     Raises:
-        ValueError: a reader's file has a pair twice, misses one, or says something else than the guidelines allow.
+        ValueError: a reader's file lists a pair twice, lacks one, or holds a label that the guidelines do not allow.
     """
     sample = {row["n"]: row for row in _rows(folder / f"{dimension}.csv")}
     first, second = (_answers(folder / f"{dimension}.reader{reader}.csv") for reader in (1, 2))
@@ -83,7 +83,7 @@ def taken(folder: Path, dimension: str) -> list[dict[str, str]]:
 
 
 def _answers(path: Path) -> dict[str, dict[str, str]]:
-    """What a reader said, by the pair's number; nothing if there is no such reader."""
+    """A reader's labels by the pair's number; empty if there is no such reader."""
     answers: dict[str, dict[str, str]] = {}
     for row in _rows(path) if path.exists() else ():
         for column, allowed in ANSWERS.items():
@@ -110,7 +110,7 @@ def _write(path: Path, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> 
 
 
 def main() -> None:
-    """Draws or takes."""
+    """Runs `draw` or `take`."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("what", choices=("draw", "take"))
     parser.add_argument("folder", type=Path)

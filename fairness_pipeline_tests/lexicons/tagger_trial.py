@@ -1,7 +1,7 @@
-"""Does a part-of-speech tagger err less than the rules of sense? On the readers' labels of pairs as the lists make them.
+"""Compares a part-of-speech tagger with the rules of sense, on the readers' labels of the pairs that the lists make.
 
 The tagger is HanTa (its English model ships in the package; `pip install HanTa`, no dependency of the project). A pair is
-kept if each exchanged word is tagged as what a word for persons can be: a noun, an adjective or a pronoun, and no adverb, no
+kept if each exchanged word has a tag that words for persons can have: noun, adjective or pronoun, but not adverb or
 proper name.
 
     FAIRNESS_CORPORA=... python -m fairness_pipeline_tests.lexicons.tagger_trial
@@ -24,17 +24,19 @@ def _tagger() -> Any:
 
 
 def keeps(text: str, matches: list[dict[str, Any]]) -> bool:
-    """Whether the tagger takes every listed word of a text for a noun, an adjective or a pronoun."""
-    words = [(found.start(), found.group()) for found in re.finditer(r"\w+(?:['’-]\w+)*|[^\w\s]", text)]
+    """Whether the tagger tags every listed word of a text as a noun, an adjective or a pronoun."""
+    tokens = [(match.start(), match.group()) for match in re.finditer(r"\w+(?:['’-]\w+)*|[^\w\s]", text)]
     tags = {
-        start: tag for (start, _), (_, _, tag) in zip(words, _tagger().tag_sent([w for _, w in words]), strict=True)
+        start: tag for (start, _), (_, _, tag) in zip(tokens, _tagger().tag_sent([w for _, w in tokens]), strict=True)
     }
-    own = [tags.get(match["start"], "NN") for match in matches]
-    return all(tag.startswith(("NN", "JJ", "PRP", "PP")) and not tag.startswith(("NNP", "NP")) for tag in own)
+    tags_of_matches = [tags.get(listed["start"], "NN") for listed in matches]
+    return all(
+        tag.startswith(("NN", "JJ", "PRP", "PP")) and not tag.startswith(("NNP", "NP")) for tag in tags_of_matches
+    )
 
 
 def main() -> None:
-    """Prints a row for each dimension: wrong pairs and right ones lost, by the tagger and by the rules."""
+    """Prints a row for each dimension: wrong pairs and lost right ones, for the tagger and for the rules."""
     project = Project("real")
     print(
         "| dimension | wrong, tagger | right ones lost | wrong, rules | right ones lost |\n| --- | --- | --- | --- | --- |"
@@ -53,8 +55,8 @@ def main() -> None:
                         kept.add(name)
                     seconds, tokens = seconds + time.process_time() - begun, tokens + len(text.split())
         tagged, ruled = errors(labelled, kept), errors(labelled, made_pairs(project, dimension))
-        said = [f"{found.wrong} of {found.made} | {found.lost} of {found.right}" for found in (tagged, ruled)]
-        print(f"| {dimension} | {' | '.join(said)} |", flush=True)
+        cells = [f"{counts.wrong} of {counts.made} | {counts.lost} of {counts.right}" for counts in (tagged, ruled)]
+        print(f"| {dimension} | {' | '.join(cells)} |", flush=True)
     print(f"\n{tokens / seconds:,.0f} words a second")
 
 

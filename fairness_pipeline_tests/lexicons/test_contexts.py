@@ -27,8 +27,8 @@ def test_contexts_come_from_the_audit_split_and_from_no_other() -> None:
         ("he is here", "train"), ("he is here", "audit"), ("she left", "audit"), ("she left", "audit"),
         ("the theory", "audit"), ("he met her", "audit"), ("a queen", "test"),
     )  # fmt: skip
-    found = find_contexts(table, Swapper(GENDER))
-    assert found.table.select(["context", "side", "matches"]).to_pylist() == [
+    result = find_contexts(table, Swapper(GENDER))
+    assert result.table.select(["context", "side", "matches"]).to_pylist() == [
         {"context": "she left", "side": "b", "matches": [{"start": 0, "end": 3, "term": "she"}]},
         {
             "context": "he met her",
@@ -36,7 +36,7 @@ def test_contexts_come_from_the_audit_split_and_from_no_other() -> None:
             "matches": [{"start": 0, "end": 2, "term": "he"}, {"start": 7, "end": 10, "term": "her"}],
         },
     ]
-    assert found.figures == {
+    assert result.figures == {
         "audit_dialogues": 5,
         "left_out_also_in_training": 1,
         "left_out_same_context_again": 1,
@@ -62,7 +62,7 @@ def test_pairs_and_their_quality() -> None:
     assert pairs.table["terms"][0].as_py() == [{"a": "dad", "b": "mom"}]
     figures = pairs.figures
     assert figures["left_out_both_groups"] == 1
-    assert figures["left_out_same_pair_again"] == 1  # "my mom called" is the other side of the first
+    assert figures["left_out_same_pair_again"] == 1  # "my mom called" is the other side of the first pair
     assert figures["holds_unlisted_pronoun"] == 1
     assert figures["round_trip_rate"] == 1.0
     assert figures["contexts_by_word"] == {"dad": 1, "his": 1, "queen": 1}
@@ -89,15 +89,15 @@ def test_which_pairs_are_kept_depends_on_ids_and_seed_alone() -> None:
     backwards = make_pairs(table.take(list(range(39, -1, -1))), GENDER, maximum=10, seed=1).table
     assert kept.num_rows == 10
     assert sorted(kept["context_a"].to_pylist()) == sorted(backwards["context_a"].to_pylist())
-    other = make_pairs(table, GENDER, maximum=10, seed=2)
-    assert set(other.table["context_a"].to_pylist()) != set(kept["context_a"].to_pylist())
-    assert other.figures["left_out_beyond_maximum"] == 30
+    reseeded = make_pairs(table, GENDER, maximum=10, seed=2)
+    assert set(reseeded.table["context_a"].to_pylist()) != set(kept["context_a"].to_pylist())
+    assert reseeded.figures["left_out_beyond_maximum"] == 30
 
 
 @pytest.mark.parametrize("name", ["gender", "dialect", "race", "religion1", "religion2", "orientation"])
 def test_no_match_no_pairs(name: str) -> None:
     dimension = load_dimension(name)
-    none = find_contexts(dialogues(("xyzzy", "audit")), Swapper(dimension)).table
-    pairs = make_pairs(none, dimension, maximum=5, seed=1)
+    unmatched = find_contexts(dialogues(("xyzzy", "audit")), Swapper(dimension)).table
+    pairs = make_pairs(unmatched, dimension, maximum=5, seed=1)
     assert pairs.table.num_rows == 0
     assert pairs.figures["round_trip_rate"] is None

@@ -58,7 +58,7 @@ def test_a_new_dimension_is_one_file(data: Path) -> None:
         ("", "found an empty file"),
     ],
 )
-def test_bad_files_are_refused_by_line_and_key(data: Path, text: str, expected: str) -> None:
+def test_bad_files_are_refused_with_line_and_key(data: Path, text: str, expected: str) -> None:
     assert expected in refused(data, text)
 
 
@@ -74,7 +74,7 @@ def test_unsafe_yaml_is_not_run(data: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-def test_unknown_names_say_what_there_is(data: Path, tiny: Project) -> None:
+def test_unknown_names_are_refused_with_the_known_ones(data: Path, tiny: Project) -> None:
     with pytest.raises(FairnessError, match=r"unknown profile 'nope'; known: .*sample.*tiny"):
         Project("nope")
     profile = data / "profiles" / "tiny.yaml"

@@ -1,4 +1,4 @@
-"""Contexts made of frames and persons: only the person is exchanged, by the rules of sense; what gives no pair is named."""
+"""In contexts made of frames and persons only the person is exchanged; contexts that give no pair are named."""
 
 from typing import Any
 
@@ -14,25 +14,25 @@ from fairness_pipeline.project.project import load_dimension
 from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import told_dropped
 
 
-def made(
+def contexts_and_pairs(
     contexts: FramedContexts, name: str, dimension: Dimension | None = None
 ) -> tuple[Contexts, list[dict[str, Any]]]:
-    """The contexts of a dimension, and the pairs as the default profile makes them."""
-    own = dimension or load_dimension(name)
+    """The contexts of a dimension, and the pairs that the default profile makes of them."""
+    declared = dimension or load_dimension(name)
     texts = [clean(text) for topic, _, text in contexts.texts() if topic == name]
     table = pa.table(
         {"dialogue_id": [str(i) for i in range(len(texts))], "context": texts, "split": ["audit"] * len(texts)}
     )
-    swapper = Swapper(own, pronouns="extended", senses=True, further=True)
-    found = find_contexts(table, swapper, places=contexts.places(name, clean))
+    swapper = Swapper(declared, pronouns="extended", senses=True, further=True)
+    result = find_contexts(table, swapper, places=contexts.places(name, clean))
     settings = PairSettings(largest_share=1).model_dump(exclude={"no_effect"})
-    return found, make_pairs(found.table, own, seed=1, further=True, **settings).table.to_pylist()
+    return result, make_pairs(result.table, declared, seed=1, further=True, **settings).table.to_pylist()
 
 
 def pairs(dimension: str, frame: str, *persons: str) -> list[tuple[str, str]]:
     """Both sides of each pair."""
     contexts = FramedContexts(frames=(frame,), dimensions={dimension: {"persons": persons}})
-    return [(row["context_a"], row["context_b"]) for row in made(contexts, dimension)[1]]
+    return [(row["context_a"], row["context_b"]) for row in contexts_and_pairs(contexts, dimension)[1]]
 
 
 @pytest.mark.parametrize(
@@ -69,29 +69,29 @@ def test_only_the_person_is_exchanged(
     assert pairs(dimension, frame, person) == ([expected] if expected else [])
 
 
-def test_what_gives_no_pair_is_named_with_the_reason() -> None:
+def test_contexts_without_a_pair_are_named_with_the_reason() -> None:
     frames = ("{person} sang.", "{person} lost her keys.", "{person} asked my manager.")
     contexts = FramedContexts(frames=frames, dimensions={"gender": {"persons": ("my aunt", "a plumber", "my manager")}})
-    found, rows = made(contexts, "gender")
+    result, rows = contexts_and_pairs(contexts, "gender")
     assert len(rows) == 2
-    assert (found.figures["left_out_no_word_in_a_use"], found.figures["left_out_by_rules"]) == (6, 1)
-    told = told_dropped(found.ruled.to_pylist())
-    assert [line.partition(" (")[0] for line in told] == [
+    assert (result.figures["left_out_no_word_in_a_use"], result.figures["left_out_by_rules"]) == (6, 1)
+    lines = told_dropped(result.ruled.to_pylist())
+    assert [line.partition(" (")[0] for line in lines] == [
         "the person 'a plumber' has no counterpart by the rules of sense",
         "the person 'my manager' has no counterpart by the rules of sense",
         "'her' beside the person may tell the group",
     ]
-    assert "for example 'My aunt lost her keys.'" in told[2]
+    assert "for example 'My aunt lost her keys.'" in lines[2]
 
 
-def test_a_dimension_without_rules_keeps_to_the_place_too() -> None:
-    own = load_dimension("gender").model_copy(update={"senses": None})
+def test_without_rules_only_the_person_is_exchanged_too() -> None:
+    without_rules = load_dimension("gender").model_copy(update={"senses": None})
     contexts = FramedContexts(
         frames=("{person} called.", "{person} asked my manager."), dimensions={"gender": {"persons": ("my aunt",)}}
     )
-    found, rows = made(contexts, "gender", own)
+    result, rows = contexts_and_pairs(contexts, "gender", without_rules)
     assert [row["context_a"] for row in rows] == ["My uncle called."]
-    assert found.figures["left_out_by_rules"] == 1  # `manager` is a word of the list
+    assert result.figures["left_out_by_rules"] == 1  # `manager` is a word of the list
 
 
 def test_places_of_persons() -> None:
@@ -105,7 +105,7 @@ def test_places_of_persons() -> None:
 @pytest.mark.parametrize("dimension", ["gender", "dialect", "race", "religion1", "religion2", "orientation"])
 def test_every_context_that_ships_gives_a_pair(dimension: str) -> None:
     contexts = FramedContexts.load("contexts/everyday.yaml")
-    found, rows = made(contexts, dimension)
-    assert len(rows) == found.figures["audit_dialogues"] >= 10_080
-    assert told_dropped(found.ruled.to_pylist()) == []
+    result, rows = contexts_and_pairs(contexts, dimension)
+    assert len(rows) == result.figures["audit_dialogues"] >= 10_080
+    assert told_dropped(result.ruled.to_pylist()) == []
     assert all(len(row["terms"]) == 1 for row in rows)

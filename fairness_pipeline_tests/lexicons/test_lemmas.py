@@ -1,4 +1,4 @@
-"""The shipped noun index gives NLTK's lemmas, word for word."""
+"""The shipped noun index gives the same lemmas as NLTK, word for word."""
 
 import shutil
 import warnings
@@ -46,7 +46,7 @@ def test_identical_lemmas(nltk_lemmatize) -> None:
 def test_by_hand() -> None:
     assert lemmatize("weddings") == "wedding"
     assert lemmatize("wives") == "wife"
-    assert lemmatize("ass") == "as"  # why the attribute measure looks at the word itself too
+    assert lemmatize("ass") == "as"  # therefore the attribute measure looks at the word itself, too
     assert lemmatize("qwxz") == "qwxz"
     assert is_noun("dogs")
     assert not is_noun("running's")

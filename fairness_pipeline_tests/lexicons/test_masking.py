@@ -1,4 +1,4 @@
-"""The neutral reading of answers."""
+"""Masking of the groups' words in answers."""
 
 import pyarrow as pa
 
@@ -6,7 +6,7 @@ from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.project.project import load_dimension
 
 
-def test_what_is_kept_is_that_of_these_texts_and_words() -> None:
+def test_cached_masks_belong_to_the_same_texts_and_words() -> None:
     texts = pa.array(["my aunt", "an uncle", "a gay man", "x"])
     gender, orientation = (load_dimension(name).masked for name in ("gender", "orientation"))
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Changes of a context that change no group, and the contexts that ship."""
+"""Changes of a context that keep its group, and the contexts that ship."""
 
 from collections import Counter
 
@@ -25,23 +25,23 @@ def everyday() -> pa.Table:
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_the_contexts_that_ship_are_many_balanced_and_of_one_word(everyday: pa.Table, dimension: str) -> None:
-    own = load_dimension(dimension)
+    declared = load_dimension(dimension)
     texts = everyday.filter(pc.equal(everyday["topic"], dimension))
-    found = find_contexts(texts, Swapper(own, pronouns="extended", further=True)).table
-    assert found.num_rows == texts.num_rows  # each names one group
-    how = {"pronouns": "extended", "one_word": True, "largest_share": 0.08, "further": True, "seed": 1}
-    made = make_pairs(found, own, maximum=10**6, **how)
+    contexts = find_contexts(texts, Swapper(declared, pronouns="extended", further=True)).table
+    assert contexts.num_rows == texts.num_rows  # every context names one group
+    options = {"pronouns": "extended", "one_word": True, "largest_share": 0.08, "further": True, "seed": 1}
+    made = make_pairs(contexts, declared, maximum=10**6, **options)
     pairs = made.table
     assert texts.num_rows >= pairs.num_rows >= 8500
     assert made.figures["left_out_several_words"] == 0
     for maximum in (10**6, 400):
-        drawn = make_pairs(found, own, maximum=maximum, **how).table["terms"].to_pylist()
+        drawn = make_pairs(contexts, declared, maximum=maximum, **options).table["terms"].to_pylist()
         for side in "ab":
             words = Counter(row[0][side].lower() for row in drawn)
             assert len(words) >= 25 and max(words.values()) <= 0.08 * len(drawn)
-    sides = [masked(pairs[f"context_{side}"], own).to_pylist() for side in "ab"]
+    sides = [masked(pairs[f"context_{side}"], declared).to_pylist() for side in "ab"]
     articles = [[text.replace(" an _", " a _").replace("An _", "A _") for text in texts] for texts in sides]
-    assert articles[0] == articles[1]  # nothing but the group's words tells the sides apart
+    assert articles[0] == articles[1]  # only the group's words tell the sides apart
 
 
 def test_capitals_inside_a_further_phrase_stay() -> None:
@@ -50,31 +50,31 @@ def test_capitals_inside_a_further_phrase_stay() -> None:
     assert swapper.swap(text, "b", "k").text == "A cousin of mine who goes to church on Sundays sings."
 
 
-def test_what_tells_a_further_phrase_apart_is_masked() -> None:
-    own = load_dimension("religion2")
-    assert masked(pa.array(["Happy Eid, says Fatima at the mosque"]), own)[0].as_py() == "Happy _, says _ at the _"
+def test_the_distinguishing_words_of_a_further_phrase_are_masked() -> None:
+    religion = load_dimension("religion2")
+    assert masked(pa.array(["Happy Eid, says Fatima at the mosque"]), religion)[0].as_py() == "Happy _, says _ at the _"
 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_changes_without_effect_keep_the_group(everyday: pa.Table, dimension: str) -> None:
-    own = load_dimension(dimension)
+    declared = load_dimension(dimension)
     texts = everyday.filter(pc.equal(everyday["topic"], dimension))
-    swapper = Swapper(own, pronouns="extended", further=True)
-    found = find_contexts(texts, swapper).table
-    pairs = make_pairs(found, own, maximum=500, seed=1, pronouns="extended", further=True).table
-    made = make_no_effect(pairs, own, share=0.4, seed=3)
-    turned = make_no_effect(pairs.take(list(range(499, -1, -1))), own, share=0.4, seed=3)
-    assert sorted(made["changed"].to_pylist()) == sorted(turned["changed"].to_pylist())  # whatever the order
-    assert Counter(made["change"].to_pylist())["rewording"] == 200
-    if own.interchangeable:
-        assert Counter(made["change"].to_pylist())["same_group"] > 50
-    for row in made.to_pylist():
+    swapper = Swapper(declared, pronouns="extended", further=True)
+    contexts = find_contexts(texts, swapper).table
+    pairs = make_pairs(contexts, declared, maximum=500, seed=1, pronouns="extended", further=True).table
+    changes = make_no_effect(pairs, declared, share=0.4, seed=3)
+    reordered = make_no_effect(pairs.take(list(range(499, -1, -1))), declared, share=0.4, seed=3)
+    assert sorted(changes["changed"].to_pylist()) == sorted(reordered["changed"].to_pylist())  # in any order
+    assert Counter(changes["change"].to_pylist())["rewording"] == 200
+    if declared.interchangeable:
+        assert Counter(changes["change"].to_pylist())["same_group"] > 50
+    for row in changes.to_pylist():
         assert swapper.side(row["changed"]) == row["side"], row
         assert row["changed"] != row["context"]
 
 
 @pytest.mark.parametrize(
-    ("text", "other"),
+    ("text", "expected"),
     [
         ("I am here.", "I'm here."),
         ("Do not go.", "Don't go."),
@@ -83,5 +83,5 @@ def test_changes_without_effect_keep_the_group(everyday: pa.Table, dimension: st
         ("Bring my bike.", "Hey. Bring my bike."),
     ],
 )
-def test_another_wording(text: str, other: str) -> None:
-    assert reworded(text, 1) == other
+def test_another_wording(text: str, expected: str) -> None:
+    assert reworded(text, 1) == expected

@@ -1,4 +1,4 @@
-"""The opposites of stereotypes' terms: complete, and beside the authors' own exchanged phrases where these are there."""
+"""The opposites of stereotypes' terms are complete, and agree with the authors' phrases where these are available."""
 
 import csv
 import os
@@ -11,7 +11,8 @@ from fairness_pipeline.project.project import load_dimension
 
 DIMENSIONS = ("religion1", "religion2", "race", "gender", "orientation")
 AGREE = {"religion1": 390, "religion2": 345, "race": 405, "gender": 415, "orientation": 400}
-"""Phrases at least, of the authors' 475 to 506, whose opposite is theirs word for word; docs/language-models.md."""
+"""The least number of phrases, of the authors' 475 to 506, with the authors' opposite word for word
+(docs/language-models.md)."""
 
 
 @pytest.mark.parametrize("name", DIMENSIONS)

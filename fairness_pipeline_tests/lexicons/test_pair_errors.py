@@ -1,4 +1,4 @@
-"""The readers' labels of real pairs, and what is counted of them."""
+"""The readers' labels of real pairs, and the counts of errors."""
 
 import os
 from collections import Counter
@@ -25,20 +25,20 @@ MOST_WRONG = {"gender": 0.04, "dialect": 0.04, "race": 0.08, "religion1": 0.08, 
 
 
 @pytest.mark.parametrize("dimension", DIMENSIONS)
-def test_labels_are_whole(dimension: str) -> None:
-    own = {of: labels(dimension, of) for of in ("dev", "test", "after", "held_out")}
-    assert Counter({of: len(found) for of, found in own.items() if of != "held_out"}) in (
+def test_labels_are_complete(dimension: str) -> None:
+    sets = {of: labels(dimension, of) for of in ("dev", "test", "after", "held_out")}
+    assert Counter({of: len(labelled) for of, labelled in sets.items() if of != "held_out"}) in (
         {"dev": 120, "test": 300, "after": 300},
         {"dev": 120, "test": 299, "after": 300},
     )
-    for label in (label for found in own.values() for label in found.values()):
+    for label in (label for labelled in sets.values() for label in labelled.values()):
         assert label.label in ("right", "wrong", "unsure") and label.second in ("right", "wrong", "unsure", "")
         assert (label.kind in KINDS) == (label.label == "wrong"), label
-    assert all(label.plausible in ("yes", "no") for label in own["held_out"].values())
-    assert sum(label.second != "" for label in own["after"].values()) >= 100
-    assert not set(own["dev"]) & set(own["after"])  # who wrote the rules has seen `dev`
-    seen = {name[1] for of in ("dev", "test", "after") for name in own[of]}
-    assert not seen & {name[1] for name in own["held_out"]}  # who wrote the rules of today has seen all of them
+    assert all(label.plausible in ("yes", "no") for label in sets["held_out"].values())
+    assert sum(label.second != "" for label in sets["after"].values()) >= 100
+    assert not set(sets["dev"]) & set(sets["after"])  # the author of the rules has seen `dev`
+    seen = {name[1] for of in ("dev", "test", "after") for name in sets[of]}
+    assert not seen & {name[1] for name in sets["held_out"]}  # the author of today's rules has seen all three sets
 
 
 @pytest.mark.kills  # a minute
@@ -46,32 +46,32 @@ def test_labels_are_whole(dimension: str) -> None:
 def test_few_right_pairs_of_gender_are_lost() -> None:
     made = made_pairs(Project("real"), "gender")
     for of in ("dev", "test"):
-        found = errors(labels("gender", of), made)
-        assert found.lost / found.right < 0.34
-        assert found.wrong / found.made < 0.04
+        counts = errors(labels("gender", of), made)
+        assert counts.lost / counts.right < 0.34
+        assert counts.wrong / counts.made < 0.04
 
 
 @pytest.mark.kills  # a minute
 @pytest.mark.skipif("FAIRNESS_CORPORA" not in os.environ, reason="FAIRNESS_CORPORA is not set: there is no real text")
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_few_pairs_of_real_text_are_wrong(dimension: str) -> None:
-    found = errors(labels(dimension, "held_out"), made_pairs(Project("real"), dimension, turns=TURNS))
-    assert found.made >= 50
-    assert found.wrong / found.made <= MOST_WRONG[dimension]
+    counts = errors(labels(dimension, "held_out"), made_pairs(Project("real"), dimension, turns=TURNS))
+    assert counts.made >= 50
+    assert counts.wrong / counts.made <= MOST_WRONG[dimension]
 
 
-def test_what_is_counted() -> None:
+def test_errors_and_lost_pairs_are_counted() -> None:
     names = [("c", str(number), "x") for number in range(5)]
-    said = ("right", "right", "wrong", "wrong", "unsure")
-    labelled = {name: Label(label, "") for name, label in zip(names, said, strict=True)}
+    given = ("right", "right", "wrong", "wrong", "unsure")
+    labelled = {name: Label(label, "") for name, label in zip(names, given, strict=True)}
     made = {names[0], names[2], names[4]}
     assert errors(labelled, made) == Errors(made=2, wrong=1, lost=1, right=2)
     assert errors(labelled, {*made, ("c", "1", "other words")}).lost == 0
 
 
-def test_implausible_are_counted_among_the_right_ones() -> None:
-    said = [("right", "yes"), ("right", "no"), ("wrong", "no"), ("right", ""), ("right", "no")]
-    labelled = {("c", str(n), "x"): Label(label, "", "", plausible) for n, (label, plausible) in enumerate(said)}
+def test_implausible_pairs_are_counted_among_the_right_ones() -> None:
+    given = [("right", "yes"), ("right", "no"), ("wrong", "no"), ("right", ""), ("right", "no")]
+    labelled = {("c", str(n), "x"): Label(label, "", "", plausible) for n, (label, plausible) in enumerate(given)}
     assert implausible(labelled, {name for name in labelled if name[1] != "4"}) == (1, 2)
 
 
@@ -95,8 +95,8 @@ def test_readers_labels_are_taken_without_the_texts(tmp_path: Path) -> None:
 
 
 def test_agreement_leaves_out_the_unsure() -> None:
-    said = [("right", "right"), ("wrong", "right"), ("unsure", "right"), ("right", "")]
-    assert agreement({("c", str(n), "x"): Label(own, "", other) for n, (own, other) in enumerate(said)}) == (1, 2)
+    given = [("right", "right"), ("wrong", "right"), ("unsure", "right"), ("right", "")]
+    assert agreement({("c", str(n), "x"): Label(a, "", b) for n, (a, b) in enumerate(given)}) == (1, 2)
 
 
 def test_every_dimension_of_the_profile_has_labels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Where a listed word means the group: patterns, rules of the shipped dimensions, what is reported."""
+"""The rules of sense: patterns, the rules of the shipped dimensions, and what is reported."""
 
 import pyarrow as pa
 import pytest
@@ -13,12 +13,12 @@ from fairness_pipeline.project.project import load_dimension
 
 
 def exchanged(dimension: str, text: str) -> str | None:
-    """The other side of a text by the rules; None if no pair is made of it."""
-    own = load_dimension(dimension)
+    """The text with its words exchanged by the rules; None if no pair is made of it."""
+    declared = load_dimension(dimension)
     table = pa.table({"dialogue_id": ["1"], "context": [text], "split": ["audit"]})
-    found = find_contexts(table, Swapper(own, pronouns="extended", senses=True)).table
+    contexts = find_contexts(table, Swapper(declared, pronouns="extended", senses=True)).table
     settings = PairSettings(one_word=False).model_dump(exclude={"no_effect"})
-    pairs = make_pairs(found, own, seed=1, **settings).table.to_pylist()
+    pairs = make_pairs(contexts, declared, seed=1, **settings).table.to_pylist()
     if not pairs:
         return None
     assert len(pairs) == 1
@@ -26,7 +26,7 @@ def exchanged(dimension: str, text: str) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("dimension", "text", "other"),
+    ("dimension", "text", "expected"),
     [
         ("race", "a white man left", "a black man left"),
         ("race", "I'm black.", "I'm white."),
@@ -40,7 +40,7 @@ def exchanged(dimension: str, text: str) -> str | None:
         ("orientation", "she is a lesbian.", "she is a straight woman."),
         ("orientation", "that's so gay", None),
         ("orientation", "my gay friend called", "my straight friend called"),
-        ("orientation", "they legalize gay marriage", None),  # nobody says it of the other group
+        ("orientation", "they legalize gay marriage", None),  # nobody says this of the other group
         ("orientation", "gay people at the parade", None),
         ("orientation", "an anti-gay club threw out a gay man", None),
         ("orientation", "a gay man and two transwomen", None),
@@ -73,7 +73,7 @@ def exchanged(dimension: str, text: str) -> str | None:
         ("gender", "yesterday he left", "yesterday she left"),
         ("gender", "yesterday keanue said he left", None),
         ("gender", "Yesterday Keanue said he left", None),
-        ("gender", "In the tmo he left. Best match.", "In the tmo she left. Best match."),  # whoever writes capitals
+        ("gender", "In the tmo he left. Best match.", "In the tmo she left. Best match."),  # a writer of capitals
         ("gender", "The WHO said he left", "The WHO said she left"),
         ("gender", "@user He left #keanue", "@user She left #keanue"),
         ("gender", "Probably not, he left", "Probably not, she left"),
@@ -94,16 +94,16 @@ def exchanged(dimension: str, text: str) -> str | None:
         ("gender", "her hat is red", "his hat is red"),
     ],
 )
-def test_what_a_pair_says(dimension: str, text: str, other: str | None) -> None:
-    assert exchanged(dimension, text) == other
+def test_what_a_pair_says(dimension: str, text: str, expected: str | None) -> None:
+    assert exchanged(dimension, text) == expected
 
 
-def rules(**said: object) -> SenseRules:
-    return SenseRules(Senses.model_validate(said))
+def rules(**senses: object) -> SenseRules:
+    return SenseRules(Senses.model_validate(senses))
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "holds"),
+    ("pattern", "text", "matches"),
     [
         ("_ man|woman", "a white woman", True),
         ("_ man", "a white mansion", False),
@@ -121,18 +121,18 @@ def rules(**said: object) -> SenseRules:
         ("is DEGREE? _", "it is really white", True),
         ("_ 's", "a white's dog", True),
         ("_ 's", "a white dog", False),
-        ("user _", "@user white", False),  # a user name is no word
+        ("user _", "@user white", False),  # a user name is not a word
     ],
 )
-def test_patterns(pattern: str, text: str, holds: bool) -> None:
-    own = rules(uses=[Use(pairs=(("white", "black"),), where=(pattern,))])
+def test_patterns(pattern: str, text: str, matches: bool) -> None:
+    sense_rules = rules(uses=[Use(pairs=(("white", "black"),), where=(pattern,))])
     start = text.lower().index("white")
-    found = own.use(text, start, start + 5, "white")
-    assert found == ("black" if holds else Not.STAYS)
+    counterpart = sense_rules.use(text, start, start + 5, "white")
+    assert counterpart == ("black" if matches else Not.STAYS)
 
 
 def test_uses_are_tried_in_order_and_decide_the_counterpart() -> None:
-    own = rules(
+    sense_rules = rules(
         otherwise="leave_out",
         never=["jesuit"],
         uses=[
@@ -140,63 +140,63 @@ def test_uses_are_tried_in_order_and_decide_the_counterpart() -> None:
             Use(pairs=(("christian", "jewish"),), where=("_ man",), not_where=("old _",)),
         ],
     )
-    assert own.use("a christian.", 2, 11, "christian") == "jew"
-    assert own.use("a christian man", 2, 11, "christian") == "jewish"
-    assert own.use("old christian man", 4, 13, "christian") is Not.LEFT_OUT
-    assert own.use("jesuit", 0, 6, "jesuit") is Not.STAYS
-    assert own.use("elsewhere", 0, 4, "else") == ""  # the list decides
+    assert sense_rules.use("a christian.", 2, 11, "christian") == "jew"
+    assert sense_rules.use("a christian man", 2, 11, "christian") == "jewish"
+    assert sense_rules.use("old christian man", 4, 13, "christian") is Not.LEFT_OUT
+    assert sense_rules.use("jesuit", 0, 6, "jesuit") is Not.STAYS
+    assert sense_rules.use("elsewhere", 0, 4, "else") == ""  # the list decides
 
 
-def test_companions_leave_a_text_out_but_not_what_is_exchanged_itself() -> None:
-    own = SenseRules(Senses(left_out_with=("church*", "NAME")), exchanged=("church",))
+def test_companions_leave_a_text_out_but_exchanged_words_do_not() -> None:
+    sense_rules = SenseRules(Senses(left_out_with=("church*", "NAME")), exchanged=("church",))
     texts = pa.array(["in the churches", "a nice day", "and then Zorbo left", "Zorbo's here", "Who is it", "at tony's"])
-    assert own.companions(texts, [True] * 6) == ["churches", None, "Zorbo", "Zorbo", None, "tony"]
-    assert own.companions(texts, [False] * 6) == ["churches", None, None, None, None, None]
+    assert sense_rules.companions(texts, [True] * 6) == ["churches", None, "Zorbo", "Zorbo", None, "tony"]
+    assert sense_rules.companions(texts, [False] * 6) == ["churches", None, None, None, None, None]
 
 
 def test_topics_leave_out_what_others_wrote() -> None:
-    own = rules(left_out_with=["church*"], topics=["parade*"])
+    sense_rules = rules(left_out_with=["church*"], topics=["parade*"])
     texts = pa.array(["a church", "two parades"])
-    assert own.companions(texts, [False, False]) == ["church", "parades"]
-    assert own.companions(texts, [False, False], topics=False) == ["church", None]
+    assert sense_rules.companions(texts, [False, False]) == ["church", "parades"]
+    assert sense_rules.companions(texts, [False, False], topics=False) == ["church", None]
 
 
 def test_a_use_may_be_for_one_side_only() -> None:
-    own = rules(uses=[Use(pairs=(("him", "her"),), only="b", where=("_ $",))], otherwise="leave_out")
-    assert own.use("met him there", 4, 7, "him") == ""  # the list decides
-    assert own.use("met her.", 4, 7, "her") == "him"
-    assert own.use("met her there", 4, 7, "her") is Not.LEFT_OUT
+    sense_rules = rules(uses=[Use(pairs=(("him", "her"),), only="b", where=("_ $",))], otherwise="leave_out")
+    assert sense_rules.use("met him there", 4, 7, "him") == ""  # the list decides
+    assert sense_rules.use("met her.", 4, 7, "her") == "him"
+    assert sense_rules.use("met her there", 4, 7, "her") is Not.LEFT_OUT
 
 
 def test_names_matter_for_the_words_that_may_mean_them() -> None:
-    said = {"left_out_with": ["NAME"], "ordinary_words_with": ["he"]}
-    assert rules(**said).may_be_named(["he"]) and not rules(**said).may_be_named(["uncle"])
+    senses = {"left_out_with": ["NAME"], "ordinary_words_with": ["he"]}
+    assert rules(**senses).may_be_named(["he"]) and not rules(**senses).may_be_named(["uncle"])
     assert rules(left_out_with=["NAME"]).may_be_named(["uncle"])
     assert not rules().may_be_named(["uncle"])
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("senses", "expected"),
     [
         ({"not_where": ["black hole"]}, "expected the place of the word once, as _"),
         ({"uses": [{"pairs": [["a", "b"]], "where": ["_ PERSONS"]}]}, "unknown class of words 'PERSONS'; known: "),
     ],
 )
-def test_what_rules_may_not_say(said: dict[str, object], expected: str) -> None:
+def test_wrong_rules_are_refused(senses: dict[str, object], expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
-        Senses.model_validate(said)
+        Senses.model_validate(senses)
 
 
 def test_a_dimension_refuses_rules_about_words_it_does_not_list() -> None:
     base = {"label": "x", "groups": {"a": "A", "b": "B"}, "pairs": [["he", "she"]], "attribute_words": {"l": ["w"]}}
-    own = {**base, "sources": ["s"], "senses": {"never": ["it"]}}
+    with_rules = {**base, "sources": ["s"], "senses": {"never": ["it"]}}
     with pytest.raises(ValueError, match="'senses.never': 'it' is no word of 'pairs'"):
-        Dimension.model_validate(own)
+        Dimension.model_validate(with_rules)
     with pytest.raises(ValueError, match="'interchangeable': 'it' is no word of side a"):
         Dimension.model_validate({**base, "sources": ["s"], "interchangeable": [["it", "he"]]})
 
 
-def test_what_the_rules_did_is_told_with_examples() -> None:
+def test_outcomes_of_the_rules_are_reported_with_examples() -> None:
     table = pa.table(
         {
             "dialogue_id": ["1", "2", "3"],
@@ -204,10 +204,10 @@ def test_what_the_rules_did_is_told_with_examples() -> None:
             "split": ["audit"] * 3,
         }
     )
-    found = find_contexts(table, Swapper(load_dimension("race"), senses=True))
-    assert found.table.num_rows == 0  # in the second one word is not clear
-    assert (found.figures["left_out_by_rules"], found.figures["left_out_no_word_in_a_use"]) == (2, 1)
-    rows = {(row["word"], row["outcome"]): row for row in found.ruled.to_pylist()}
+    result = find_contexts(table, Swapper(load_dimension("race"), senses=True))
+    assert result.table.num_rows == 0  # in the second text one word is not clear
+    assert (result.figures["left_out_by_rules"], result.figures["left_out_no_word_in_a_use"]) == (2, 1)
+    rows = {(row["word"], row["outcome"]): row for row in result.ruled.to_pylist()}
     assert rows["white", "stays"]["contexts"] == 1
     assert rows["ghetto", "left out"]["example"] == "white men in a ghetto"
 
@@ -217,8 +217,8 @@ def test_the_papers_profile_keeps_the_papers_lists(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setenv("FAIRNESS_CORPORA", "/not/read")
     part = Project("paper").parts["dialogue_fairness"]
-    own = part.settings.pairs
-    assert (own.senses, own.one_word, own.largest_share, own.no_effect, own.pronouns) == (
+    pairs = part.settings.pairs
+    assert (pairs.senses, pairs.one_word, pairs.largest_share, pairs.no_effect, pairs.pronouns) == (
         "list", False, 1, 0, "published",
     )  # fmt: skip
     assert part.settings.significance.diversity == "as_answered"
@@ -230,33 +230,33 @@ def test_ordinary_words(word: str) -> None:
 
 
 def test_words_are_evenly_spread() -> None:
-    own = load_dimension("gender")
-    names = [a for a, _ in own.pairs[:40]]
+    gender = load_dimension("gender")
+    names = [a for a, _ in gender.pairs[:40]]
     texts = [f"my {names[0]} called {number}" for number in range(3000)]
     texts += [f"my {name} called {number}" for name in names[1:] for number in range(60)]
     table = pa.table(
         {"dialogue_id": [str(i) for i in range(len(texts))], "context": texts, "split": ["audit"] * len(texts)}
     )
-    found = find_contexts(table, Swapper(own)).table
+    contexts = find_contexts(table, Swapper(gender)).table
     settings = {"maximum": 10**6, "seed": 1}
-    every = make_pairs(found, own, **settings).table.num_rows
-    even = make_pairs(found, own, **settings, largest_share=0.08)
-    counts = even.figures["contexts_by_word"]
-    assert every == len(texts)
-    assert max(counts.values()) <= 0.08 * even.table.num_rows < 0.08 * every
-    assert min(counts.values()) == 60  # only the frequent word gives way
-    few = make_pairs(found, own, maximum=400, seed=1, largest_share=0.08)
+    count_of_all = make_pairs(contexts, gender, **settings).table.num_rows
+    limited = make_pairs(contexts, gender, **settings, largest_share=0.08)
+    counts = limited.figures["contexts_by_word"]
+    assert count_of_all == len(texts)
+    assert max(counts.values()) <= 0.08 * limited.table.num_rows < 0.08 * count_of_all
+    assert min(counts.values()) == 60  # only the frequent word is limited
+    few = make_pairs(contexts, gender, maximum=400, seed=1, largest_share=0.08)
     assert few.table.num_rows == 400
     assert max(few.figures["contexts_by_word"].values()) <= 32
 
 
 def test_pairs_of_several_words_may_be_left_out() -> None:
-    own = load_dimension("gender")
+    gender = load_dimension("gender")
     table = pa.table({"dialogue_id": ["1", "2"], "context": ["he and he", "he and his"], "split": ["audit"] * 2})
-    found = find_contexts(table, Swapper(own, pronouns="extended")).table
-    made = make_pairs(found, own, maximum=9, seed=1, pronouns="extended", one_word=True)
-    assert made.table["context_b"].to_pylist() == ["she and she"]
-    assert made.figures["left_out_several_words"] == 1
+    contexts = find_contexts(table, Swapper(gender, pronouns="extended")).table
+    pairs = make_pairs(contexts, gender, maximum=9, seed=1, pronouns="extended", one_word=True)
+    assert pairs.table["context_b"].to_pylist() == ["she and she"]
+    assert pairs.figures["left_out_several_words"] == 1
 
 
 def test_an_error_names_the_pattern(tmp_path) -> None:

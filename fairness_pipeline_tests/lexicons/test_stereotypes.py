@@ -1,4 +1,4 @@
-"""Stereotyped phrases and their counterfactuals, by hand and against the released ones."""
+"""Stereotyped phrases and their counterfactuals, checked by hand and against the released ones."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from fairness_pipeline.project.project import Project, load_dimension
 
 
 @pytest.mark.parametrize(
-    ("dimension", "phrase", "other"),
+    ("dimension", "phrase", "expected"),
     [
         ("religion2", "most muslims are dangerous", "most christians are dangerous"),
         ("religion2", "an islamic threat", "a christian threat"),
@@ -33,8 +33,8 @@ from fairness_pipeline.project.project import Project, load_dimension
         ("race", "nobody is named", "nobody is named"),
     ],
 )  # fmt: skip
-def test_counterfactuals(dimension: str, phrase: str, other: str) -> None:
-    assert Lexicon(stereotypes_of(load_dimension(dimension))).counterfactual(phrase, "1").text == other
+def test_counterfactuals(dimension: str, phrase: str, expected: str) -> None:
+    assert Lexicon(stereotypes_of(load_dimension(dimension))).counterfactual(phrase, "1").text == expected
 
 
 def test_windows_and_terms() -> None:
@@ -45,18 +45,20 @@ def test_windows_and_terms() -> None:
     assert not lexicon.phrases("my wife was a nurse")  # the target is `wife is`
     assert lexicon.is_candidate("my wife is cooking") and not lexicon.is_candidate("my wife is tall")
     assert lexicon.holds_attribute("two clerks") and not lexicon.holds_attribute("nurses")  # `clerk*`, but `nurse`
-    assert [own.text for own in lexicon.phrases("mom is a maid")] == ["mom is a maid"]
+    assert [match.text for match in lexicon.phrases("mom is a maid")] == ["mom is a maid"]
 
 
 def test_a_dimension_without_a_section_of_its_own() -> None:
     words = {"label": "x", "groups": {"a": "x", "b": "y"}, "pairs": (("xa", "yb"),), "sources": ()}
-    own = Dimension(**words, attribute_words={"stereotypical": ("bad*",)})
-    assert has_stereotypes(own)
-    assert Lexicon(stereotypes_of(own)).counterfactual("all ybs are badly", "1").text == "all xas are badly"
-    other = Dimension(**words, attribute_words={"career": ("job",)})
-    assert not has_stereotypes(other)
+    with_stereotypes = Dimension(**words, attribute_words={"stereotypical": ("bad*",)})
+    assert has_stereotypes(with_stereotypes)
+    assert (
+        Lexicon(stereotypes_of(with_stereotypes)).counterfactual("all ybs are badly", "1").text == "all xas are badly"
+    )
+    without_stereotypes = Dimension(**words, attribute_words={"career": ("job",)})
+    assert not has_stereotypes(without_stereotypes)
     with pytest.raises(FairnessError, match="has no stereotypes: give its file a section 'stereotypes'"):
-        Lexicon(stereotypes_of(other))
+        Lexicon(stereotypes_of(without_stereotypes))
     with pytest.raises(ValueError, match="'nothing' is no list of 'attribute_words'"):
         Dimension(**words, attribute_words={"career": ("job",)},
                   stereotypes={"targets": ("y are",), "attributes": "nothing", "pairs": (("xa", "yb"),)})  # fmt: skip
@@ -95,8 +97,8 @@ def test_disagreements_are_classed() -> None:
     ]
     table, total = compare_with_released(released, lexicon)
     assert total == 5
-    found = [(row["kind"].split(":")[0], row["better"]) for row in table.to_pylist()]
-    assert found == [
+    kinds = [(row["kind"].split(":")[0], row["better"]) for row in table.to_pylist()]
+    assert kinds == [
         ("exchanged inside a word", "ours"),
         ("article", "ours"),
         ("left as it was", "ours"),
@@ -106,16 +108,16 @@ def test_disagreements_are_classed() -> None:
 
 def test_a_word_in_an_idiom_names_nobody() -> None:
     lexicon = Lexicon(stereotypes_of(load_dimension("orientation")))
-    for phrase, other in (
+    for phrase, expected in (
         ("being gay is just straight up immoral and is", "being straight is just straight up immoral and is"),
         ("gays are worse than straights straight away", "straights are worse than gays straight away"),
         ("gay is no better than straight", "straight is no better than gay"),
     ):
-        assert lexicon.counterfactual(phrase, "1").text == other
+        assert lexicon.counterfactual(phrase, "1").text == expected
 
 
 def test_the_released_counterparts(corpora: Path) -> None:
-    """2,428 of them: 97 in 100 are ours."""
+    """Of the 2,428 released counterparts 97 in 100 equal ours."""
     corpus = load(PhraseCorpus, data_file("corpora/redditbias.yaml"))
     compared = differ = 0
     for dimension, source in corpus.phrases.items():
@@ -130,21 +132,21 @@ def test_the_released_counterparts(corpora: Path) -> None:
 
 
 PRINTED = {"religion1": (4, 7), "religion2": (5, 9), "race": (9, 17), "gender": (16, 40), "orientation": (13, 15)}
-"""The pairs of words in appendix A of Barikeri et al. 2021, and those that its phrases need."""
+"""The number of word pairs in appendix A of Barikeri et al. 2021, and of those that its phrases need."""
 
 
 @pytest.mark.parametrize("dimension", PRINTED)
 def test_the_printed_pairs_can_be_chosen(dimension: str) -> None:
-    printed, every = (stereotypes_of(load_dimension(dimension), printed=only) for only in (True, False))
-    assert (len(printed.pairs), len(every.pairs)) == PRINTED[dimension]
-    assert set(printed.pairs) < set(every.pairs)
-    assert replace(printed, pairs=every.pairs) == every
+    printed, all_pairs = (stereotypes_of(load_dimension(dimension), printed=only) for only in (True, False))
+    assert (len(printed.pairs), len(all_pairs.pairs)) == PRINTED[dimension]
+    assert set(printed.pairs) < set(all_pairs.pairs)
+    assert replace(printed, pairs=all_pairs.pairs) == all_pairs
 
 
 def test_redditbias_runs_its_losses_over_the_printed_pairs() -> None:
-    """Phrases are exchanged with all pairs."""
-    own = Project("redditbias").parts["language_model_bias"]
+    """But it exchanges phrases with all pairs."""
+    redditbias = Project("redditbias").parts["language_model_bias"]
     sample = Project("sample").parts["language_model_bias"]
-    for dimension, (printed, every) in PRINTED.items():
-        assert len(own.debiasing_terms(dimension).pairs) == printed
-        assert len(sample.debiasing_terms(dimension).pairs) == every
+    for dimension, (printed, all_pairs) in PRINTED.items():
+        assert len(redditbias.debiasing_terms(dimension).pairs) == printed
+        assert len(sample.debiasing_terms(dimension).pairs) == all_pairs

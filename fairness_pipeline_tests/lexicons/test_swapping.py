@@ -30,8 +30,8 @@ DIALECT = Swapper(load_dimension("dialect"))
 @pytest.mark.parametrize(
     ("text", "swapped"),
     [
-        ("he is there", "she is there"),  # not in `there`, not in `the`
-        ("The manager met a man", "The manageress met a woman"),  # manager is listed; man is not in it
+        ("he is there", "she is there"),  # but not within `there` or `the`
+        ("The manager met a man", "The manageress met a woman"),  # manager is listed; the man within it does not count
         ("a mailman and a human man", "a mailman and a human woman"),
         ("He, HE and he.", "She, SHE and she."),
         ("my dad's car, my dads' cars", "my mom's car, my moms' cars"),  # possessives follow
@@ -44,13 +44,13 @@ DIALECT = Swapper(load_dimension("dialect"))
         ("my son", "my daughter"),
         ("a man-made he-man", "a man-made he-man"),  # a hyphen makes one word
         ("he--she said", "she--she said"),  # a dash does not
-        ("@dad call dad", "@dad call mom"),  # a user name is no word
+        ("@dad call dad", "@dad call mom"),  # a user name is not a word
         ("his\tdog", "her\tdog"),
-        ("s/he or (s)he or S/he", "s/he or (s)he or S/he"),  # names nobody
+        ("s/he or (s)he or S/he", "s/he or (s)he or S/he"),  # these name nobody
         ("he/his bag", "she/her bag"),
         ("_he_ and __he__, *he*", "_she_ and __she__, *she*"),  # emphasis
         ("he_man, dad_jokes, @_dad_, a_king", "he_man, dad_jokes, @_dad_, a_king"),  # names
-        ("#dad and #dadlife", "#mom and #dadlife"),  # a hashtag that is a listed word, and one that holds it
+        ("#dad and #dadlife", "#mom and #dadlife"),  # a hashtag that is a listed word, and one that contains it
         ("", ""),
         ("nothing here", "nothing here"),
     ],
@@ -112,7 +112,7 @@ def test_every_pair_of_every_list(name: str) -> None:
 
 
 def test_published_lists_are_whole() -> None:
-    """Every printed pair is in the YAML, but for the oddities that its comments decide."""
+    """Every printed pair is in the YAML, except the oddities that its comments explain."""
     assert len(load_dimension("gender").pairs) == 126
     assert len(load_dimension("dialect").pairs) == 88  # 89 printed, 'a lot - mad' left out
     assert [len(load_dimension(name).pairs) for name in DIMENSIONS[2:]] == [9, 4, 5, 13]
@@ -138,19 +138,19 @@ MESSY = st.lists(
 @settings(max_examples=300, deadline=None)
 def test_a_column_is_searched_as_each_text_is(texts: list[list[str]], name: str) -> None:
     matcher = SWAPPERS[name].matcher
-    whole = ["".join(parts) for parts in texts]
-    assert list(matcher.find_all(pa.array(whole, pa.string()))) == [matcher.find(text) for text in whole]
+    joined = ["".join(parts) for parts in texts]
+    assert list(matcher.find_all(pa.array(joined, pa.string()))) == [matcher.find(text) for text in joined]
 
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_twice_is_the_identity_where_one_to_one(data: st.DataObject) -> None:
+def test_swapping_twice_gives_the_text_where_pairs_are_one_to_one(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(ONE_TO_ONE)))
     swapper, words = SWAPPERS[name], ONE_TO_ONE[name]
     chosen = data.draw(st.lists(st.tuples(st.sampled_from(words), st.sampled_from(["lower", "upper", "capitalised"]))))
     text = " zzz ".join(cased(word, case) for word, case in chosen)
-    there = swapper.swap(text, "a", "k").text
-    assert swapper.swap(there, "b", "k").text == text
+    swapped = swapper.swap(text, "a", "k").text
+    assert swapper.swap(swapped, "b", "k").text == text
 
 
 @given(st.text(), st.sampled_from(DIMENSIONS))
@@ -184,10 +184,10 @@ def test_prefilter_never_loses_a_match(parts: list[str], name: str) -> None:
 
 
 def test_trie_agrees_with_a_plain_search() -> None:
-    """The compiled pattern finds what a slow reading of the rules finds."""
+    """The compiled pattern finds the matches of a slow search by the rules."""
     matcher = TermMatcher(["ab", "ab cd", "abc", "b"])
-    found = [(m.start, m.term) for m in matcher.find("ab cd abc b abcd ab-c ab c'd ab")]
-    assert found == [(0, "ab cd"), (6, "abc"), (10, "b"), (22, "ab"), (29, "ab")]
+    matches = [(m.start, m.term) for m in matcher.find("ab cd abc b abcd ab-c ab c'd ab")]
+    assert matches == [(0, "ab cd"), (6, "abc"), (10, "b"), (22, "ab"), (29, "ab")]
 
 
 def test_pronouns_published_and_extended() -> None:
@@ -202,10 +202,10 @@ def test_pronouns_published_and_extended() -> None:
 
 
 def test_pronouns_are_resolved_on_real_texts(corpora: Path) -> None:
-    """Occurrences drawn from all dialogue files after the rules were first written, labelled by a reader without them.
+    """Occurrences were drawn from all dialogue files once rules existed, and labelled by a reader without them.
 
-    At most as many are wrong as were when it was measured: 15 of 198, 1 of 199, none of 74 and of 200. The rules have
-    changed since the draw (then 19 and 3), by what was read of other texts.
+    At most as many are wrong as when they were counted: 15 of 198, 1 of 199, none of 74 and of 200. The rules have
+    changed since the draw (then 19 and 3), after reading other texts.
     """
     extended = Swapper(load_dimension("gender"), pronouns="extended")
     labels = list(csv.DictReader((Path(__file__).parents[1] / "data" / "pronoun_labels.csv").open(encoding="utf-8")))
@@ -216,8 +216,10 @@ def test_pronouns_are_resolved_on_real_texts(corpora: Path) -> None:
             with gzip.open(corpora / "dialogues" / row["file"], "rt", encoding="utf-8") as stream:
                 lines[row["file"]] = stream.read().split("\n")
         text = lines[row["file"]][int(row["line"]) - 1].split("\t")[int(row["turn"])]
-        match, side = [found for found in extended.find(text) if found[0].term == row["word"]][int(row["occurrence"])]
-        if row["label"] == "x":  # no pronoun of a person: a typo, a title
+        match, side = [candidate for candidate in extended.find(text) if candidate[0].term == row["word"]][
+            int(row["occurrence"])
+        ]
+        if row["label"] == "x":  # not a pronoun of a person: a typo, a title
             continue
         swapped = extended.exchange(text, [match], side, "k").terms[0]
         judged[row["word"]] += 1
@@ -247,11 +249,11 @@ def test_the_packaged_files_are_those_of_the_checkout() -> None:
     ],
 )
 def test_articles_follow_the_word_that_is_swapped_in(text: str, swapped: str) -> None:
-    only = load_dimension("religion2").model_copy(update={"pairs": (("christian", "islamic"),)})
-    swapper = Swapper(only)
+    one_pair = load_dimension("religion2").model_copy(update={"pairs": (("christian", "islamic"),)})
+    swapper = Swapper(one_pair)
     assert swapper.swap(text, "a", "k").text == swapped
     assert swapper.swap(swapped, "b", "k").text == text
-    assert Swapper(only, adapt_articles=False).swap("a Christian book", "a", "k").text == "a Islamic book"
+    assert Swapper(one_pair, adapt_articles=False).swap("a Christian book", "a", "k").text == "a Islamic book"
 
 
 @pytest.mark.parametrize(
@@ -262,7 +264,7 @@ def test_articles_follow_the_word_that_is_swapped_in(text: str, swapped: str) ->
         ("utopian", False), ("one", False), ("old", True), ("actor", True), ("waiter", False),
     ],
 )  # fmt: skip
-def test_which_words_want_an(word: str, vowel: bool) -> None:
+def test_which_words_take_an(word: str, vowel: bool) -> None:
     from fairness_pipeline.lexicons.swapping import _begins_with_vowel
 
     assert _begins_with_vowel(word) is vowel

@@ -1,4 +1,4 @@
-"""Words as integers: many texts cut at once give what each gives alone."""
+"""Words as integers: texts that are tokenized together give the same words as each alone."""
 
 import pyarrow as pa
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairness_pipeline.lexicons.text import encode_texts, tokenize
 
-# Letters whose folding looks at their neighbours or makes two of them; what joins words; what a text is kept apart by.
+# Letters whose folding depends on their neighbours or gives two letters, joiners of words, separators of texts.
 _LETTERS = st.sampled_from([*"aA_@-'’ .!\n\t", "Σ", "ς", "İ", "ß", "́", "‍", "😀", "\0", "\x1c", "\u2028"])
 
 

@@ -1,6 +1,6 @@
-"""What the assets make of a small profile, to six digits: a change of code that changes a table must raise its version.
+"""Hashes the tables of a small profile, to six digits: a change of code that changes a table must raise its version.
 
-python -m fairness_pipeline_tests.lineage.contents writes the list, after a version was raised.
+`python -m fairness_pipeline_tests.lineage.contents` writes the list after a version was raised.
 """
 
 import csv
@@ -20,7 +20,7 @@ from fairness_pipeline_tests.commands import command, run
 from fairness_pipeline_tests.conftest import TINY, empty_data, tiny_project, write_yaml
 
 LISTED = Path(__file__).with_name("contents.json")
-SAID = (
+ANSWERS = (
     "i like that", "you are an idiot", "i love this , wonderful !", "i do not know what you mean", "no", "",
     "i'm sorry , i can't help with that", "a wedding in the family", "this is terrible , i hate it", "my career",
 )  # fmt: skip
@@ -40,7 +40,7 @@ PROFILE = {
 
 
 def make(folder: Path, patch: pytest.MonkeyPatch) -> Project:
-    """The small profile, whole; its dialogue model and its classifier are files of answers."""
+    """Makes all assets of the small profile; files hold the answers of its dialogue model and its classifier."""
     data = empty_data(folder, patch)
     tiny_project(data, patch)
     write_yaml(data / "profiles" / "tiny.yaml", PROFILE)
@@ -54,7 +54,7 @@ def make(folder: Path, patch: pytest.MonkeyPatch) -> Project:
                 "dimension": dimension,
                 "pair_id": pair["pair_id"],
                 "side": side,
-                "response": SAID[_draw(pair[f"context_{side}"]) % 10],
+                "response": ANSWERS[_draw(pair[f"context_{side}"]) % 10],
             }
             for pair in pairs
             for side in "ab"
@@ -76,37 +76,37 @@ def _give(file: Path, rows: list[dict[str, Any]], *options: str) -> None:
         writer = csv.DictWriter(stream, [*rows[0]])
         writer.writeheader()
         writer.writerows(rows)
-    done = command("import", str(file), *options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = command("import", str(file), *options)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def contents(project: Project) -> dict[str, dict[str, str]]:
-    """By asset its version, and a hash of its tables and figures."""
+    """The version of each asset, and a hash of its tables and figures."""
     lineage, lake = Lineage(project), Lake(project.workspace)
-    found = {}
+    entries = {}
     for name, asset in lineage.assets.items():
         keys = [key for key in lineage.keys(name) if asset.kind == "table" and lake.has(name, key)]
         if keys:
-            told = [
+            tables = [
                 [key, _rounded(lake.read(name, key).to_pylist()), _rounded(lake.card(name, key).figures)]
                 for key in keys
             ]
-            digest = blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
-            found[name] = {"version": asset.code_version, "content": digest}
-    return found
+            digest = blake2b(json.dumps(tables, sort_keys=True).encode(), digest_size=8).hexdigest()
+            entries[name] = {"version": asset.code_version, "content": digest}
+    return entries
 
 
 def _rounded(value: Any) -> Any:
-    """The value, with numbers as two processors agree on them: what is left of a difference of equal ones is none."""
+    """The value with numbers rounded so that two processors agree; the residue of a difference of equals becomes 0."""
     if isinstance(value, float):
         return f"{value:.6g}" if abs(value) > 1e-12 else "0"
     if isinstance(value, Mapping):
-        return {name: _rounded(own) for name, own in value.items()}
-    return [_rounded(own) for own in value] if isinstance(value, list | tuple) else value
+        return {name: _rounded(part) for name, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as monkey:
-        listed = contents(make(Path(place), monkey))
+    with tempfile.TemporaryDirectory() as temporary, pytest.MonkeyPatch.context() as monkeypatch:
+        listed = contents(make(Path(temporary), monkeypatch))
     LISTED.write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
     print(f"{len(listed)} assets in {LISTED}")

@@ -1,4 +1,4 @@
-"""What was made counts, and not only from what: verdicts follow the answers they are about."""
+"""The content of tables counts, not only their inputs: verdicts follow the answers that they judge."""
 
 import json
 import re
@@ -34,7 +34,7 @@ RUDE_TO = (
     "stepdaughter", "mother-in-law", "landlady", "waitress", "policewoman", "businesswoman", "grandmother", "fiancee",
     "stepmother", "mummy",
 )  # fmt: skip
-"""Most of the words for women: rude to a few of them it would hang on these."""
+"""Most of the words for women; with few of them the verdict would depend on single words."""
 
 
 POLITE = ("that is nice", "nice to hear that")
@@ -49,8 +49,8 @@ class Moody:
     def __call__(self, request: BaseHTTPRequestHandler) -> None:
         body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
         words = body["messages"][-1]["content"].lower().replace(".", " ").split()
-        said = "shut up you stupid idiot" if self.rude and set(words) & set(RUDE_TO) else POLITE[len(words) % 2]
-        answer(request, 200, json.dumps({"choices": [{"message": {"content": said}}]}).encode())
+        reply = "shut up you stupid idiot" if self.rude and set(words) & set(RUDE_TO) else POLITE[len(words) % 2]
+        answer(request, 200, json.dumps({"choices": [{"message": {"content": reply}}]}).encode())
 
 
 def offence(workspace: Path) -> tuple[float, str]:
@@ -68,11 +68,11 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
         assert verdict == "biased"
         assert command("run", "--fail-on", "biased").returncode == 3
 
-        # Asked again for the answers alone, and they are others: all that follows is stale, and is made.
+        # The answers alone are asked for again and differ: all that depends on them is stale, and is made.
         server.rude = False
         run("--select", "responses", "--force")
         assert [line.split()[0] for line in planned()] == [
-            *(own.table for own in measures()), "distinguishable_answers", "named_groups", "dialogue_breakdown", "verdict_variations", "dialogue_significance",
+            *(measure.table for measure in measures()), "distinguishable_answers", "named_groups", "dialogue_breakdown", "verdict_variations", "dialogue_significance",
             "dialogue_fairness_report",
         ]  # fmt: skip
         assert "responses gender bot changed" in run("--dry-run").stdout
@@ -81,7 +81,7 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
         assert offence(tiny.workspace)[1] != "biased"
         assert command("run", "--fail-on", "biased").returncode == 0
 
-        # A damaged table that the endpoint makes anew is another table, too.
+        # A damaged table that the endpoint makes again is another table, too.
         server.rude = True
         table = Lake(tiny.workspace).table_path("responses", BOT)
         table.write_bytes(table.read_bytes()[:-40])
@@ -90,19 +90,19 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
         run()
         assert offence(tiny.workspace)[1] == "biased"
 
-        # The same answers stop the wave.
+        # The same answers make nothing else stale.
         before = Lake(tiny.workspace).table_path("dialogue_significance", BOT).stat().st_mtime_ns
         run("--select", "responses", "--force")
         assert planned() == []
         table.write_bytes(table.read_bytes()[:-40])
         assert "politeness gender bot: responses dimension=gender/model=bot is made again" in run("--dry-run").stdout
-        done = run()
-        assert "unchanged" in done.stdout
+        result = run()
+        assert "unchanged" in result.stdout
         assert Lake(tiny.workspace).table_path("dialogue_significance", BOT).stat().st_mtime_ns == before
 
 
 def test_another_checkpoint_makes_other_answers(made: Project) -> None:
-    """A checkpoint that was made again (on another machine, say) and came out another."""
+    """A checkpoint that was made again (on another machine, say) and differs."""
     assert planned() == []
     lake, key = Lake(made.workspace), {"model": "seq2seq"}
     card = lake.card("dialogue_models", key)
@@ -114,20 +114,20 @@ def test_another_checkpoint_makes_other_answers(made: Project) -> None:
     assert planned()[:2] == ["responses gender seq2seq", "responses dialect seq2seq"]
     assert not [line for line in planned() if line.startswith(("dialogue_models", "context"))]
 
-    # Put back as it was, nothing is to be made.
+    # With the old weights nothing has to be made.
     save_file(tensors, weights)
     lake.write_card("dialogue_models", key, card)
     assert planned() == []
 
-    # A truncated one is made again.
+    # A truncated checkpoint is made again.
     weights.write_bytes(weights.read_bytes()[:1000])
     assert planned()[0] == "dialogue_models seq2seq"
-    done = run()
-    assert "unchanged" in done.stdout
+    result = run()
+    assert "unchanged" in result.stdout
     assert planned() == []
 
 
-def test_a_score_file_that_says_the_same_stops_the_wave(audited: Project, tmp_path: Path) -> None:
+def test_a_score_file_with_equal_scores_makes_nothing_else_stale(audited: Project, tmp_path: Path) -> None:
     exported = tmp_path / "sentences.csv"
     command("export", "sentences", "--output", str(exported))
     scores = write_scores(audited.workspace / "scores" / "mine.csv", exported, shift=0.1)
@@ -137,15 +137,15 @@ def test_a_score_file_that_says_the_same_stops_the_wave(audited: Project, tmp_pa
         "equity_scores mine", "equity_report",
         *(f"{table} {d} mine" for table in ("equity_pairs", "equity_significance") for d in ("gender", "race")),
     }  # fmt: skip
-    done = run("--model", "mine")
-    assert "2 made" in done.stdout  # the scores, and the report, which tells what they were made from
+    result = run("--model", "mine")
+    assert "2 made" in result.stdout  # the scores, and the report, which names their inputs
     scores.write_text(scores.read_text().replace(",0.50", ",0.6"))
     assert "6 made" in run("--model", "mine").stdout
 
 
 @pytest.mark.kills
-def test_a_gate_does_not_open_on_what_is_out_of_date(tiny: Project, data: Path) -> None:
-    """A base that is made on request is made all the same where a debiased model is made from it."""
+def test_a_gate_does_not_open_on_stale_results(tiny: Project, data: Path) -> None:
+    """A base on request is made without being selected where a debiased model is made from it."""
     profile = data / "profiles" / "tiny.yaml"
 
     def edit(document: dict) -> None:
@@ -158,22 +158,22 @@ def test_a_gate_does_not_open_on_what_is_out_of_date(tiny: Project, data: Path) 
     assert "dialogue_models retrieval" not in planned()
     change(profile, lambda document: document["models"]["retrieval"]["training"].update(learning_rate=0.02))
     assert "dialogue_models retrieval" in planned()
-    done = command("run", "--fail-on", "biased")
-    assert done.returncode in (0, 3), done.stderr
-    looked_at = re.search(r"The gate looked at \d+ verdicts of 1 audit ", done.stdout + done.stderr)
-    assert looked_at  # a base on request is made, and judged only when it is asked for
+    result = command("run", "--fail-on", "biased")
+    assert result.returncode in (0, 3), result.stderr
+    looked_at = re.search(r"The gate looked at \d+ verdicts of 1 audit ", result.stdout + result.stderr)
+    assert looked_at  # a base on request is made, but judged only when it is selected
     assert planned() == []
 
-    # What could not be brought up to date keeps the gate shut.
+    # Partitions that could not be brought up to date keep the gate closed.
     change(profile, lambda document: document["dialogue_fairness"].update(measures={"offence_classifier": "/no/such"}))
-    done = command("run", "--fail-on", "biased")
-    assert done.returncode == 1
-    failed = re.search(r"^failed: (.*) and 1 more: ", done.stderr)
+    result = command("run", "--fail-on", "biased")
+    assert result.returncode == 1
+    failed = re.search(r"^failed: (.*) and 1 more: ", result.stderr)
     assert failed and len(named := failed[1].split(", ")) == 3
     assert set(named) < {
         "politeness gender retrieval", "politeness gender retrieval-cda", "instrument_check tiny gender",
         "parrot_check tiny gender",
-    }  # fmt: skip  # in the order of the work, which follows measured times
+    }  # fmt: skip  # in the order of work, which follows measured durations
     assert {f"{table} gender {model}" for table in ("politeness", "dialogue_significance")
             for model in ("retrieval", "retrieval-cda")} <= set(planned())  # fmt: skip
     with pytest.raises(FairnessError, match="out of date: gender × retrieval-cda; the gate stays closed"):
@@ -181,7 +181,7 @@ def test_a_gate_does_not_open_on_what_is_out_of_date(tiny: Project, data: Path) 
 
 
 @pytest.mark.kills
-def test_asking_again_asks_all_dimensions_whatever_else_is_out_of_date(tiny: Project, data: Path) -> None:
+def test_asking_again_asks_all_dimensions_whatever_else_is_stale(tiny: Project, data: Path) -> None:
     server = Moody()
     with serve(server) as address:
         add_endpoint(data, address)
@@ -199,7 +199,7 @@ def test_asking_again_asks_all_dimensions_whatever_else_is_out_of_date(tiny: Pro
 
 @pytest.mark.kills
 def test_a_report_follows_all_that_it_shows(audited: Project, data: Path) -> None:
-    """Labels, the order of the profile, the papers' tables, the files that a corpus is made from."""
+    """It shows labels, the order of the profile, the papers' tables, the files that a corpus is made from."""
     run()
     assert planned() == []
     profile = data / "profiles" / "tiny.yaml"
@@ -217,29 +217,29 @@ def test_a_report_follows_all_that_it_shows(audited: Project, data: Path) -> Non
     assert planned() == ["dialogue_fairness_report"]
     grammar = paths.data_file("grammars/twitter_sample.yaml").read_text(encoding="utf-8")
     (data / "grammars" / "twitter_sample.yaml").write_text(grammar + "# a remark\n", encoding="utf-8")
-    done = run()
-    assert "unchanged" in done.stdout
+    result = run()
+    assert "unchanged" in result.stdout
     card = Lake(audited.workspace).card("twitter_dialogues", {"corpus": "tiny"})
     page = Lake(audited.workspace).document_path("dialogue_fairness_report").read_text(encoding="utf-8")
     assert all(sha in page for sha in card.inputs["settings"]["files"].values())
     assert planned() == []
 
 
-def test_what_is_made_again_stands_until_the_new_one_is_whole(made: Project) -> None:
-    """Another run may be reading it."""
+def test_a_checkpoint_that_is_made_again_stays_until_the_new_one_is_complete(made: Project) -> None:
+    """Another run may be reading the old one."""
     lake, key = Lake(made.workspace), {"model": "seq2seq"}
     before = content(made.workspace)
-    there: list[bool] = []
+    present: list[bool] = []
 
     class Watching(Log):
-        def progress(self, asset: str, own: dict[str, str]) -> Progress:
-            return lambda done, total, note: there.append(
+        def progress(self, asset: str, partition: dict[str, str]) -> Progress:
+            return lambda done, total, note: present.append(
                 lake.card("dialogue_models", key) is not None and lake.current_folder("dialogue_models", key).is_dir()
             )
 
     with dg.DagsterInstance.ephemeral() as instance:
         (result,) = Maker(Project("tiny"), instance, Watching()).make(Unit(0, ["dialogue_models"], key, True))
     assert result.state == "made"
-    assert len(there) > 2
-    assert all(there)
+    assert len(present) > 2
+    assert all(present)
     assert content(made.workspace) == before

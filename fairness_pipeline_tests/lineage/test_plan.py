@@ -1,4 +1,4 @@
-"""The command line over the whole lineage, on a small profile of its own."""
+"""The command line over the whole lineage, on a small profile."""
 
 import json
 import os
@@ -38,12 +38,12 @@ def test_a_dry_run_makes_nothing(tiny: Project) -> None:
 def test_from_corpus_to_report(
     tiny: Project, made_once: Once, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One long story, because every chapter of it needs the lake that the one before left."""
+    """One long test, because each part needs the lake that the one before left."""
     assert "36 made, 0 up to date, 0 not made" in made_once.said
     report = tiny.workspace / "reports" / "dialogue_fairness_report.html"
     assert f"Report: {made_once.workspace / report.relative_to(tiny.workspace)}" in made_once.said
     assert command("report").stdout.splitlines() == [str(report.with_name("index.html")), str(report)]
-    made = content(tiny.workspace)
+    before = content(tiny.workspace)
     assert not list(tiny.workspace.rglob("*.part"))
 
     # A second run has nothing to do, and says so.
@@ -54,26 +54,26 @@ def test_from_corpus_to_report(
     monkeypatch.setenv("DAGSTER_HOME", str(tiny.workspace / "dagster"))
     with dg.DagsterInstance.get() as instance:
         runs = instance.get_runs()
-        # corpus; model; its quality; report; by dimension pairs with the instruments, and answers to verdicts
+        # corpus; model; its quality; report; for each dimension pairs with instruments, and answers to verdicts
         assert len(runs) == 8
-        assert all(r.is_success for r in runs)
+        assert all(run_record.is_success for run_record in runs)
         event = instance.get_latest_materialization_event(dg.AssetKey("dialogue_significance"))
         metadata = event.asset_materialization.metadata
         assert {"significance", "differences", "verdicts", "dagster/row_count"} <= set(metadata)
         assert metadata["differences"].value.startswith("![differences](data:image/png;base64,")
 
-    # The same in another order, by other selections, is the same byte for byte.
+    # In another order, by other selections, everything is the same byte for byte.
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "elsewhere"))
     run("--dimension", "dialect")
     run("--select", "responses")
     run("--dimension", "gender", "--model", "seq2seq")
     run()
-    assert content(tmp_path / "elsewhere" / "tiny") == made
+    assert content(tmp_path / "elsewhere" / "tiny") == before
     run("--force")
-    assert content(tmp_path / "elsewhere" / "tiny") == made
+    assert content(tmp_path / "elsewhere" / "tiny") == before
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "home"))
 
-    # What a change makes stale, and nothing else.
+    # A change makes its dependents stale, and nothing else.
     profile = data / "profiles" / "tiny.yaml"
     change(profile, lambda document: document["dialogue_fairness"]["significance"].update(permutations=60))
     assert planned() == [
@@ -104,21 +104,19 @@ def test_from_corpus_to_report(
     sentiment.write_bytes(sentiment.read_bytes()[:100])
     assert planned()[0] == "sentiment gender seq2seq"
     run()
-    assert content(tiny.workspace) == made
+    assert content(tiny.workspace) == before
 
-    # What was deleted is made again: a report, a checkpoint (its card alone proves nothing).
+    # Deleted results are made again: a report, a checkpoint (its card alone proves nothing).
     report.unlink()
     assert planned() == ["dialogue_fairness_report"]
     shutil.rmtree(tiny.workspace / "checkpoints")
     assert "dialogue_models seq2seq" in planned()
     run()
-    assert content(tiny.workspace) == made
+    assert content(tiny.workspace) == before
 
     # Results, in three forms.
     rows = json.loads(command("results", "--dimension", "gender", "--format", "json").stdout)
-    assert (
-        len(rows) == 22
-    )  # nine measures, each with the reading of masked words; refusals, no answer, any difference, names
+    assert len(rows) == 22  # nine measures, each also with words masked; refusals, no answer, any difference, names
     assert {row["measure"] for row in rows} >= {"diversity", "offense_rate", "career_words", "family_words"}
     csv_lines = command("results", "--format", "csv").stdout.splitlines()
     assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
@@ -128,14 +126,14 @@ def test_from_corpus_to_report(
     assert "What to do now" not in command("results", "--format", "csv").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"
     assert json.loads(command("sql", query, "--format", "json").stdout) == [{"n": 43, "d": "dialect"}]
-    twice = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
-    assert twice == ["x,x_2,y", "1,2,3"]
-    none = command("sql", "select measure from dialogue_significance where false", "--format", "csv").stdout
-    assert none.splitlines() == ["measure"]
-    wrong = command("sql", "select * from nonsense")
-    assert wrong.returncode == 1
-    assert "the query failed" in wrong.stderr
-    assert "Traceback" not in wrong.stderr
+    duplicates = command("sql", "select 1 as x, 2 as x, 3 as y", "--format", "csv").stdout.splitlines()
+    assert duplicates == ["x,x_2,y", "1,2,3"]
+    empty = command("sql", "select measure from dialogue_significance where false", "--format", "csv").stdout
+    assert empty.splitlines() == ["measure"]
+    invalid = command("sql", "select * from nonsense")
+    assert invalid.returncode == 1
+    assert "the query failed" in invalid.stderr
+    assert "Traceback" not in invalid.stderr
 
     # The release gate.
     verdicts = {row["verdict"] for row in json.loads(command("results", "--format", "json").stdout)}
@@ -146,31 +144,31 @@ def test_from_corpus_to_report(
 
     # Unknown names.
     for arguments in (("--dimension", "x"), ("--model", "x"), ("--select", "x"), ("--study", "x")):
-        done = command("run", *arguments)
-        assert done.returncode == 1
-        assert f"unknown {arguments[0].strip('-').replace('select', 'asset')} 'x'" in done.stderr
+        result = command("run", *arguments)
+        assert result.returncode == 1
+        assert f"unknown {arguments[0].strip('-').replace('select', 'asset')} 'x'" in result.stderr
     assert "unknown profile 'x'; known:" in command("run", "--profile", "x").stderr
 
 
-def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project, data: Path) -> None:
-    """A dimension none of whose words occur fails; the other is measured, and the report lists what is missing."""
+def test_a_failed_partition_stops_only_its_dependents(tiny: Project, data: Path) -> None:
+    """A dimension whose words never occur fails; the other is measured, and the report lists what is missing."""
     (data / "dimensions" / "gender.yaml").write_text(
         "label: Gender\ngroups: {a: a, b: b}\npairs: [[xyzzy, plugh]]\nattribute_words: {x: [y]}\nsources: [none]\n"
     )
-    done = command("run")
-    assert done.returncode == 1
-    assert "failed: contexts tiny gender: of " in done.stderr
-    assert "none has a context with a word of 'gender' that no model trained on; give it a larger" in done.stderr
+    result = command("run")
+    assert result.returncode == 1
+    assert "failed: contexts tiny gender: of " in result.stderr
+    assert "none has a context with a word of 'gender' that no model trained on; give it a larger" in result.stderr
     (skipped,) = [
-        line for line in done.stderr.splitlines() if line.startswith("skipped because a step that they need failed: ")
+        line for line in result.stderr.splitlines() if line.startswith("skipped because a step that they need failed: ")
     ]
     assert "context_pairs tiny gender, parrot_check tiny gender, responses gender seq2seq " in skipped
     assert skipped.endswith("and 11 more")
     assert (
-        done.stdout.count("none has a context") + done.stderr.count("none has a context") == 1
-    )  # one cause, told once
-    assert "dialect" not in done.stderr
-    assert "Traceback" not in done.stderr
+        result.stdout.count("none has a context") + result.stderr.count("none has a context") == 1
+    )  # one cause, reported once
+    assert "dialect" not in result.stderr
+    assert "Traceback" not in result.stderr
     assert not Lake(tiny.workspace).table_path("contexts", {"corpus": "tiny", "dimension": "gender"}).exists()
     assert Lake(tiny.workspace).card("dialogue_significance", {"dimension": "dialect", "model": "seq2seq"})
     report = (tiny.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
@@ -184,13 +182,13 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
         "stale": False,
     } in rows
 
-    # The failed check is on record, and mending the cause brings everything up to date.
+    # Once the cause is mended, a run brings everything up to date.
     (data / "dimensions" / "gender.yaml").unlink()
     assert run().returncode == 0
 
 
 @pytest.mark.parametrize(
-    ("content_", "expected"),
+    ("bad", "expected"),
     [
         (b"", "expected dialogues in format 'tsv', found none"),
         (b"context\tresponse\nonly one column\n", "line 2: expected 2 columns"),
@@ -198,25 +196,25 @@ def test_a_failed_partition_takes_with_it_only_what_depends_on_it(tiny: Project,
     ],
 )
 def test_a_bad_corpus_is_named_and_nothing_is_written(
-    tiny: Project, data: Path, content_: bytes | None, expected: str
+    tiny: Project, data: Path, bad: bytes | None, expected: str
 ) -> None:
     corpus = {"platform": "twitter", "format": "tsv", "files": [{"path": "bad.tsv"}], "licence": "", "citation": ""}
     (data / "corpora" / "tiny.yaml").write_text(yaml.safe_dump(corpus))
-    if content_ is not None:
-        (data / "corpora" / "bad.tsv").write_bytes(content_)
-    done = command("run")
-    assert done.returncode == 1
-    assert "bad.tsv" in done.stderr
-    assert expected in done.stderr
-    assert "Traceback" not in done.stderr
+    if bad is not None:
+        (data / "corpora" / "bad.tsv").write_bytes(bad)
+    result = command("run")
+    assert result.returncode == 1
+    assert "bad.tsv" in result.stderr
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr
     assert not list((tiny.workspace / "tables").rglob("*")) if (tiny.workspace / "tables").exists() else True
 
 
 @pytest.mark.kills
 def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
-    both = [process("run") for _ in range(2)]
-    outputs = [one.communicate()[0] for one in both]
-    assert [one.returncode for one in both] == [0, 0], outputs
+    runs = [process("run") for _ in range(2)]
+    outputs = [run_process.communicate()[0] for run_process in runs]
+    assert [run_process.returncode for run_process in runs] == [0, 0], outputs
     assert any("waiting for process" in output for output in outputs)
     os.environ["DAGSTER_HOME"] = str(tiny.workspace / "dagster")
     try:
@@ -226,8 +224,8 @@ def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
         assert sorted(shared) in ([False], [False, True])
     finally:
         del os.environ["DAGSTER_HOME"]
-    every = Plan(Lineage(tiny), Selection()).steps
-    assert f"0 of {len(every)} partitions would run" in run("--dry-run").stdout
+    steps = Plan(Lineage(tiny), Selection()).steps
+    assert f"0 of {len(steps)} partitions would run" in run("--dry-run").stdout
 
 
 @pytest.mark.parametrize("name", ["run", "ui"])
@@ -236,10 +234,10 @@ def test_a_home_that_cannot_be_made_is_named(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "file"))
-    done = command(name)
-    assert done.returncode == 1
-    assert "FAIRNESS_HOME: expected a folder, or one that can be made; " in done.stderr
-    assert "Traceback" not in done.stderr
+    result = command(name)
+    assert result.returncode == 1
+    assert "FAIRNESS_HOME: expected a folder, or one that can be made; " in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.kills
@@ -274,13 +272,13 @@ def test_old_results_are_marked_stale_in_the_report(made: Project, data: Path) -
 
 
 @pytest.mark.kills
-def test_a_kill_in_the_middle_is_taken_up_again(
+def test_a_run_killed_during_training_is_resumed(
     tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed with SIGKILL while the model trains: the next run resumes it, and all is byte for byte as without a kill."""
+    """After a SIGKILL during training the next run resumes it, and everything is byte for byte as without a kill."""
     change(data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=12, patience=12))
     run()
-    whole = content(tiny.workspace)
+    uninterrupted = content(tiny.workspace)
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "killed"))
     workspace = tmp_path / "killed" / "tiny"
     killed = process("run")
@@ -293,11 +291,11 @@ def test_a_kill_in_the_middle_is_taken_up_again(
     killed.communicate()
     assert not list((workspace / "tables").rglob("responses"))
     run()
-    assert content(workspace) == whole
+    assert content(workspace) == uninterrupted
 
 
 def test_a_table_that_fails_its_check_does_not_take_effect(tiny: Project) -> None:
-    """By way of Dagster itself: the run fails, the check is on record as failed, and the lake has no such table."""
+    """Run by Dagster itself: the run fails, the check is recorded as failed, and the lake has no such table."""
 
     @Assets(DialoguePart)(
         code_version="1", inputs=lambda part, key: None, schema=SENTIMENT,
@@ -309,15 +307,15 @@ def test_a_table_that_fails_its_check_does_not_take_effect(tiny: Project) -> Non
         columns |= {f"{name}_masked": values for name, values in columns.items()}
         return Result(pa.table({"pair_id": [0, 0], "side": ["a", "b"], **columns}, schema=SENTIMENT))
 
-    whole = Lineage(tiny)
-    whole.assets["broken"], whole.study_of["broken"] = broken, "dialogue_fairness"
+    lineage = Lineage(tiny)
+    lineage.assets["broken"], lineage.study_of["broken"] = broken, "dialogue_fairness"
     with dg.DagsterInstance.ephemeral() as instance:
-        asset = assets.definition(Shown(whole), broken, assets.Log())
-        reads = {RESOURCE: LakeIOManager(profile="tiny")}
-        result = dg.materialize([asset], instance=instance, raise_on_error=False, resources=reads)
-        found = {e.check_name: e.passed for e in result.get_asset_check_evaluations()}
+        asset = assets.definition(Shown(lineage), broken, assets.Log())
+        managers = {RESOURCE: LakeIOManager(profile="tiny")}
+        result = dg.materialize([asset], instance=instance, raise_on_error=False, resources=managers)
+        outcomes = {evaluation.check_name: evaluation.passed for evaluation in result.get_asset_check_evaluations()}
     assert not result.success
-    assert found == {"both_sides_present": True, "compounds_in_range": False}
+    assert outcomes == {"both_sides_present": True, "compounds_in_range": False}
     assert not result.asset_materializations_for_node("broken")
     (failure,) = [event for event in result.all_events if event.is_step_failure]
     assert "1 values of 'compound' are not in -1.0..1.0" in failure.step_failure_data.user_failure_data.description
@@ -343,7 +341,7 @@ def test_parquet_schemas_are_the_contract(tiny: Project) -> None:
     lake = Lake(tiny.workspace)
     key = {"dimension": "gender", "model": "seq2seq"}
     schema = pq.read_schema(lake.table_path("politeness", key))
-    assert [(f.name, str(f.type)) for f in schema] == [
+    assert [(field.name, str(field.type)) for field in schema] == [
         ("pair_id", "int64"), ("side", "string"), ("offensive_probability", "double"), ("offensive", "bool"),
         ("offensive_probability_masked", "double"), ("offensive_masked", "bool"),
     ]  # fmt: skip

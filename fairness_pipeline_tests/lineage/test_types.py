@@ -1,4 +1,4 @@
-"""What an asset's inputs read of the profile, and what its function gets, is checked by the type checker."""
+"""The type checker checks what an asset's inputs read from the profile, and what its function receives."""
 
 import subprocess
 import sys
@@ -11,9 +11,9 @@ TYPOS = ("part.settings.max_identical_sharee", "part.nonsense", "part.project.wo
 
 
 def mypy(file: Path) -> str:
-    """What it says of a file; in one process, as other tests work beside it."""
-    words = [sys.executable, "-m", "mypy", "--num-workers", "0", str(file)]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300).stdout
+    """The output of mypy for a file; in one process, as other tests run at the same time."""
+    arguments = [sys.executable, "-m", "mypy", "--num-workers", "0", str(file)]
+    return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=300).stdout
 
 
 def test_a_misspelt_setting_is_an_error_of_mypy(tmp_path: Path) -> None:
@@ -37,10 +37,10 @@ def test_a_misspelt_setting_is_an_error_of_mypy(tmp_path: Path) -> None:
             ]
     file = tmp_path / "typos.py"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    said = mypy(file)
-    refused = [line for line in said.splitlines() if "[attr-defined]" in line]
-    assert len(refused) == len(STUDIES) * len(TYPOS), said
-    assert f"Found {len(refused)} errors" in said  # what is sound is not refused
+    output = mypy(file)
+    errors = [line for line in output.splitlines() if "[attr-defined]" in line]
+    assert len(errors) == len(STUDIES) * len(TYPOS), output
+    assert f"Found {len(errors)} errors" in output  # the sound assets have no error
 
 
 def test_inputs_of_another_type_are_an_error_of_mypy(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""An asset gets the object that is hashed, its declared tables, and nothing else."""
+"""An asset receives the object that is hashed, its declared tables, and nothing else."""
 
 import json
 import shutil
@@ -38,29 +38,29 @@ OF_CORPUS = {"corpus": "tiny", "dimension": "gender"}
 
 
 def override(data: Path, name: str) -> Path:
-    """A copy of a data file that ships, in the folder that lies over it."""
+    """Copies a data file that ships to the folder that overrides it."""
     file = data / name
     file.parent.mkdir(exist_ok=True)
     return Path(shutil.copy(data_file(name), file))
 
 
 def reasons() -> dict[str, str]:
-    """Why each partition would be made: those whose own inputs have changed, reports apart."""
-    told = (
+    """The reasons of partitions whose own inputs have changed, without reports."""
+    lines = (
         line.split(": ", 1)
         for line in run("--dry-run").stdout.split(" partitions would run")[0].splitlines()
         if ": " in line
     )
-    return {label: why for label, why in told if "is made again" not in why and not label.endswith("_report")}
+    return {label: why for label, why in lines if "is made again" not in why and not label.endswith("_report")}
 
 
 def test_a_verdict_follows_the_words_that_are_masked(made: Project, data: Path) -> None:
-    """Two more pairs change how answers are masked, and so offence: its table once stayed as it was."""
-    change(override(data, "dimensions/gender.yaml"), lambda own: own["pairs"].extend([["gnome", "gnomess"]]))
-    found = reasons()
+    """Two more pairs change how answers are masked, and therefore offence; its table once stayed the same."""
+    change(override(data, "dimensions/gender.yaml"), lambda document: document["pairs"].extend([["gnome", "gnomess"]]))
+    changed = reasons()
     for table in ("contexts tiny gender", "politeness gender seq2seq", "dialogue_significance gender seq2seq"):
-        assert "gender.yaml: pairs changed" in found[table]
-    assert not [label for label in found if "dialect" in label or label.startswith(("dialogue_models", "refusal"))]
+        assert "gender.yaml: pairs changed" in changed[table]
+    assert not [label for label in changed if "dialect" in label or label.startswith(("dialogue_models", "refusal"))]
 
 
 def test_contexts_follow_the_words_of_the_dictionary(made: Project, data: Path) -> None:
@@ -70,19 +70,19 @@ def test_contexts_follow_the_words_of_the_dictionary(made: Project, data: Path) 
     assert reasons() == {"contexts tiny gender": changed, "named_groups gender seq2seq": changed}
 
 
-def test_a_column_more_is_another_table(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_further_column_makes_a_table_stale(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     lineage = Lineage(made)
     state = State(lineage, Lake(made.workspace))
     assert state.changes("responses", KEY) == []
     asset = lineage.assets["responses"]
     lineage.assets["responses"] = replace(asset, schema=asset.schema.append(pa.field("tone", pa.string())))
     assert State(lineage, Lake(made.workspace)).changes("responses", KEY) == ["schema.tone: None -> string"]
-    worded = asset.schema.set(0, asset.schema.field(0).with_metadata({"text": "in other words"}))
-    lineage.assets["responses"] = replace(asset, schema=worded)
+    described = asset.schema.set(0, asset.schema.field(0).with_metadata({"text": "in other words"}))
+    lineage.assets["responses"] = replace(asset, schema=described)
     assert State(lineage, Lake(made.workspace)).changes("responses", KEY) == []
 
 
-def test_a_measure_has_a_version_of_its_own(made: Project) -> None:
+def test_each_measure_has_its_own_version(made: Project) -> None:
     (length,) = (measure for measure in measures() if measure.table == "length")
     before = {measure.table: canonical(_scoring(measure, made)) for measure in measures()}
     object.__setattr__(length, "version", "another")
@@ -93,7 +93,7 @@ def test_a_measure_has_a_version_of_its_own(made: Project) -> None:
             "length",
             "instrument_check",
             "parrot_check",
-        }  # each scores texts with it
+        }  # both checks score texts with it
     finally:
         object.__setattr__(length, "version", type(length).version)
 
@@ -109,18 +109,18 @@ def test_force_makes_the_selected_asset_alone(made: Project) -> None:
 
 
 def test_cards_of_earlier_versions_are_taken_over(made: Project) -> None:
-    """They name no schema, and keys that say nothing: whoever paid for answers does not pay again."""
+    """They name no schema, and keys that no longer count: answers that were paid for are not asked for again."""
     state = State(Lineage(made), Lake(made.workspace))
-    now = state.described("responses", KEY, state.given("responses", KEY))
-    older = {name: value for name, value in now.items() if name != "schema"}
-    older["settings"] = {**now["settings"], "since_removed": None}
-    assert state.made_from("responses", KEY, Card(fingerprint(older), older), now)
-    other = {**older, "settings": {**older["settings"], "round": "yesterday"}}
-    assert not state.made_from("responses", KEY, Card(fingerprint(other), other), now)
+    current = state.described("responses", KEY, state.given("responses", KEY))
+    earlier = {name: value for name, value in current.items() if name != "schema"}
+    earlier["settings"] = {**current["settings"], "since_removed": None}
+    assert state.made_from("responses", KEY, Card(fingerprint(earlier), earlier), current)
+    with_round = {**earlier, "settings": {**earlier["settings"], "round": "yesterday"}}
+    assert not state.made_from("responses", KEY, Card(fingerprint(with_round), with_round), current)
 
 
 class _Made:
-    """One asset of the tiny profile, made with another function."""
+    """Makes one asset of the tiny profile with changed attributes."""
 
     def __init__(self, project: Project, name: str, **changes: Any) -> None:
         self.lineage = Lineage(project)
@@ -145,7 +145,7 @@ def test_a_file_that_is_no_input_is_refused(made: Project) -> None:
     assert Lake(made.workspace).content("contexts", OF_CORPUS) == before
 
 
-def test_inputs_that_change_while_they_are_used_are_an_error(made: Project) -> None:
+def test_a_function_that_changes_its_inputs_is_refused(made: Project) -> None:
     part = Lineage(made).part("length")
     settings = {"least": 1}
 
@@ -158,14 +158,14 @@ def test_inputs_that_change_while_they_are_used_are_an_error(made: Project) -> N
         _Made(made, "length", inputs=lambda part, key: settings, function=careless)(KEY)
 
 
-def test_a_report_reads_what_it_declares(made: Project) -> None:
+def test_a_report_cannot_read_undeclared_tables(made: Project) -> None:
     asset = Lineage(made).assets["dialogue_fairness_report"]
     fewer = {name: read for name, read in asset.reads.items() if name != "dialogue_breakdown"}
     with pytest.raises(UndeclaredRead, match="reads dialogue_breakdown, and does not declare it"):
         _Made(made, "dialogue_fairness_report", reads=fewer)({})
 
 
-def test_arguments_are_what_is_read() -> None:
+def test_arguments_must_match_the_declared_tables() -> None:
     from fairness_pipeline.studies.annotator_bias.lineage import annotations, asset
 
     with pytest.raises(TypeError, match="takes labels, who, and reads labels"):
@@ -175,29 +175,30 @@ def test_arguments_are_what_is_read() -> None:
 
 
 def test_an_asset_is_a_function() -> None:
-    """In a notebook, without a profile and without a lake."""
+    """It works in a notebook, without a profile and without a lake."""
     labels = pa.table(
         {"draw": [1] * 6, "item_id": list("aabbcc"), "annotator_id": list("xyxyxy"), "label": [1, 1, 0, 0, 1, 0]}
     )
-    who = pa.table(
+    annotators = pa.table(
         {"draw": [1, 1], "annotator_id": ["x", "y"], "category": ["g", "g"], "group": ["a", "b"], "place": [0, 1]}
     )
-    found = truth_inference(Inference("mv", {}, (), 2), labels, who, Run())
-    assert found.content.select(INFERRED.names)["item_id"].to_pylist() == ["a", "b", "c"]
-    assert found.content["label"].to_pylist()[:2] == [1, 0]
+    result = truth_inference(Inference("mv", {}, (), 2), labels, annotators, Run())
+    assert result.content.select(INFERRED.names)["item_id"].to_pylist() == ["a", "b", "c"]
+    assert result.content["label"].to_pylist()[:2] == [1, 0]
 
 
-# What the assets of all studies read of their inputs, and which libraries they use: one run of a small profile.
+# One run of a small profile: what the assets of all studies read of their inputs, and which libraries they use.
 
 
 class Watched:
-    """What was seen of each asset's functions.
+    """What the watched functions of all assets declared, read and used.
 
     Attributes:
-        declared: The fields of the inputs that are hashed, as (class, field).
-        read: Those that the functions read.
+        declared: The hashed fields of the inputs, as (class, field).
+        read: The fields that the functions read.
         used: The libraries of `DECIDING` that the functions' code refers to, by asset.
-        named: Those whose versions are among the inputs, by asset.
+        named: The libraries whose versions are among the inputs, by asset.
+        contents: The version and the hash of each asset's tables.
     """
 
     def __init__(self) -> None:
@@ -215,12 +216,12 @@ DECIDING = {
     "vaderSentiment": "vaderSentiment",
     "profanity_check": "alt-profanity-check",
 }
-"""Modules of libraries whose versions decide numbers, and the libraries' names."""
+"""The modules of libraries whose versions decide numbers, with the libraries' names."""
 
 
 @contextmanager
 def _watching(seen: Watched) -> Iterator[None]:
-    """Follows every asset's function, in this process."""
+    """Watches every asset's function in this process."""
     assets = _all_assets()
     originals = {asset: asset.function for asset in assets}
     classes: dict[type, Any] = {}
@@ -235,7 +236,9 @@ def _watching(seen: Watched) -> Iterator[None]:
                 if kind not in classes:
                     classes[kind] = kind.__getattribute__
                     kind.__getattribute__ = _noting(kind, classes[kind], seen.read, inside)  # type: ignore[method-assign]
-                seen.declared |= {(kind.__name__, own.name) for own in fields(kind) if not own.metadata.get("unhashed")}
+                seen.declared |= {
+                    (kind.__name__, field.name) for field in fields(kind) if not field.metadata.get("unhashed")
+                }
             seen.named.setdefault(asset.name, set()).update(asset.libraries, _versions(canonical(given)))
             codes: set[CodeType] = set()
             inside[0] = True
@@ -272,32 +275,32 @@ def _dataclasses(value: object) -> Iterator[type]:
     """The classes of the dataclasses among the inputs."""
     if is_dataclass(value):
         yield type(value)
-        for own in fields(value):
-            yield from _dataclasses(getattr(value, own.name))
+        for field in fields(value):
+            yield from _dataclasses(getattr(value, field.name))
     elif isinstance(value, dict):
-        for each in value.values():
-            yield from _dataclasses(each)
+        for part in value.values():
+            yield from _dataclasses(part)
     elif isinstance(value, tuple | list):
-        for each in value:
-            yield from _dataclasses(each)
+        for part in value:
+            yield from _dataclasses(part)
 
 
 def _noting(kind: type, original: Any, read: set[tuple[str, str]], inside: list[bool]) -> Any:
-    names = {own.name for own in fields(kind)}
+    names = {field.name for field in fields(kind)}
 
     def get(self: object, name: str) -> Any:
         if inside[0] and name in {*names, "__dict__"}:
-            read.update((type(self).__name__, own) for own in (names if name == "__dict__" else [name]))
+            read.update((type(self).__name__, field) for field in (names if name == "__dict__" else [name]))
         return original(self, name)
 
     return get
 
 
 def _versions(inputs: Any) -> set[str]:
-    """The libraries whose versions stand somewhere among the inputs."""
+    """The libraries whose versions are among the inputs."""
     if isinstance(inputs, dict):
-        own = set(inputs.get("versions") or ())
-        return own.union(*map(_versions, inputs.values()))
+        versions = set(inputs.get("versions") or ())
+        return versions.union(*map(_versions, inputs.values()))
     return set().union(*map(_versions, inputs)) if isinstance(inputs, list) else set()
 
 
@@ -312,8 +315,8 @@ def _note(codes: set[CodeType], frames: dict[CodeType, set[str]], frame: FrameTy
 
 
 def _library(name: str, scope: dict[str, Any]) -> str | None:
-    own = scope.get(name)
-    module = own.__name__ if isinstance(own, ModuleType) else getattr(own, "__module__", None) or name
+    value = scope.get(name)
+    module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None) or name
     return DECIDING.get(str(module).partition(".")[0])
 
 
@@ -330,27 +333,27 @@ HASHED_ONLY = {
     "sha256",
     "max_tokens",
 }
-"""Fields that no function reads by design: they stand for code, libraries, files, rounds of questions, and for what is
-read from the model that stands beside them."""
+"""Fields that no function reads by design: they identify code, libraries, files, rounds of questions, and values that
+are read from the model next to them."""
 ELSEWHERE = {
-    ("Annotating", "dimension"), ("Search", "dimension"),  # for an error
-    ("Annotating", "source"), ("Splitting", "source"),  # of a corpus that is read from files
+    ("Annotating", "dimension"), ("Search", "dimension"),  # for an error message
+    ("Annotating", "source"), ("Splitting", "source"),  # read only for a corpus of files
     ("Answering", "model"), ("Perplexities", "model"), ("Perplexities", "logprobs"), ("Predicting", "settings"),
-    ("Estimated", "published"), ("Scored", "agreement"),  # by methods that model groups, or learn
+    ("Estimated", "published"), ("Scored", "agreement"),  # read by methods that model groups, or learn
     ("PolitenessScorer", "revision"), ("PolitenessScorer", "label"), ("PolitenessScorer", "labelled"),
 }  # fmt: skip
 """Fields that are read in other profiles than the small one."""
 
 
 def _declared_fields_are_read(watched: Watched) -> None:
-    """A field that nothing reads makes partitions stale for nothing."""
-    unread = {own for own in watched.declared - watched.read - ELSEWHERE if own[1] not in HASHED_ONLY}
+    """A field that nothing reads makes partitions stale for no reason."""
+    unread = {field for field in watched.declared - watched.read - ELSEWHERE if field[1] not in HASHED_ONLY}
     assert len(watched.read) > 60
     assert not unread, sorted(unread)
 
 
 def _libraries_that_decide_numbers_are_named(watched: Watched) -> None:
-    # Its interval is a closed formula; to name the library would ask endpoints anew.
+    # Its interval is a closed formula; naming the library would ask endpoints again.
     closed = {"classifier_predictions": {"scipy"}}
     missing = {
         name: lacking
@@ -362,7 +365,7 @@ def _libraries_that_decide_numbers_are_named(watched: Watched) -> None:
 
 
 def _other_contents_have_another_version(watched: Watched) -> None:
-    """Who changes what an asset makes raises its `code_version` (a measure's its `version`), and writes the list."""
+    """After a change of an asset's tables raise its `code_version` (or a measure's `version`), and write the list."""
     listed = json.loads(contents.LISTED.read_text(encoding="utf-8"))
     write = "python -m fairness_pipeline_tests.lineage.contents"
     same = {name for name in listed if watched.contents.get(name, {}).get("version") == listed[name]["version"]}
@@ -371,7 +374,7 @@ def _other_contents_have_another_version(watched: Watched) -> None:
     assert watched.contents == listed, f"the list is of other versions; write it: {write}"
 
 
-def test_what_all_studies_declare_is_what_they_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_studies_use_what_they_declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One run of a small profile: its tables, the fields that its functions read, and the libraries that they use."""
     seen = Watched()
     with _watching(seen):
@@ -383,8 +386,8 @@ def test_what_all_studies_declare_is_what_they_use(tmp_path: Path, monkeypatch: 
 
 def test_an_unchanged_part_of_a_dimension_is_the_same(made: Project) -> None:
     gender = made.parts["dialogue_fairness"].dimensions["gender"]
-    caveat = gender.model_copy(update={"caveats": ("another",)})
-    assert canonical(gender.exchanged(senses=True)) == canonical(caveat.exchanged(senses=True))
-    assert canonical(gender.masked) == canonical(caveat.masked)
+    with_caveat = gender.model_copy(update={"caveats": ("another",)})
+    assert canonical(gender.exchanged(senses=True)) == canonical(with_caveat.exchanged(senses=True))
+    assert canonical(gender.masked) == canonical(with_caveat.masked)
     assert isinstance(gender.exchanged(), ExchangedWords)
     assert DataFile.of("lexicon/word_classes.yaml") in gender.exchanged(senses=True).files

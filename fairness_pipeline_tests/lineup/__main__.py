@@ -1,4 +1,4 @@
-"""`make verify` runs the whole line-up: each system's draws are kept, so that one that was stopped goes on.
+"""Runs the whole line-up for `make verify`; each system's outcome is saved, so that a stopped run can resume.
 
 Writes docs/line-up.md. `python -m fairness_pipeline_tests.lineup --study S --draws N` runs a part.
 """
@@ -32,54 +32,54 @@ _DETERMINISTIC = ("AFINN", "TextBlob")
 
 
 def main() -> int:
-    """Runs what is not known yet, writes the page, and says what is not as it should be."""
+    """Judges the systems that have no saved outcome, writes the page, and prints wrong outcomes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--study", choices=TITLES)
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     file = STATE / "line-up.json"
-    made_from, known = f"{version(Path(__file__).parent)}-{arguments.draws}", _known(file)
-    if known.get("version") != made_from:
-        known = {"version": made_from, "outcomes": {}, "power": {}}
-    asked = [system for system in systems() if arguments.study in (None, system.study)]
+    current_version, state = f"{version(Path(__file__).parent)}-{arguments.draws}", _load(file)
+    if state.get("version") != current_version:
+        state = {"version": current_version, "outcomes": {}, "power": {}}
+    selected = [system for system in systems() if arguments.study in (None, system.study)]
     todo = [
         (system.key, 1 if system.name in _DETERMINISTIC else arguments.draws)
-        for system in asked
-        if system.key not in known["outcomes"]
+        for system in selected
+        if system.key not in state["outcomes"]
     ]
     started = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
-        for number, (key, found) in enumerate(pool.imap_unordered(drawn, todo), start=1):
-            known["outcomes"][key] = found
-            _keep(file, known)
-            print(f"[{number}/{len(todo)}] {key}: {found['verdicts']}", flush=True)
-    if arguments.study in (None, "dialogue_fairness") and not known["power"]:
-        known["power"] = {case.name: found for case, found in power.table()}
-        _keep(file, known)
-    outcomes = {system.key: Outcome(**known["outcomes"][system.key]) for system in asked}
-    bad = [f"{system.key}: {why}" for system in asked if (why := wrong(system, outcomes[system.key]))]
+        for number, (key, result) in enumerate(pool.imap_unordered(drawn, todo), start=1):
+            state["outcomes"][key] = result
+            _save(file, state)
+            print(f"[{number}/{len(todo)}] {key}: {result['verdicts']}", flush=True)
+    if arguments.study in (None, "dialogue_fairness") and not state["power"]:
+        state["power"] = {case.name: shares for case, shares in power.table()}
+        _save(file, state)
+    outcomes = {system.key: Outcome(**state["outcomes"][system.key]) for system in selected}
+    bad = [f"{system.key}: {reason}" for system in selected if (reason := wrong(system, outcomes[system.key]))]
     if arguments.study is None:
-        write_page(list(systems()), outcomes, known["power"], arguments.draws)
-    print(f"{len(asked)} systems in {time.monotonic() - started:.0f} s; {len(bad)} not as they should be")
+        write_page(list(systems()), outcomes, state["power"], arguments.draws)
+    print(f"{len(selected)} systems in {time.monotonic() - started:.0f} s; {len(bad)} not as they should be")
     for line in bad:
         print(f"  {line}", file=sys.stderr)
     return 1 if bad else 0
 
 
-def _known(file: Path) -> dict[str, Any]:
+def _load(file: Path) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
-def _keep(file: Path, known: dict[str, Any]) -> None:
+def _save(file: Path, state: dict[str, Any]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps(known, indent=1), encoding="utf-8")
+    temporary.write_text(json.dumps(state, indent=1), encoding="utf-8")
     temporary.replace(file)
 
 
 def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: dict[str, Any], draws: int) -> None:
-    """docs/line-up.md."""
+    """Writes docs/line-up.md."""
     lines = [
         "# The line-up",
         "",
@@ -100,13 +100,13 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
             "| where | system | truth | biased | wanted | biased rows | control too small | differs | length not excluded | artefact | fair | fair on average | inconclusive | nothing to judge |",
             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         ]  # fmt: skip
-        for system in (own for own in all_systems if own.study == study and own.key in outcomes):
-            found = outcomes[system.key]
-            share = found.found if system.truth == "guilty" else found.biased
-            wanted = {"guilty": f"{system.power:.0%} or more", "hangs on few": "–"}.get(system.truth, "5% or less")
-            mark = " **(wrong)**" if wrong(system, found) else ""
+        for system in (entry for entry in all_systems if entry.study == study and entry.key in outcomes):
+            result = outcomes[system.key]
+            share = result.found if system.truth == "guilty" else result.biased
+            required = {"guilty": f"{system.power:.0%} or more", "hangs on few": "–"}.get(system.truth, "5% or less")
+            mark = " **(wrong)**" if wrong(system, result) else ""
             counts = [
-                found.verdicts.get(name, 0)
+                result.verdicts.get(name, 0)
                 for name in (
                     "biased",
                     SAID_SO,
@@ -120,7 +120,7 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
                 )
             ]
             lines.append(
-                f"| {system.where} | {system.name} | {system.truth} | {share:.0%}{mark} | {wanted} | "
+                f"| {system.where} | {system.name} | {system.truth} | {share:.0%}{mark} | {required} | "
                 f"{' | '.join(map(str, counts))} |"
             )
         lines.append("")
@@ -135,24 +135,27 @@ def write_page(all_systems: list[System], outcomes: dict[str, Outcome], powers: 
         "| difference | " + " | ".join(f"{pairs:,} pairs" for pairs in power.PAIRS) + " |",
         "| --- |" + " --- |" * len(power.PAIRS),
         *(
-            f"| {name} | " + " | ".join(f"{biased:.0%} biased, {fair:.0%} fair" for biased, fair in found) + " |"
-            for name, found in powers.items()
+            f"| {name} | " + " | ".join(f"{biased:.0%} biased, {fair:.0%} fair" for biased, fair in shares) + " |"
+            for name, shares in powers.items()
         ),
     ]
     (ROOT / "docs" / "line-up.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _gates(all_systems: list[System], outcomes: dict[str, Outcome]) -> str:
-    """How often a gate would close on any row of an innocent system of study 1, and what lists find of the other harms."""
+    """Says how often a gate closes on any row of an innocent system of study 1, and what lists find of the harms."""
     of_study = [system for system in all_systems if system.study == "dialogue_fairness"]
     innocent = [outcomes[system.key] for system in of_study if system.truth == "innocent"]
     harms = [outcomes[system.key] for system in of_study if system.name in HARMS]
-    closed, gates = round(sum(found.any * found.draws for found in innocent)), sum(found.draws for found in innocent)
-    by_lists, draws = sum(found.verdicts.get("biased", 0) for found in harms), sum(found.draws for found in harms)
-    told = sum(found.verdicts.get(DIFFERS, 0) for found in harms)
+    closed, total = (
+        round(sum(result.any * result.draws for result in innocent)),
+        sum(result.draws for result in innocent),
+    )
+    by_lists, draws = sum(result.verdicts.get("biased", 0) for result in harms), sum(result.draws for result in harms)
+    differing = sum(result.verdicts.get(DIFFERS, 0) for result in harms)
     return (
-        f"A gate closes on some row, `biased` or `differs`, in {closed} of {gates:,} draws of innocent systems "
-        f"({closed / gates:.1%}). Of {draws:,} draws of harms that no list holds, {told:,} are `differs`; the measures by "
+        f"A gate closes on some row, `biased` or `differs`, in {closed} of {total:,} draws of innocent systems "
+        f"({closed / total:.1%}). Of {draws:,} draws of harms that no list holds, {differing:,} are `differs`; the measures by "
         f"lists have {by_lists} `biased` rows in them."
     )
 

@@ -1,4 +1,4 @@
-"""Study 5's systems: raters of two groups whose labels are known to lean, or not."""
+"""Study 5's systems: simulated raters of two or four groups whose labels do or do not lean."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,11 +18,11 @@ from fairness_pipeline_tests.lineup.shared import System, Verdicts
 
 STUDY = "annotator_bias"
 ITEMS = (150, 600)
-"""Items of a draw."""
+"""The least and largest number of items of a draw."""
 
 
 class Raters:
-    """Who labels what: items with a rate of their own, raters of two groups."""
+    """Raters of several groups, items with their own positive rates, and which rater labels which item."""
 
     def __init__(self, draw: int, *, sizes: tuple[int, ...] = (15, 15), each: int = 8, labour: str = "even") -> None:
         self.random = np.random.default_rng([draw, 23])
@@ -38,68 +38,72 @@ class Raters:
             self.random.choice(people, size=min(each, people), replace=False, p=weights / weights.sum())
             for _ in range(self.items)
         ]
-        self.who = np.concatenate(chosen)
-        self.item = np.repeat(np.arange(self.items), [len(own) for own in chosen])
+        self.rater = np.concatenate(chosen)
+        self.item = np.repeat(np.arange(self.items), [len(raters) for raters in chosen])
         self.rate = self.random.beta(1.2, 1.2, self.items)
-        self.group = self.sides[self.who]
+        self.group = self.sides[self.rater]
 
 
 def sorted_raters(draw: int) -> Raters:
-    """Ten against ten who label everything, and stand in the file group by group."""
-    own = Raters(draw, sizes=(10, 10), each=20)
-    order = np.argsort(own.who, kind="stable")
-    own.who, own.item, own.group = own.who[order], own.item[order], own.group[order]
-    return own
+    """Returns ten against ten raters who label every item; the labels are ordered by rater and group."""
+    raters = Raters(draw, sizes=(10, 10), each=20)
+    order = np.argsort(raters.rater, kind="stable")
+    raters.rater, raters.item, raters.group = raters.rater[order], raters.item[order], raters.group[order]
+    return raters
 
 
 Lean = Callable[[Raters], np.ndarray]
-"""What is added to the chance that a label is positive; one a label."""
+"""Returns what is added to the chance that a label is positive, for each label."""
 
 
 def judge(make: Callable[[int], Raters], lean: Lean, draw: int) -> Verdicts:
-    """The verdict on two groups of raters."""
-    own = make(draw)
-    chance = np.clip(own.rate[own.item] + lean(own), 0, 1)
+    """Returns the verdicts on the groups of raters."""
+    raters = make(draw)
+    chance = np.clip(raters.rate[raters.item] + lean(raters), 0, 1)
     labels = Labels.of(
         pd.DataFrame(
-            {"task": own.item, "worker": own.who, "label": (own.random.random(len(chance)) < chance).astype(int)}
+            {
+                "task": raters.item,
+                "worker": raters.rater,
+                "label": (raters.random.random(len(chance)) < chance).astype(int),
+            }
         )
     )
-    sides = pd.Series(own.sides[labels.annotators.to_numpy()])
+    sides = pd.Series(raters.sides[labels.annotators.to_numpy()])
     table = compare_positive_rates(Labelled(labels, {"group": levels_of(sides)}), AnnotatorGroupsSettings(), {})
     return {row["measure"]: row["verdict"] for row in table.to_pylist() if row["contrast"] != PAIR}
 
 
-def _none(own: Raters) -> np.ndarray:
-    return np.zeros(len(own.item))
+def _none(raters: Raters) -> np.ndarray:
+    return np.zeros(len(raters.item))
 
 
-def _strict(spread: float, own: Raters) -> np.ndarray:
-    return own.random.normal(0, spread, len(own.sides))[own.who]
+def _strict(spread: float, raters: Raters) -> np.ndarray:
+    return raters.random.normal(0, spread, len(raters.sides))[raters.rater]
 
 
-def _shift(points: float, own: Raters) -> np.ndarray:
-    return points * (own.group == 1)
+def _shift(points: float, raters: Raters) -> np.ndarray:
+    return points * (raters.group == 1)
 
 
-def _opposite(points: float, share: float, own: Raters) -> np.ndarray:
-    """The groups differ by as many points on a share of the items, in either direction alike."""
-    own.rate[:] = 0.5 + (own.rate - 0.5) * 0.4
-    signs = np.where(np.arange(own.items) % 2 == 0, 1.0, -1.0) * (own.random.random(own.items) < share)
-    return (points / 2) * signs[own.item] * np.where(own.group == 1, 1, -1)
+def _opposite(points: float, share: float, raters: Raters) -> np.ndarray:
+    """The groups differ by `points` on a share of the items, equally often in either direction."""
+    raters.rate[:] = 0.5 + (raters.rate - 0.5) * 0.4
+    signs = np.where(np.arange(raters.items) % 2 == 0, 1.0, -1.0) * (raters.random.random(raters.items) < share)
+    return (points / 2) * signs[raters.item] * np.where(raters.group == 1, 1, -1)
 
 
-def _divided(points: float, own: Raters) -> np.ndarray:
-    """Half of group b leans one way, half the other, at group a's mean rate."""
-    return points * (np.where(np.arange(len(own.sides)) % 2 == 0, 1.0, -1.0) * (own.sides == 1))[own.who]
+def _divided(points: float, raters: Raters) -> np.ndarray:
+    """Half of group b leans up and half leans down, so that its mean rate is group a's."""
+    return points * (np.where(np.arange(len(raters.sides)) % 2 == 0, 1.0, -1.0) * (raters.sides == 1))[raters.rater]
 
 
 def _with(first: Lean, second: Lean) -> Lean:
-    return lambda own: first(own) + second(own)
+    return lambda raters: first(raters) + second(raters)
 
 
 def systems() -> Iterator[System]:
-    """All of them."""
+    """Yields all systems."""
     even = Raters
     many = partial(Raters, sizes=(120, 120), each=12)
     pareto = partial(Raters, sizes=(30, 30), labour="pareto")
@@ -142,5 +146,5 @@ def systems() -> Iterator[System]:
     for name, (make, lean) in innocent.items():
         yield System(STUDY, "simulated raters", name, "innocent", partial(judge, make, lean), fast=True)
     for name, (make, lean, power) in guilty.items():
-        judged = partial(judge, make, lean)
-        yield System(STUDY, "simulated raters", name, "guilty", judged, (), power, fast=True)
+        judge_draw = partial(judge, make, lean)
+        yield System(STUDY, "simulated raters", name, "guilty", judge_draw, (), power, fast=True)

@@ -1,5 +1,5 @@
-"""Study 1's systems whose harm no list holds, each matched for the other side in length and in new words; and innocents
-whose answers depend on what differs between contexts besides the group."""
+"""Study 1's systems with a harm that no list holds, matched for the other side in length and in new words; and innocent
+systems whose answers depend on differences between contexts other than the group."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ _SLOTS = {
     "thing": ("the form", "the letter", "the plan", "the list", "the recipe", "the ticket", "the report", "the photo"),
     "who": ("a friend", "a neighbour", "the clerk", "the driver", "a colleague", "the teacher", "the plumber"),
 }  # fmt: skip
-"""What a sentence is filled with, so that hardly one repeats."""
+"""Fillings of the slots in a sentence, so that sentences hardly repeat."""
 
 HARMS: dict[str, tuple[str, str]] = {
     "occupational steering": ("You could become a cleaner {where} {when}.", "You could become a pilot {where} {when}."),
@@ -51,70 +51,70 @@ HARMS: dict[str, tuple[str, str]] = {
     "unequal help": ("Find {thing} out for yourself {when}.", "Print {thing} out for yourself {when}."),
     "family duty": ("Stay and care for the children {where} {when}.", "Stay and wait for the train {where} {when}."),
 }  # fmt: skip
-"""What side b is told, and what side a is told at the same rate: as long, and as new."""
+"""The harm that side b is told, and the match that side a is told at the same rate: as long, with as many new words."""
 
 
 def _filled(asked: Asked, sentence: str) -> list[str]:
-    """The sentence for each pair, with other fillings."""
+    """Returns the sentence for each pair, with fillings drawn at random."""
     slots = re.findall(r"\{(\w+)\}", sentence)
-    drawn = {slot: asked.lot(_SLOTS[slot]) for slot in slots}
-    return [sentence.format(**{slot: drawn[slot][place] for slot in slots}) for place in range(len(asked))]
+    fillings = {slot: asked.lot(_SLOTS[slot]) for slot in slots}
+    return [sentence.format(**{slot: fillings[slot][pair] for slot in slots}) for pair in range(len(asked))]
 
 
 def filled(sentence: str, random: np.random.Generator) -> str:
-    """The sentence with fillings drawn at random."""
-    return sentence.format(**{slot: own[int(random.integers(len(own)))] for slot, own in _SLOTS.items()})
+    """Returns the sentence with fillings drawn at random."""
+    return sentence.format(**{slot: fillings[int(random.integers(len(fillings)))] for slot, fillings in _SLOTS.items()})
 
 
 def _plain(asked: Asked) -> list[str]:
-    """Neutral answers that hardly repeat."""
+    """Returns neutral answers that hardly repeat."""
     return [
-        f"{one} {more}"
-        for one, more in zip(
+        f"{opening} {rest}"
+        for opening, rest in zip(
             asked.lot(NEUTRAL), _filled(asked, "I saw {who} with {thing} {where} {when}."), strict=True
         )
     ]
 
 
-def harm(said: tuple[str, str], rate: float = 0.15) -> Bot:
-    """A harm at a rate for side b, and at the same rate what matches it for side a."""
+def harm(sentences: tuple[str, str], rate: float = 0.15) -> Bot:
+    """Returns a bot that tells side b a harm at a rate, and side a its match at the same rate."""
 
     def bot(asked: Asked) -> tuple[list[str], list[str]]:
         sides = []
-        for sentence in reversed(said):
-            hit = asked.random.random(len(asked)) < rate
-            answers = zip(hit, _filled(asked, sentence), asked.lot(NEUTRAL), _plain(asked), strict=True)
-            sides.append([f"{start} {own}" if own_hit else plain for own_hit, own, start, plain in answers])
+        for sentence in reversed(sentences):
+            hits = asked.random.random(len(asked)) < rate
+            answers = zip(hits, _filled(asked, sentence), asked.lot(NEUTRAL), _plain(asked), strict=True)
+            sides.append([f"{opening} {text}" if hit else plain for hit, text, opening, plain in answers])
         return sides[0], sides[1]
 
     return bot
 
 
 def _by(choose: Callable[[str, str], bool], share: float = 0.6) -> Bot:
-    """One kind of answers or another, by what holds of the context and of the exchanged word."""
+    """Returns a bot that chooses between two kinds of answers by the context and the exchanged word."""
 
     def bot(asked: Asked) -> tuple[list[str], list[str]]:
         sides = []
         for side in range(2):
-            one, other = asked.lot(NEUTRAL[:8]), asked.lot(NEUTRAL[8:])
-            lucky = asked.random.random(len(asked)) < share
-            own = zip(asked.contexts[side], asked.named[side], one, other, lucky, strict=True)
-            sides.append([b if choose(text, word) and hit else a for text, word, a, b, hit in own])
+            usual_answers, special_answers = asked.lot(NEUTRAL[:8]), asked.lot(NEUTRAL[8:])
+            hits = asked.random.random(len(asked)) < share
+            rows = zip(asked.contexts[side], asked.named[side], usual_answers, special_answers, hits, strict=True)
+            sides.append([special if choose(text, word) and hit else usual for text, word, usual, special, hit in rows])
         return sides[0], sides[1]
 
     return bot
 
 
-def _number(text: str, of: int) -> int:
-    return int.from_bytes(blake2b(text.lower().encode(), digest_size=4).digest()) % of
+def _number(text: str, modulus: int) -> int:
+    return int.from_bytes(blake2b(text.lower().encode(), digest_size=4).digest()) % modulus
 
 
 def _appended(make: Callable[[Asked, int], Sequence[str]]) -> Bot:
-    """Neutral answers, and something of the context after them."""
+    """Returns a bot that gives neutral answers followed by a text made from the context."""
 
     def bot(asked: Asked) -> tuple[list[str], list[str]]:
         sides = [
-            [f"{one} {more}" for one, more in zip(asked.lot(NEUTRAL), make(asked, side), strict=True)]
+            [f"{answer} {addition}" for answer, addition in zip(asked.lot(NEUTRAL), make(asked, side), strict=True)]
             for side in (0, 1)
         ]
         return sides[0], sides[1]
@@ -126,8 +126,8 @@ def _word(form: str) -> Bot:
     return _appended(lambda asked, side: [form.format(word=word) for word in asked.named[side]])
 
 
-def _every_third(asked: Asked) -> tuple[list[str], list[str]]:
-    sides = [[NEUTRAL[(place + shift) % len(NEUTRAL)] for place in range(len(asked))] for shift in (0, 5)]
+def _in_turns(asked: Asked) -> tuple[list[str], list[str]]:
+    sides = [[NEUTRAL[(index + shift) % len(NEUTRAL)] for index in range(len(asked))] for shift in (0, 5)]
     return sides[0], sides[1]
 
 
@@ -148,26 +148,28 @@ INNOCENT: dict[str, Bot] = {
     "by a question mark": _by(lambda text, word: "?" in text),
     "by chance": _by(lambda text, word: True, 0.5),
     "a topic drawn for each word": _by(lambda text, word: _number(f"topic {word}", 3) == 0, 0.9),
-    "in turns": _every_third,
+    "in turns": _in_turns,
     "hardly an answer repeats": lambda asked: (_plain(asked), _plain(asked)),
     "names the word": _word("Is it about a {word}?"),
     "names the word with the article": _word("The {word} said so."),
     "counts the words of the context": _appended(lambda asked, side: [f"Those are {len(text.split())} words." for text in asked.contexts[side]]),
     "repeats the end of the context": _appended(lambda asked, side: [f"So {' '.join(text.split()[-3:])}" for text in asked.contexts[side]]),
 }  # fmt: skip
-"""Answers of the same law for both groups."""
+"""Bots whose answers follow the same law for both groups."""
 
 
 def systems() -> Iterator[System]:
-    """All of them; 400 pairs, in two dimensions of many words."""
+    """Yields all systems: 400 pairs, in two dimensions of many words."""
     for dimension in ("gender", "dialect"):
         fast = dimension == "gender"
-        for name, said in HARMS.items():
-            judged = partial(judge, dimension, harm(said), size=400)
-            yield System(STUDY, dimension, name, "guilty", judged, power=_POWER[dimension], fast=fast and name in _FAST)
+        for name, sentences in HARMS.items():
+            judge_draw = partial(judge, dimension, harm(sentences), size=400)
+            yield System(
+                STUDY, dimension, name, "guilty", judge_draw, power=_POWER[dimension], fast=fast and name in _FAST
+            )
         for name, bot in INNOCENT.items():
-            judged = partial(judge, dimension, bot, size=400)
-            yield System(STUDY, dimension, name, "innocent", judged, fast=fast and name in _FAST)
+            judge_draw = partial(judge, dimension, bot, size=400)
+            yield System(STUDY, dimension, name, "innocent", judge_draw, fast=fast and name in _FAST)
 
 
 _POWER = {"gender": 0.8, "dialect": 0.3}

@@ -1,4 +1,4 @@
-"""Study 4's systems: predictions of known error rates, and a filter on groups that its own words make."""
+"""Study 4's systems: classifiers with known error rates, and a filter whose own words decide the inferred groups."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -17,11 +17,11 @@ from fairness_pipeline_tests.lineup.shared import SAID_SO, System, Truth, Verdic
 
 STUDY = "implicit_bias"
 AUTHORS = (150, 400)
-"""Authors of a draw; they wrote one to twelve texts."""
+"""The least and largest number of authors of a draw; each wrote one to twelve texts."""
 
 
 class Texts:
-    """Texts of two groups or more, as many of each label: their labels, groups and authors."""
+    """Texts of two or more groups, balanced by label: their labels, groups and authors."""
 
     def __init__(self, draw: int, groups: str = "ab") -> None:
         self.names = np.array(list(groups))
@@ -30,17 +30,17 @@ class Texts:
         wrote = self.random.geometric(0.25, authors).clip(max=12)
         self.author = np.repeat(np.arange(authors), wrote)
         self.group = (self.author % len(groups)).astype(int)
-        # As many of each label in every group, as the test sets are made.
+        # Labels are balanced in every group, as in the test sets.
         self.label = np.zeros(len(self.author), dtype=int)
         for group in range(len(groups)):
-            own = self.random.permutation(np.flatnonzero(self.group == group))
-            self.label[own[: len(own) // 2]] = 1
+            members = self.random.permutation(np.flatnonzero(self.group == group))
+            self.label[members[: len(members) // 2]] = 1
 
-    def judged(self, said: np.ndarray) -> Verdicts:
-        """The verdicts on predictions (seeds, texts)."""
+    def judged(self, trainings: np.ndarray) -> Verdicts:
+        """Returns the verdicts on predictions; (seeds, texts)."""
         parts = []
-        for number, own in enumerate(said, start=1):
-            count = len(own)
+        for seed, predicted in enumerate(trainings, start=1):
+            count = len(predicted)
             parts.append(
                 pa.table(
                     {
@@ -49,9 +49,9 @@ class Texts:
                         "author_group": self.names[self.group],
                         "author_id": [f"a{i}" for i in self.author],
                         "balanced": np.ones(count, dtype=bool),
-                        "probability": own.astype(float),
-                        "prediction": own.astype(np.int64),
-                        "seed": np.full(count, number),
+                        "probability": predicted.astype(float),
+                        "prediction": predicted.astype(np.int64),
+                        "seed": np.full(count, seed),
                     }
                 ).select(CLASSIFIER_PREDICTIONS.names)
             )
@@ -65,71 +65,71 @@ class Texts:
 
 
 Errors = Callable[[Texts], np.ndarray]
-"""The chance of a wrong prediction; (seeds, texts)."""
+"""Returns the chance of a wrong prediction; (seeds, texts)."""
 
 
 def judge(errors: Errors, draw: int, groups: str = "ab") -> Verdicts:
-    """The verdicts on a classifier that errs at these rates."""
-    own = Texts(draw, groups)
-    rates = np.atleast_2d(errors(own))
-    wrong = own.random.random(rates.shape) < rates
-    return own.judged(np.where(wrong, 1 - own.label, own.label))
+    """Returns the verdicts on a classifier with these error rates."""
+    texts = Texts(draw, groups)
+    rates = np.atleast_2d(errors(texts))
+    wrong = texts.random.random(rates.shape) < rates
+    return texts.judged(np.where(wrong, 1 - texts.label, texts.label))
 
 
-def _at(rate: float, own: Texts) -> np.ndarray:
-    return np.full((1, len(own.label)), rate)
+def _at(rate: float, texts: Texts) -> np.ndarray:
+    return np.full((1, len(texts.label)), rate)
 
 
-def _by_label(own: Texts) -> np.ndarray:
-    return np.where(own.label == 1, 0.3, 0.1)[None]
+def _by_label(texts: Texts) -> np.ndarray:
+    return np.where(texts.label == 1, 0.3, 0.1)[None]
 
 
-def _by_author(own: Texts) -> np.ndarray:
-    return own.random.beta(1, 4, own.author.max() + 1)[own.author][None]
+def _by_author(texts: Texts) -> np.ndarray:
+    return texts.random.beta(1, 4, texts.author.max() + 1)[texts.author][None]
 
 
-def _few_authors(own: Texts) -> np.ndarray:
-    hard = own.random.random(own.author.max() + 1) < 0.1
-    return np.where(hard[own.author], 0.9, 0.1)[None]
+def _few_authors(texts: Texts) -> np.ndarray:
+    hard = texts.random.random(texts.author.max() + 1) < 0.1
+    return np.where(hard[texts.author], 0.9, 0.1)[None]
 
 
-def _seeds(own: Texts) -> np.ndarray:
-    """Three trainings, each of which errs more about a group by lot."""
-    rates = 0.15 + own.random.normal(0, 0.03, (3, len(own.names)))
-    return np.clip(rates[:, own.group], 0, 1)
+def _seeds(texts: Texts) -> np.ndarray:
+    """Three trainings, each with a random error rate for each group."""
+    rates = 0.15 + texts.random.normal(0, 0.03, (3, len(texts.names)))
+    return np.clip(rates[:, texts.group], 0, 1)
 
 
-def _one_training(own: Texts) -> np.ndarray:
+def _one_training(texts: Texts) -> np.ndarray:
     """Three trainings, one of which misses 40 points more of group b's positive texts."""
-    rates = _seeds(own)
-    rates[own.random.integers(3), (own.label == 1) & (own.group == 1)] += 0.4
+    rates = _seeds(texts)
+    rates[texts.random.integers(3), (texts.label == 1) & (texts.group == 1)] += 0.4
     return rates
 
 
-def _guesses(own: Texts) -> np.ndarray:
-    return _at(0.5, own)
+def _guesses(texts: Texts) -> np.ndarray:
+    return _at(0.5, texts)
 
 
-def _always_right(own: Texts) -> np.ndarray:
-    return _at(0.0, own)
+def _always_right(texts: Texts) -> np.ndarray:
+    return _at(0.0, texts)
 
 
-def _positive(own: Texts) -> np.ndarray:
-    """Says positive more often, of both groups."""
-    return np.where(own.label == 1, 0.05, 0.4)[None]
+def _positive(texts: Texts) -> np.ndarray:
+    """Predicts positive more often, for both groups."""
+    return np.where(texts.label == 1, 0.05, 0.4)[None]
 
 
-def _more(label: int, group: int, points: float, base: Errors, own: Texts) -> np.ndarray:
-    return np.clip(base(own) + points * ((own.label == label) & (own.group == group)), 0, 1)
+def _more(label: int, group: int, points: float, base: Errors, texts: Texts) -> np.ndarray:
+    return np.clip(base(texts) + points * ((texts.label == label) & (texts.group == group)), 0, 1)
 
 
-def _opposite(own: Texts) -> np.ndarray:
-    """Misses group b's positive texts and cries wolf about group a's: accuracy is the same."""
-    return (0.1 + 0.15 * ((own.label == 1) == (own.group == 1)))[None]
+def _opposite(texts: Texts) -> np.ndarray:
+    """Misses group b's positive texts and calls group a's negative texts positive; accuracy is the same."""
+    return (0.1 + 0.15 * ((texts.label == 1) == (texts.group == 1)))[None]
 
 
 def systems() -> Iterator[System]:
-    """All of them."""
+    """Yields all systems."""
     base = partial(_at, 0.15)
     innocent: dict[str, Errors] = {
         "errs in 15% of texts": base,
@@ -153,47 +153,49 @@ def systems() -> Iterator[System]:
         "misses group b's and cries wolf about group a's": (_opposite, (FN, FP), 0.9),
         "misses group b's 15 points more, is right else": (partial(_more, 1, 1, 0.15, _always_right), (FN,), 0.9),
         "errs about group b 15 points more, both labels": (
-            lambda own: base(own) + 0.15 * (own.group == 1), (FN, FP), 0.8),
+            lambda texts: base(texts) + 0.15 * (texts.group == 1), (FN, FP), 0.8),
     }  # fmt: skip
     for name, errors in innocent.items():
         yield System(STUDY, "simulated authors", name, "innocent", partial(judge, errors), fast=True)
-    for name, (errors, wanted, power) in guilty.items():
-        judged = partial(judge, errors)
-        yield System(STUDY, "simulated authors", name, "guilty", judged, wanted, power, fast=True)
+    for name, (errors, expected, power) in guilty.items():
+        judge_draw = partial(judge, errors)
+        yield System(STUDY, "simulated authors", name, "guilty", judge_draw, expected, power, fast=True)
     four: dict[str, tuple[Errors, Truth, tuple[str, ...]]] = {
         "three trainings that favour a group by lot": (_seeds, "innocent", ()),
         "one of three trainings misses group b's positive texts 40 points more": (_one_training, "guilty", (FN,)),
     }
-    for name, (errors, truth, wanted) in four.items():
-        judged = partial(judge, errors, groups="abcd")
-        yield System(STUDY, "simulated authors, four groups", name, truth, judged, wanted, 0.8, fast=True)
+    for name, (errors, truth, expected) in four.items():
+        judge_draw = partial(judge, errors, groups="abcd")
+        yield System(STUDY, "simulated authors, four groups", name, truth, judge_draw, expected, 0.8, fast=True)
     for size in (20, 60, 200, 600, 2000):
         where = f"groups inferred, a control of {size:,} texts"
-        tells: Truth = "innocent" if size >= 600 else "only a control could tell"
-        clears = "errs by a word of the label that looks like group b"
-        yield System(STUDY, where, clears, tells, partial(controlled, False, size), (FP,), fast=size in (60, 2000))
-        errs = "calls group b's negative texts positive 40 points more"
-        yield System(STUDY, where, errs, "guilty", partial(controlled, True, size), (FP,), 0.95, fast=size == 20)
+        truth_at_size: Truth = "innocent" if size >= 600 else "only a control could tell"
+        innocent_name = "errs by a word of the label that looks like group b"
+        yield System(
+            STUDY, where, innocent_name, truth_at_size, partial(controlled, False, size), (FP,), fast=size in (60, 2000)
+        )
+        guilty_name = "calls group b's negative texts positive 40 points more"
+        yield System(STUDY, where, guilty_name, "guilty", partial(controlled, True, size), (FP,), 0.95, fast=size == 20)
     for name, truth in (("swears alike in both groups", "innocent"), ("misses group b's texts", "guilty")):
-        judged = partial(circular, truth == "guilty")
+        judge_draw = partial(circular, truth == "guilty")
         where = "groups inferred from words"
-        yield System(STUDY, where, f"a filter of swear words; {name}", truth, judged, (FN,), fast=True)  # type: ignore[arg-type]
+        yield System(STUDY, where, f"a filter of swear words; {name}", truth, judge_draw, (FN,), fast=True)  # type: ignore[arg-type]
 
 
 def controlled(guilty: bool, size: int, draw: int) -> Verdicts:
-    """2,000 texts whose groups are inferred, and a control in which `size` of them keep a group without the label's words.
+    """Judges 2,000 texts with inferred groups; in a control, `size` of them have groups inferred without label words.
 
     Guilty: negative texts in the style of group b are called positive 40 points more. Innocent: negative texts with a
-    label's word are, whatever their style; the word also makes a text look like group b's, until it is left out.
+    label word are, whatever their style; the word also makes a text look like group b's until it is left out.
     """
     random = np.random.default_rng([draw, size, 23])
     count = 2000
-    label, style, worded = np.arange(count) // 2 % 2, random.integers(2, size=count), random.random(count) < 0.4
+    label, style, has_label_word = np.arange(count) // 2 % 2, random.integers(2, size=count), random.random(count) < 0.4
     inferred = np.where(random.random(count) < 0.95, style, 1 - style)
     if not guilty:
-        inferred = np.where(worded & (random.random(count) < 0.8), 1, inferred)
-    again = np.where(random.random(count) < 0.95, style, 1 - style)
-    wrong = random.random(count) < 0.1 + (0.4 * (style == 1) if guilty else 0.7 * worded) * (label == 0)
+        inferred = np.where(has_label_word & (random.random(count) < 0.8), 1, inferred)
+    reinferred = np.where(random.random(count) < 0.95, style, 1 - style)
+    wrong = random.random(count) < 0.1 + (0.4 * (style == 1) if guilty else 0.7 * has_label_word) * (label == 0)
     ids = np.array([f"t{i}" for i in range(count)])
     table = pa.table(
         {"text_id": ids, "label": label, "author_group": np.where(inferred == 1, "b", "a"), "author_id": ids, "balanced": ids == ids,
@@ -201,7 +203,7 @@ def controlled(guilty: bool, size: int, draw: int) -> Verdicts:
          "seed": np.ones(count, dtype=np.int64)}
     ).select(CLASSIFIER_PREDICTIONS.names).cast(CLASSIFIER_PREDICTIONS)  # fmt: skip
     kept = np.sort(random.permutation(count)[:size])
-    masked = pa.table({"text_id": ids[kept], "author_group": np.where(again[kept] == 1, "b", "a")})
+    masked = pa.table({"text_id": ids[kept], "author_group": np.where(reinferred[kept] == 1, "b", "a")})
     rows = compare_error_rates(table, GroupRatesSettings(), {}, masked).to_pylist()
     return {row["measure"]: SAID_SO if not guilty and control_doubts(row) else row["verdict"] for row in rows}
 
@@ -212,10 +214,10 @@ def _swears() -> tuple[str, ...]:
 
 
 def circular(guilty: bool, draw: int) -> Verdicts:
-    """A filter of swear words on groups that a model infers from words: swearing itself reads like group b.
+    """Judges a filter of swear words on groups that a model infers from words: swearing itself looks like group b.
 
-    Innocent: texts are offensive with or without swear words, alike in both true styles, and the filter knows swear words
-    alone; the inferred groups make a gap. Guilty: it also misses offence in the style of group b.
+    Innocent: texts are offensive with or without swear words, alike in both true styles, and the filter knows only
+    swear words; the inferred groups create a gap. Guilty: it also misses offensive texts in the style of group b.
     """
     random = np.random.default_rng([draw, 19])
     count = 4000
@@ -223,14 +225,14 @@ def circular(guilty: bool, draw: int) -> Verdicts:
     style = random.integers(2, size=count)
     swears = (label == 1) & (random.random(count) < 0.5)
     texts = []
-    for offensive, own, swearing in zip(label, style, swears, strict=True):
-        words = [f"{'yx'[own]}{random.integers(40)}" for _ in range(6)]
+    for offensive, text_style, swearing in zip(label, style, swears, strict=True):
+        words = [f"{'yx'[text_style]}{random.integers(40)}" for _ in range(6)]
         words += [str(random.choice(_swears()))] * 2 if swearing else []
         words += [f"rude{random.integers(30)}"] if offensive and not swearing else []
         texts.append(" ".join(f"word{word}" if not word.startswith(("swear", "rude")) else word for word in words))
 
     def group(text: str, without: frozenset[str] = frozenset()) -> str | None:
-        """Style words count for one, a swear word for four towards group b."""
+        """Infers the group: a style word counts one, a swear word counts four towards group b."""
         score = 0.0
         for word in text.split():
             if word not in without:
@@ -238,22 +240,22 @@ def circular(guilty: bool, draw: int) -> Verdicts:
         return None if score == 0 else "b" if score > 0 else "a"
 
     groups = [group(text) for text in texts]
-    said = swears.astype(int)
+    predicted = swears.astype(int)
     missed = (
-        (np.array([own == "b" for own in groups]) & (style == 1) & (random.random(count) < 0.8)) if guilty else False
+        (np.array([name == "b" for name in groups]) & (style == 1) & (random.random(count) < 0.8)) if guilty else False
     )
-    said = np.where(missed, 0, said)
+    predicted = np.where(missed, 0, predicted)
     ids = [f"t{i}" for i in range(count)]
     whole = pa.table(
-        {"text_id": ids, "text": texts, "label": label, "author_group": [own or "a" for own in groups],
+        {"text_id": ids, "text": texts, "label": label, "author_group": [name or "a" for name in groups],
          "author_id": ids, "split": ["test"] * count}
     )  # fmt: skip
     words = frozenset(label_words(list(zip(texts, label.tolist(), strict=True))))
-    again = infer_masked_groups(whole, lambda text: group(text, words))
-    kept = np.array([own is not None for own in groups])
+    masked = infer_masked_groups(whole, lambda text: group(text, words))
+    kept = np.array([name is not None for name in groups])
     table = pa.table(
-        {"text_id": ids, "label": label, "author_group": [own or "a" for own in groups], "author_id": ids, "balanced": kept,
-         "probability": said.astype(float), "prediction": said.astype(np.int64), "seed": np.ones(count, dtype=np.int64)}
+        {"text_id": ids, "label": label, "author_group": [name or "a" for name in groups], "author_id": ids, "balanced": kept,
+         "probability": predicted.astype(float), "prediction": predicted.astype(np.int64), "seed": np.ones(count, dtype=np.int64)}
     ).select(CLASSIFIER_PREDICTIONS.names).cast(CLASSIFIER_PREDICTIONS).filter(pa.array(kept))  # fmt: skip
-    found = compare_error_rates(table, GroupRatesSettings(), {}, again)
-    return {row["measure"]: row["verdict"] for row in found.to_pylist()}
+    judged = compare_error_rates(table, GroupRatesSettings(), {}, masked)
+    return {row["measure"]: row["verdict"] for row in judged.to_pylist()}

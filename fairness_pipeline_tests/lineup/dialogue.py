@@ -1,4 +1,4 @@
-"""Study 1's systems: chat bots, asked the contexts that ship, their answers scored by the real measures."""
+"""Study 1's systems: chat bots that answer the packaged contexts; the real measures score their answers."""
 
 import random
 import re
@@ -30,7 +30,7 @@ from fairness_pipeline_tests.lineup.shared import System, Verdicts
 
 STUDY = "dialogue_fairness"
 SIZES = (400, 1200)
-"""Pairs of a draw."""
+"""The least and largest number of pairs of a draw."""
 SETTINGS = SignificanceSettings(permutations=400)
 DIMENSIONS = ("gender", "dialect", "orientation")
 
@@ -54,7 +54,7 @@ REFUSALS = ("I'm sorry, but I can't help with that.", "I am unable to answer thi
 
 
 class Asked:
-    """The contexts of one draw: both sides of each pair, the words that are exchanged, and a source of chance."""
+    """The contexts of one draw: both sides of each pair, the exchanged words, and a random generator."""
 
     def __init__(self, dimension: str, draw: int, size: int | None = None) -> None:
         self.random = np.random.default_rng([draw, 7])
@@ -72,11 +72,11 @@ class Asked:
         return self.pairs.num_rows
 
     def lot(self, answers: Sequence[str]) -> list[str]:
-        """An answer a pair, drawn from all alike."""
-        return [answers[place] for place in self.random.integers(len(answers), size=len(self))]
+        """Returns an answer for each pair, drawn uniformly."""
+        return [answers[index] for index in self.random.integers(len(answers), size=len(self))]
 
     def of_word(self, side: int, values: Callable[[], object]) -> list[object]:
-        """A value a pair that hangs on the side's exchanged word alone."""
+        """Returns a value for each pair that depends only on the side's exchanged word."""
         known: dict[str, object] = {}
         return [known.setdefault(word.lower(), values()) for word in self.named[side]]
 
@@ -85,14 +85,14 @@ class Asked:
 def _contexts(name: str) -> tuple[Dimension, pa.Table, pa.Table, dict[str, Estimate]]:
     dimension = load_dimension(name)
     framed = FramedContexts.load("contexts/everyday.yaml")
-    frames, texts = zip(*((str(frame), text) for own, frame, text in framed.texts() if own == name), strict=True)
+    frames, texts = zip(*((str(frame), text) for key, frame, text in framed.texts() if key == name), strict=True)
     count = len(texts)
-    number = [str(i) for i in range(count)]
-    table = pa.table({"dialogue_id": number, "thread_id": frames, "context": texts, "split": ["audit"] * count})
+    ids = [str(i) for i in range(count)]
+    table = pa.table({"dialogue_id": ids, "thread_id": frames, "context": texts, "split": ["audit"] * count})
     swapper = Swapper(dimension, pronouns="extended", further=True, senses=True)
-    found = find_contexts(table, swapper, places=framed.places(name)).table
-    how: dict[str, Any] = {"pronouns": "extended", "further": True, "senses": "rules"}
-    pairs = make_pairs(found, dimension, maximum=count, seed=1, **how).table
+    contexts = find_contexts(table, swapper, places=framed.places(name)).table
+    options: dict[str, Any] = {"pronouns": "extended", "further": True, "senses": "rules"}
+    pairs = make_pairs(contexts, dimension, maximum=count, seed=1, **options).table
     single = [measure for measure in measures() if measure.scorer]
     scored = scorings(single, MeasureSettings(), dimension)
     checked = check_instruments(parrot(pairs), single, scored, dimension, significance=SETTINGS, texts=PARROT)
@@ -100,13 +100,13 @@ def _contexts(name: str) -> tuple[Dimension, pa.Table, pa.Table, dict[str, Estim
 
 
 Bot = Callable[[Asked], tuple[list[str], ...]]
-"""Gives the answers to both sides; perhaps also those to the contexts of side a in other words."""
+"""Returns the answers to both sides, and optionally those to the reworded contexts of side a."""
 
 
 def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdicts:
-    """The verdicts on a bot's answers to the contexts of one draw, of a size of its own or one drawn."""
+    """Returns the verdicts on a bot's answers to the contexts of one draw, of a given or random size."""
     asked = Asked(dimension, draw, size)
-    of_a, of_b, *in_other_words = bot(asked)
+    of_a, of_b, *reworded = bot(asked)
     count = len(asked)
     responses = pa.table(
         {
@@ -115,21 +115,21 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
             "response": [*of_a, *of_b],
         }
     )
-    own, settings = asked.dimension, MeasureSettings()
-    tables = {m.table: m.measure(responses, m.scoring(settings, own)) for m in measures()}
-    clusters = moving_together(asked.words, names_the_group=own.names_the_group)
+    specification, settings = asked.dimension, MeasureSettings()
+    tables = {m.table: m.measure(responses, m.scoring(settings, specification)) for m in measures()}
+    clusters = moving_together(asked.words, names_the_group=specification.names_the_group)
     texts = (pa.chunked_array([pa.array(answers, pa.string())]) for answers in (of_a, of_b))
     distinguished, _ = distinguish(
-        (asked.pairs["context_a"], asked.pairs["context_b"]), *texts, asked.words, own.masked, seed=draw
+        (asked.pairs["context_a"], asked.pairs["context_b"]), *texts, asked.words, specification.masked, seed=draw
     )
-    controls = controls_of(responses, tables, SETTINGS, own.masked, clusters, asked.leaking)
+    controls = controls_of(responses, tables, SETTINGS, specification.masked, clusters, asked.leaking)
     rows = compared(
-        responses, tables, settings=SETTINGS, seed=draw, published={}, masked=own, clusters=clusters,
+        responses, tables, settings=SETTINGS, seed=draw, published={}, masked=specification, clusters=clusters,
         controls=controls, distinguished=distinguished,
         spreads=spreads(controls.values, asked.frame, asked.words.clusterings_of_forms, draw),
     )  # fmt: skip
-    for answers in in_other_words:
-        others = pa.table(
+    for answers in reworded:
+        reworded_responses = pa.table(
             {
                 "pair_id": pa.array(range(count), pa.int64()),
                 "side": ["a"] * count,
@@ -137,18 +137,18 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
                 "response": answers,
             }
         )
-        rows += compare_changes(measure_changes(responses, others, own), SETTINGS, clusters)
-    if own.names_people:
-        named = name_groups(asked.pairs, responses, own.exchanged(senses=True, further=True, searched=True))
-        rows.append(compare_naming(named, SETTINGS.alpha, clusters))
+        rows += compare_changes(measure_changes(responses, reworded_responses, specification), SETTINGS, clusters)
+    if specification.names_people:
+        naming = name_groups(asked.pairs, responses, specification.exchanged(senses=True, further=True, searched=True))
+        rows.append(compare_naming(naming, SETTINGS.alpha, clusters))
     return {row.measure: row.verdict for row in rows if not is_part(row.measure)}
 
 
 def _mixed(asked: Asked, rates: Sequence[float], kinds: Sequence[str], others: Sequence[str] = NEUTRAL) -> list[str]:
-    """Answers of a kind at a rate a pair, others else."""
-    drawn = asked.random.random(len(asked)) < np.asarray(rates)
-    some, rest = asked.lot(kinds), asked.lot(others)
-    return [one if hit else other for hit, one, other in zip(drawn, some, rest, strict=True)]
+    """Returns answers of a kind at each pair's rate, and other answers otherwise."""
+    hits = asked.random.random(len(asked)) < np.asarray(rates)
+    answers, defaults = asked.lot(kinds), asked.lot(others)
+    return [answer if hit else default for hit, answer, default in zip(hits, answers, defaults, strict=True)]
 
 
 def _both(make: Callable[[Asked, int], list[str]]) -> Bot:
@@ -170,19 +170,19 @@ def _about(asked: Asked, side: int) -> list[str]:
 
 
 def _plural(asked: Asked, side: int) -> list[str]:
-    """Derivatives of the word that no list holds."""
-    named = [word if word.endswith("s") or " " in word else f"{word}s" for word in asked.named[side]]
-    return [f"I have met many {word}. {rest}" for word, rest in zip(named, asked.lot(NEUTRAL), strict=True)]
+    """Names derivatives of the word that no list holds."""
+    plurals = [word if word.endswith("s") or " " in word else f"{word}s" for word in asked.named[side]]
+    return [f"I have met many {word}. {rest}" for word, rest in zip(plurals, asked.lot(NEUTRAL), strict=True)]
 
 
 def _lottery(asked: Asked, side: int) -> list[str]:
-    """Each word has its own answer: insults, cheers and gloom among them, the same law for both groups."""
+    """Each word has its own answer, such as an insult, a cheer or gloom, by the same law for both groups."""
     pool = [*NEUTRAL[:8], *INSULTS[:2], *CHEERS[:2], *GLOOM[:1]]
     return [str(text) for text in asked.of_word(side, lambda: pool[asked.random.integers(len(pool))])]
 
 
 def _word_rates(asked: Asked, side: int) -> list[str]:
-    """Each word has its own rate of insults, the same law for both groups."""
+    """Each word has its own rate of insults, by the same law for both groups."""
     rates = asked.of_word(side, lambda: float(asked.random.beta(1, 9)))
     return _mixed(asked, [float(rate) for rate in rates], INSULTS)  # type: ignore[arg-type]
 
@@ -194,7 +194,7 @@ def _sentence_rates(asked: Asked) -> tuple[list[str], list[str]]:
 
 
 def _opposite(kinds: Sequence[str], rate: float, base: float) -> Bot:
-    """Half of the sentences draw such answers to one group, half to the other."""
+    """Half of the sentences get such answers for one group, half for the other."""
 
     def bot(asked: Asked) -> tuple[list[str], list[str]]:
         towards = asked.random.permutation(np.arange(asked.frame.max() + 1) % 2)[asked.frame]
@@ -205,14 +205,14 @@ def _opposite(kinds: Sequence[str], rate: float, base: float) -> Bot:
 
 
 def _frames(asked: Asked) -> tuple[list[str], list[str]]:
-    """The answer hangs on the sentence, whoever is in it."""
+    """The answer depends on the sentence, whoever is in it."""
     pool = [*NEUTRAL, *INSULTS, *CHEERS, *GLOOM]
     known: dict[str, str] = {}
-    found = []
+    answers = []
     for text, word in zip(asked.contexts[0], asked.named[0], strict=True):
         frame = re.sub(rf"(?i)\b{re.escape(word)}\b", "_", text)
-        found.append(known.setdefault(frame, pool[asked.random.integers(len(pool))]))
-    return found, found
+        answers.append(known.setdefault(frame, pool[asked.random.integers(len(pool))]))
+    return answers, answers
 
 
 @cache
@@ -248,36 +248,36 @@ def _alice() -> Callable[[str, str], str]:
     return answer
 
 
-def _real(bot: Callable[[], Callable[[str, str], str]]) -> Bot:
-    """A bot that picks among its answers with Python's `random`, and remembers: each draw has its own seed and talk."""
+def _real(make: Callable[[], Callable[[str, str], str]]) -> Bot:
+    """A bot that picks answers with Python's `random` and remembers talks: each draw has its own seed and session."""
 
     def answers(asked: Asked, side: int) -> list[str]:
         seed = int(asked.random.integers(2**32))
         random.seed(seed)
-        return [bot()(text, str(seed)) or "Go on." for text in asked.contexts[side]]
+        return [make()(text, str(seed)) or "Go on." for text in asked.contexts[side]]
 
     return _both(answers)
 
 
 def _hates(asked: Asked) -> tuple[list[str], list[str]]:
     a, b = asked.lot(NEUTRAL), asked.lot(NEUTRAL)
-    hit = asked.random.random(len(asked)) < 0.3
+    hits = asked.random.random(len(asked)) < 0.3
     return a, [
-        f"I hate {word}, such horrible and disgusting awful people." if own else text
-        for own, word, text in zip(hit, asked.named[1], b, strict=True)
+        f"I hate {word}, such horrible and disgusting awful people." if hit else text
+        for hit, word, text in zip(hits, asked.named[1], b, strict=True)
     ]
 
 
 def _echo_and_insult(asked: Asked) -> tuple[list[str], list[str]]:
     a, b = _echo(asked, 0), _echo(asked, 1)
-    hit, insults = asked.random.random(len(asked)) < 0.15, asked.lot(INSULTS)
-    return a, [f"{text} {more}" if own else text for own, text, more in zip(hit, b, insults, strict=True)]
+    hits, insults = asked.random.random(len(asked)) < 0.15, asked.lot(INSULTS)
+    return a, [f"{text} {insult}" if hit else text for hit, text, insult in zip(hits, b, insults, strict=True)]
 
 
 def _dull(asked: Asked) -> tuple[list[str], list[str]]:
     def varied() -> list[str]:
-        own = zip(asked.lot(NEUTRAL), asked.lot(NEUTRAL), asked.random.integers(10**6, size=len(asked)), strict=True)
-        return [f"{one} {two} That makes {number} of them." for one, two, number in own]
+        rows = zip(asked.lot(NEUTRAL), asked.lot(NEUTRAL), asked.random.integers(10**6, size=len(asked)), strict=True)
+        return [f"{first} {second} That makes {number} of them." for first, second, number in rows]
 
     a, b = varied(), varied()
     dull = "I do not know. I do not know what to say to you about it now. That makes 7 of them."
@@ -285,12 +285,14 @@ def _dull(asked: Asked) -> tuple[list[str], list[str]]:
 
 
 def _listed(asked: Asked) -> tuple[list[str], list[str]]:
-    """A fifth of the answers to side b holds a word of an attribute list."""
+    """A fifth of the answers to side b contains a word of an attribute list."""
     words = next(iter(asked.dimension.attribute_words.values()))
     plain = [word for word in words if word.isalpha()]
     a, b = asked.lot(NEUTRAL), asked.lot(NEUTRAL)
-    hit, more = asked.random.random(len(asked)) < 0.2, asked.lot(plain)
-    return a, [f"{text} It is about {word}." if own else text for own, text, word in zip(hit, b, more, strict=True)]
+    hits, additions = asked.random.random(len(asked)) < 0.2, asked.lot(plain)
+    return a, [
+        f"{text} It is about {word}." if hit else text for hit, text, word in zip(hits, b, additions, strict=True)
+    ]
 
 
 def _refuses(asked: Asked) -> tuple[list[str], list[str]]:
@@ -302,41 +304,41 @@ def _curt(asked: Asked) -> tuple[list[str], list[str]]:
 
     def long() -> list[str]:
         parts = [asked.lot(NEUTRAL) for _ in range(3)]
-        return [" ".join(own) for own in zip(*parts, strict=True)]
+        return [" ".join(sentences) for sentences in zip(*parts, strict=True)]
 
     return long(), asked.lot(NEUTRAL)
 
 
 def _by_chance(asked: Asked) -> tuple[list[str], list[str], list[str]]:
-    """Any change of the context changes the answer in 40%, whatever is changed."""
+    """Any change of the context changes the answer in 40% of pairs."""
     of_a = asked.lot(NEUTRAL)
     return of_a, _changed(asked, of_a, 0.4), _changed(asked, of_a, 0.4)
 
 
 def _another_answer(asked: Asked) -> tuple[list[str], list[str], list[str]]:
-    """A change of the group changes the answer in 70%, another wording in 20%; what is said is of one law."""
+    """A change of the group changes 70% of the answers, a rewording 20%; all answers follow one law."""
     of_a = asked.lot(NEUTRAL)
     return of_a, _changed(asked, of_a, 0.7), _changed(asked, of_a, 0.2)
 
 
 def _changed(asked: Asked, answers: list[str], rate: float) -> list[str]:
-    hit = asked.random.random(len(asked)) < rate
-    return [other if own else text for own, text, other in zip(hit, answers, asked.lot(NEUTRAL), strict=True)]
+    hits = asked.random.random(len(asked)) < rate
+    return [changed if hit else text for hit, text, changed in zip(hits, answers, asked.lot(NEUTRAL), strict=True)]
 
 
 def _names_the_other(share: float) -> Bot:
-    """So many answers name the other group, the others their own."""
+    """A share of the answers names the other group, the others name their own."""
 
-    def made(asked: Asked, side: int) -> list[str]:
-        other = asked.random.random(len(asked)) < share
-        words = [asked.named[side ^ int(turned)][place] for place, turned in enumerate(other)]
+    def answers(asked: Asked, side: int) -> list[str]:
+        swaps = asked.random.random(len(asked)) < share
+        words = [asked.named[side ^ int(swap)][pair] for pair, swap in enumerate(swaps)]
         return [f"Tell me more about {word}. {rest}" for word, rest in zip(words, asked.lot(NEUTRAL), strict=True)]
 
-    return _both(made)
+    return _both(answers)
 
 
 def _few_words(asked: Asked) -> tuple[list[str], list[str]]:
-    """Insults for three words of side b alone."""
+    """Insults three words of side b far more often."""
     counts: dict[str, int] = {}
     for word in asked.named[1]:
         counts[word.lower()] = counts.get(word.lower(), 0) + 1
@@ -346,7 +348,7 @@ def _few_words(asked: Asked) -> tuple[list[str], list[str]]:
 
 
 def systems() -> Iterator[System]:
-    """All of them, in each dimension."""
+    """Yields all systems, in each dimension."""
     innocent: dict[str, Bot] = {
         "repeats the context": _both(lambda asked, side: asked.contexts[side]),
         "`You said: ...`": _both(_echo),
@@ -398,10 +400,10 @@ def systems() -> Iterator[System]:
             yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, bot), fast=fast and not slow)
         for name, bot in of_words.items():
             yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, bot), fast=fast)
-        for name, (bot, wanted) in guilty.items():
-            yield System(STUDY, dimension, name, "guilty", partial(judge, dimension, bot), wanted, fast=fast)
-        for name, (bot, size, wanted) in opposite.items() if dimension != "orientation" else ():
-            judged = partial(judge, dimension, bot, size=size)
-            yield System(STUDY, dimension, name, "guilty", judged, wanted, fast=fast and size < 2000)
+        for name, (bot, expected) in guilty.items():
+            yield System(STUDY, dimension, name, "guilty", partial(judge, dimension, bot), expected, fast=fast)
+        for name, (bot, size, expected) in opposite.items() if dimension != "orientation" else ():
+            judge_draw = partial(judge, dimension, bot, size=size)
+            yield System(STUDY, dimension, name, "guilty", judge_draw, expected, fast=fast and size < 2000)
         name = "insults three words of side b"
         yield System(STUDY, dimension, name, "hangs on few", partial(judge, dimension, _few_words), fast=fast)

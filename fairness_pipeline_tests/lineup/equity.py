@@ -1,4 +1,4 @@
-"""Study 3's systems: scores of the 8,640 sentences with what is known to be in them, and lexicons that packages ship."""
+"""Study 3's systems: simulated scores of the 8,640 sentences with known differences, and lexicons of packages."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -36,10 +36,10 @@ class Corpus:
         self.emotion = np.array([row["emotion"] or "" for row in rows])
         self.designs = {name: Design(self.table, name, PUBLISHED) for name in ("gender", "race")}
 
-    def names_of(self, random: np.random.Generator, count: int, **chosen: bool) -> np.ndarray:
-        """The numbers of some names of a cell."""
-        inside = self.name & (self.female == chosen["female"]) & (self.african == chosen["african"])
-        return random.permutation(np.unique(self.person[inside]))[:count]
+    def names_of(self, random: np.random.Generator, count: int, **cell: bool) -> np.ndarray:
+        """Draws the numbers of at most `count` names of a cell."""
+        in_cell = self.name & (self.female == cell["female"]) & (self.african == cell["african"])
+        return random.permutation(np.unique(self.person[in_cell]))[:count]
 
 
 def _numbers(values: list[Any]) -> tuple[np.ndarray, list[Any]]:
@@ -49,65 +49,65 @@ def _numbers(values: list[Any]) -> tuple[np.ndarray, list[Any]]:
 
 @cache
 def corpus() -> Corpus:
-    """Made once."""
+    """Returns the corpus, which is made once."""
     return Corpus()
 
 
 Scorer = Callable[[Corpus, np.random.Generator], np.ndarray]
-"""What is added to the scores of an affect; (sentences,)."""
+"""Returns what is added to the scores of an affect; (sentences,)."""
 
 
 def judge(scorer: Scorer, draw: int) -> Verdicts:
-    """The verdicts of both dimensions and of names on two affects."""
-    own, random = corpus(), np.random.default_rng([draw, 13])
-    base = np.where(own.emotion == "", 0.4, 0.3 + 0.05 * random.normal(size=len(own.words))[own.word])
+    """Returns the verdicts on both dimensions and on names, for two affects."""
+    sentences, random = corpus(), np.random.default_rng([draw, 13])
+    base = np.where(sentences.emotion == "", 0.4, 0.3 + 0.05 * random.normal(size=len(sentences.words))[sentences.word])
     noise = float(random.uniform(0.002, 0.02))
     scores = np.stack(
         [
-            np.clip(base + scorer(own, random) + random.normal(0, noise, len(base)), 0, 1)
+            np.clip(base + scorer(sentences, random) + random.normal(0, noise, len(base)), 0, 1)
             for _ in AFFECTS
         ],
         axis=1,
     )  # fmt: skip
-    return _verdicts(own, scores, AFFECTS)
+    return _verdicts(sentences, scores, AFFECTS)
 
 
-def _verdicts(own: Corpus, scores: np.ndarray, affects: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for dimension, design in own.designs.items():
+def _verdicts(sentences: Corpus, scores: np.ndarray, affects: tuple[str, ...]) -> dict[str, str]:
+    verdicts = {}
+    for dimension, design in sentences.designs.items():
         table = judge_equity([design], dimension, list(affects), scores, MARGIN)
         for row in table.to_pylist():
             if row["subset"] == ALL and row["persons"] in (EVERYBODY, SOME_NAMES):
-                what = "names" if row["persons"] == SOME_NAMES else dimension
-                found[f"{what}, {row['affect']}"] = row["verdict"]
-    return found
+                subject = "names" if row["persons"] == SOME_NAMES else dimension
+                verdicts[f"{subject}, {row['affect']}"] = row["verdict"]
+    return verdicts
 
 
-def _but_gender(scorer: Scorer, draw: int) -> Verdicts:
-    return {row: found for row, found in judge(scorer, draw).items() if not row.startswith("gender")}
+def _without_gender(scorer: Scorer, draw: int) -> Verdicts:
+    return {row: verdict for row, verdict in judge(scorer, draw).items() if not row.startswith("gender")}
 
 
 def _real(make: Callable[[], Callable[[str], float]], draw: int) -> Verdicts:
-    """A lexicon's scores; nothing is drawn. What reads no names has nothing to judge."""
-    own = corpus()
+    """Judges a lexicon's scores; nothing is drawn. A lexicon that reads no names has nothing to judge."""
+    sentences = corpus()
     score = make()
-    scores = np.array([[score(text)] for text in own.sentences])
+    scores = np.array([[score(text)] for text in sentences.sentences])
     low, high = scores.min(), scores.max()
     scores = (scores - low) / (high - low)
-    found = _verdicts(own, scores, ("valence",))
-    if not reads(own.table, scores, names=True):
-        for row in found:
-            if row.startswith(("race", "names")) or not reads(own.table, scores, names=False):
-                found[row] = NOTHING_TO_JUDGE
-    return found
+    verdicts = _verdicts(sentences, scores, ("valence",))
+    if not reads(sentences.table, scores, names=True):
+        for row in verdicts:
+            if row.startswith(("race", "names")) or not reads(sentences.table, scores, names=False):
+                verdicts[row] = NOTHING_TO_JUDGE
+    return verdicts
 
 
 @cache
 def _afinn() -> Callable[[str], float]:
     from afinn import Afinn
 
-    own = Afinn()
-    return lambda text: float(own.score(text))
+    lexicon = Afinn()
+    return lambda text: float(lexicon.score(text))
 
 
 @cache
@@ -117,67 +117,69 @@ def _textblob() -> Callable[[str], float]:
     return lambda text: float(TextBlob(text).sentiment.polarity)
 
 
-def _persons(spread: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
-    return random.normal(0, spread, len(own.people))[own.person]
+def _persons(spread: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
+    return random.normal(0, spread, len(sentences.people))[sentences.person]
 
 
-def _templates(spread: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
-    return random.normal(0, spread, own.template.max() + 1)[own.template]
+def _templates(spread: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
+    return random.normal(0, spread, sentences.template.max() + 1)[sentences.template]
 
 
-def _cells(spread: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
-    """Each template and word has its own score, whoever is in it."""
-    return random.normal(0, spread, (own.template.max() + 1, len(own.words)))[own.template, own.word]
+def _cells(spread: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
+    """Each pair of a template and a word has its own score, the same for all persons."""
+    return random.normal(0, spread, (sentences.template.max() + 1, len(sentences.words)))[
+        sentences.template, sentences.word
+    ]
 
 
-def _words_by_person(spread: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
-    """Each person has its own score with each word, by lot."""
-    return random.normal(0, spread, (len(own.people), len(own.words)))[own.person, own.word]
+def _words_by_person(spread: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
+    """Each person has its own random score with each word."""
+    return random.normal(0, spread, (len(sentences.people), len(sentences.words)))[sentences.person, sentences.word]
 
 
 def _with_names(spread: float, add: Scorer) -> Scorer:
-    return lambda own, random: _persons(spread, own, random) + add(own, random)
+    return lambda sentences, random: _persons(spread, sentences, random) + add(sentences, random)
 
 
-def _group(amount: float, which: str, own: Corpus, random: np.random.Generator) -> np.ndarray:
-    return amount * (own.female if which == "female" else own.african)
+def _group(amount: float, group: str, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
+    return amount * (sentences.female if group == "female" else sentences.african)
 
 
-def _half_of_a_cell(amount: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
+def _half_of_a_cell(amount: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
     """Half of the African American women's names."""
-    return amount * np.isin(own.person, own.names_of(random, 5, female=True, african=True))
+    return amount * np.isin(sentences.person, sentences.names_of(random, 5, female=True, african=True))
 
 
-def _one_template(amount: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
-    return amount * (own.female & (own.template == random.integers(7)))
+def _one_template(amount: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
+    return amount * (sentences.female & (sentences.template == random.integers(7)))
 
 
-def _one_word(amount: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
-    chosen = random.choice([place for place, word in enumerate(own.words) if word])
-    return amount * (own.female & (own.word == chosen))
+def _one_word(amount: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
+    chosen = random.choice([number for number, word in enumerate(sentences.words) if word])
+    return amount * (sentences.female & (sentences.word == chosen))
 
 
-def _crossed(amount: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
+def _crossed(amount: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
     """Higher for women's names, lower for women's noun phrases: equal on average over all persons."""
-    return amount * own.female * np.where(own.name, 1.0, -1.0)
+    return amount * sentences.female * np.where(sentences.name, 1.0, -1.0)
 
 
-def _emotion(amount: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
-    return amount * (own.african & (own.emotion == random.choice(["anger", "joy", "fear", "sadness"])))
+def _emotion(amount: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
+    return amount * (sentences.african & (sentences.emotion == random.choice(["anger", "joy", "fear", "sadness"])))
 
 
-def _noise(amount: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
+def _noise(amount: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
     """Noise in the sentences with African American names only."""
-    return random.normal(0, amount, len(own.person)) * own.african
+    return random.normal(0, amount, len(sentences.person)) * sentences.african
 
 
-def _one_name(amount: float, own: Corpus, random: np.random.Generator) -> np.ndarray:
-    return amount * np.isin(own.person, own.names_of(random, 1, female=True, african=True))
+def _one_name(amount: float, sentences: Corpus, random: np.random.Generator) -> np.ndarray:
+    return amount * np.isin(sentences.person, sentences.names_of(random, 1, female=True, african=True))
 
 
 def systems() -> Iterator[System]:
-    """All of them; sentence noise of 0.002 to 0.02 on top."""
-    nothing: Scorer = lambda own, random: np.zeros(len(own.person))  # noqa: E731
+    """Yields all systems; sentence noise of 0.002 to 0.02 is added."""
+    nothing: Scorer = lambda sentences, random: np.zeros(len(sentences.person))  # noqa: E731
     innocent: dict[str, Scorer] = {
         "the same score for all persons": nothing,
         "each person has a score of its own, sd 0.01": partial(_persons, 0.01),
@@ -211,7 +213,7 @@ def systems() -> Iterator[System]:
         yield System(STUDY, "gender, race, names", name, "guilty", partial(judge, scorer), (), power, fast=True)
     gap = _with_names(0.01, partial(_group, 0.05, "female"))
     name = "women 0.05 higher: no race, and no cell of names, is biased"
-    yield System(STUDY, "race, names", name, "innocent", partial(_but_gender, gap), fast=True)
-    one = _with_names(0.01, partial(_one_name, 0.3))
+    yield System(STUDY, "race, names", name, "innocent", partial(_without_gender, gap), fast=True)
+    single_name = _with_names(0.01, partial(_one_name, 0.3))
     name = "one African American woman's name 0.3 higher"
-    yield System(STUDY, "gender, race, names", name, "hangs on few", partial(judge, one))
+    yield System(STUDY, "gender, race, names", name, "hangs on few", partial(judge, single_name))

@@ -1,4 +1,4 @@
-"""All systems of all studies, and the draws of one of them, for a process of its own."""
+"""Collects the systems of all studies, and judges one of them in a worker process."""
 
 import warnings
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ ROOMS = ("dialogue", "any_difference", "language", "equity", "classifiers", "ann
 
 
 def systems() -> Iterator[System]:
-    """All systems of all studies."""
-    for room in ROOMS:
-        yield from import_module(f"fairness_pipeline_tests.lineup.{room}").systems()
+    """Yields the systems of all studies."""
+    for module in ROOMS:
+        yield from import_module(f"fairness_pipeline_tests.lineup.{module}").systems()
 
 
 def drawn(work: tuple[str, int]) -> tuple[str, dict[str, Any]]:
-    """A system's key and how its draws ended, from its key and how many draws there are."""
+    """Returns a system's key and the outcome of its draws; `work` is the key and the number of draws."""
     key, count = work
     warnings.simplefilter("ignore")
     system = next(system for system in systems() if system.key == key)

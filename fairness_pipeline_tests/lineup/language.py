@@ -1,4 +1,4 @@
-"""Study 2's systems: language models whose phrases' likelihoods are known, and small GPT-2s."""
+"""Study 2's systems: language models whose likelihoods of phrases are known, and small GPT-2s."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from fairness_pipeline_tests.lineup.shared import System, Verdicts
 STUDY = "language_model_bias"
 DIMENSIONS = ("religion1", "religion2", "race", "gender", "orientation")
 SIZES = (90, 240)
-"""Phrases of a draw; RedditBias's test splits have 88 to 238 that can be judged."""
+"""The least and largest number of phrases of a draw; RedditBias's test splits have 88 to 238 that can be judged."""
 _BEFORE = ("honestly", "i swear", "as we know", "trust me", "everyone says", "look around", "it seems", "for real")
 _AFTER = ("", "in this town", "these days", "most of the time", "if you ask me", "as always", "and you know it")
 
@@ -33,17 +33,17 @@ Phrase = dict[str, str]
 
 
 @cache
-def _lexicon(dimension: str) -> tuple[Lexicon, list[tuple[str, str]], list[str]]:
-    own = load_dimension(dimension)
-    stereotypes = stereotypes_of(own)
+def _lexicon(name: str) -> tuple[Lexicon, list[tuple[str, str]], list[str]]:
+    dimension = load_dimension(name)
+    stereotypes = stereotypes_of(dimension)
     pairs = [pair for pair in stereotypes.pairs if " " not in "".join(pair)]
-    return Lexicon(stereotypes_of(own)), pairs, [term for term, _ in stereotypes.opposites if " " not in term]
+    return Lexicon(stereotypes_of(dimension)), pairs, [term for term, _ in stereotypes.opposites if " " not in term]
 
 
 def phrases(dimension: str, random: np.random.Generator) -> list[Phrase]:
-    """Phrases of side b with their counterfactuals and opposites, as the pipeline makes them.
+    """Returns phrases of side b with their counterfactuals and opposites, as the pipeline makes them.
 
-    Attribute words are as uneven as RedditBias's: a few make most of the phrases.
+    Attribute words are as unevenly frequent as RedditBias's: a few occur in most of the phrases.
     """
     lexicon, pairs, attributes = _lexicon(dimension)
     count = int(random.integers(*SIZES, endpoint=True))
@@ -54,9 +54,9 @@ def phrases(dimension: str, random: np.random.Generator) -> list[Phrase]:
         target = pairs[random.integers(len(pairs))][1]
         attribute = str(random.choice(chosen, p=weights / weights.sum()))
         before, after = random.choice(_BEFORE), random.choice(_AFTER)
-        said = f"{target} are {attribute}" if number % 3 else f"those {attribute} {target} are here"
+        clause = f"{target} are {attribute}" if number % 3 else f"those {attribute} {target} are here"
         split = "train" if number == 0 else "dev" if number == 1 else "test"
-        text = f"{before} {said} {after}".strip()
+        text = f"{before} {clause} {after}".strip()
         rows.append({"phrase_id": str(number), "comment_id": str(number), "split": split, "phrase": text})
     table, _ = make_counterfactuals(pa.Table.from_pylist(rows), lexicon)
     return [
@@ -68,15 +68,15 @@ def phrases(dimension: str, random: np.random.Generator) -> list[Phrase]:
 
 
 Model = Callable[[list[Phrase], np.random.Generator], list[dict[str, float]]]
-"""The negative log-likelihood (nats) of each version of each phrase."""
+"""Returns the negative log-likelihood (nats) of each version of each phrase."""
 
 
 def judge(dimension: str, model: Model, draw: int) -> Verdicts:
-    """The verdict on a model in one draw of phrases."""
+    """Returns the verdict on a model in one draw of phrases."""
     random = np.random.default_rng([draw, 11])
-    found = phrases(dimension, random)
+    sample = phrases(dimension, random)
     rows: list[dict[str, Any]] = []
-    for number, (phrase, losses) in enumerate(zip(found, model(found, random), strict=True)):
+    for number, (phrase, losses) in enumerate(zip(sample, model(sample, random), strict=True)):
         for version, (reading, side) in _VERSIONS.items():
             tokens = len(phrase[version].split())
             rows.append(
@@ -84,80 +84,82 @@ def judge(dimension: str, model: Model, draw: int) -> Verdicts:
                  "side": side, "reading": reading, "attribute": phrase["attribute"], "text": phrase[version],
                  "tokens": tokens, "perplexity": math.exp(losses[version] / tokens)}
             )  # fmt: skip
-    # A word of two tokens in a counterpart (`christian people`) is one token here: all versions of a side are alike.
-    for number in range(len(found)):
-        own = rows[4 * number : 4 * number + 4]
-        for row in own:
+    # A counterpart may have two words for one (`christian people`), so that all versions get the same number of tokens.
+    for number in range(len(sample)):
+        versions = rows[4 * number : 4 * number + 4]
+        for row in versions:
             total = row["tokens"] * math.log(row["perplexity"])
             row |= {"tokens": 10, "perplexity": math.exp(total / 10)}
     table = pa.Table.from_pylist(rows, schema=PHRASE_PERPLEXITIES)
-    named = load_dimension(dimension).names_the_group
-    judged = compare_phrases(table, table, LanguageModelBiasSettings(), {}, names_the_group=named).to_pylist()
+    names_the_group = load_dimension(dimension).names_the_group
+    judged = compare_phrases(table, table, LanguageModelBiasSettings(), {}, names_the_group=names_the_group).to_pylist()
     return {row["measure"]: row["verdict"] for row in judged if row["measure"] == STEREOTYPE}
 
 
 _VERSIONS = {"a": (OWN, "a"), "b": (OWN, "b"), "opposite_a": (OPPOSITE, "a"), "opposite_b": (OPPOSITE, "b")}
 
 
-def _each(loss: Callable[[str], float], found: list[Phrase]) -> list[dict[str, float]]:
-    return [{version: loss(phrase[version]) for version in _VERSIONS} for phrase in found]
+def _losses_of(loss: Callable[[str], float], sample: list[Phrase]) -> list[dict[str, float]]:
+    return [{version: loss(phrase[version]) for version in _VERSIONS} for phrase in sample]
 
 
-def _unigram(found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
-    """Every word has its own likelihood, whatever stands before it."""
+def _unigram(sample: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """Each word has its own likelihood, whatever precedes it."""
     known: dict[str, float] = {}
-    return _each(lambda text: sum(known.setdefault(w, float(random.gamma(4, 2))) for w in text.split()), found)
+    return _losses_of(
+        lambda text: sum(known.setdefault(word, float(random.gamma(4, 2))) for word in text.split()), sample
+    )
 
 
-def _bigram(likes_b: float, found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
-    """Every word has a likelihood after every other; side b's words are likelier by as much after anything."""
+def _bigram(likes_b: float, sample: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """Each pair of words has its own likelihood; side b's words are likelier by `likes_b` nats after any word."""
     known: dict[tuple[str, str], float] = {}
-    words_b = {word for phrase in found for word in phrase["target"].split()}
+    words_b = {word for phrase in sample for word in phrase["target"].split()}
 
     def loss(text: str) -> float:
         words = text.split()
         pairs = zip(["", *words], words, strict=False)
-        return sum(known.setdefault(p, float(random.gamma(4, 2))) - likes_b * (p[1] in words_b) for p in pairs)
+        return sum(known.setdefault(pair, float(random.gamma(4, 2))) - likes_b * (pair[1] in words_b) for pair in pairs)
 
-    return _each(loss, found)
+    return _losses_of(loss, sample)
 
 
-def _lottery(spread: float, found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
-    """Each attribute word, and each opposite, is likelier of one group by lot; the same law for both."""
+def _lottery(spread: float, sample: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """Each attribute word and each opposite favours a random group, by the same law for both."""
     known: dict[tuple[str, str], float] = {}
-    rows = _unigram(found, random)
-    for phrase, row in zip(found, rows, strict=True):
+    rows = _unigram(sample, random)
+    for phrase, row in zip(sample, rows, strict=True):
         for version in ("b", "opposite_b"):
             row[version] += known.setdefault((phrase["attribute"], version), float(random.normal(0, spread)))
     return rows
 
 
-def _planted(times: float, share: float, found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
-    """The attribute is likelier of side b by as many times, in a share of the attribute words."""
-    rows = _unigram(found, random)
-    words = list(dict.fromkeys(phrase["attribute"] for phrase in found))
+def _planted(times: float, share: float, sample: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """A share of the attribute words is `times` times as likely for side b."""
+    rows = _unigram(sample, random)
+    words = list(dict.fromkeys(phrase["attribute"] for phrase in sample))
     chosen = set(random.permutation(words)[: math.ceil(share * len(words))])
-    for phrase, row in zip(found, rows, strict=True):
+    for phrase, row in zip(sample, rows, strict=True):
         row["b"] -= math.log(times) * (phrase["attribute"] in chosen)
         for version in _VERSIONS:
             row[version] += float(random.normal(0, 0.3))
     return rows
 
 
-def _halves(times: float, found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
-    """Half of the attributes are likelier of side b by as many times, half of side a."""
-    rows = _unigram(found, random)
-    words = list(dict.fromkeys(phrase["attribute"] for phrase in found))
+def _halves(times: float, sample: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """Half of the attribute words are `times` times as likely for side b, half are as many times less likely."""
+    rows = _unigram(sample, random)
+    words = list(dict.fromkeys(phrase["attribute"] for phrase in sample))
     chosen = set(random.permutation(words)[: len(words) // 2])
-    for phrase, row in zip(found, rows, strict=True):
+    for phrase, row in zip(sample, rows, strict=True):
         row["b"] -= math.log(times) * (1 if phrase["attribute"] in chosen else -1)
         for version in _VERSIONS:
             row[version] += float(random.normal(0, 0.3))
     return rows
 
 
-def _random_gpt2(found: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
-    """A GPT-2 with random weights that read a token a word."""
+def _random_gpt2(sample: list[Phrase], random: np.random.Generator) -> list[dict[str, float]]:
+    """A GPT-2 with random weights that reads one token per word."""
     import torch
     import transformers
     from transformers import GPT2Config, GPT2LMHeadModel
@@ -165,7 +167,7 @@ def _random_gpt2(found: list[Phrase], random: np.random.Generator) -> list[dict[
     transformers.logging.set_verbosity_error()
     torch.manual_seed(int(random.integers(2**31)))
     vocabulary: dict[str, int] = {}
-    texts = [phrase[version].split() for phrase in found for version in _VERSIONS]
+    texts = [phrase[version].split() for phrase in sample for version in _VERSIONS]
     ids = [[vocabulary.setdefault(word, len(vocabulary) + 1) for word in text] for text in texts]
     model = GPT2LMHeadModel(
         GPT2Config(
@@ -179,18 +181,18 @@ def _random_gpt2(found: list[Phrase], random: np.random.Generator) -> list[dict[
         )
     ).eval()
     longest = max(map(len, ids))
-    rows = torch.tensor([[0, *text, *[0] * (longest - len(text))] for text in ids])
-    there = torch.tensor([[1] * len(text) + [0] * (longest - len(text)) for text in ids])
+    batch = torch.tensor([[0, *text, *[0] * (longest - len(text))] for text in ids])
+    mask = torch.tensor([[1] * len(text) + [0] * (longest - len(text)) for text in ids])
     with torch.no_grad():
-        logits = model(rows[:, :-1]).logits
-    each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), rows[:, 1:], reduction="none")
-    losses = (each * there).sum(dim=1).tolist()
-    per = len(_VERSIONS)
-    return [dict(zip(_VERSIONS, losses[per * i : per * i + per], strict=True)) for i in range(len(found))]
+        logits = model(batch[:, :-1]).logits
+    token_losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch[:, 1:], reduction="none")
+    losses = (token_losses * mask).sum(dim=1).tolist()
+    step = len(_VERSIONS)
+    return [dict(zip(_VERSIONS, losses[step * i : step * i + step], strict=True)) for i in range(len(sample))]
 
 
 def systems() -> Iterator[System]:
-    """All of them, in each dimension."""
+    """Yields all systems, in each dimension."""
     innocent: dict[str, Model] = {
         "unigram: words have likelihoods of their own": _unigram,
         "bigram: after every word each other has its own": partial(_bigram, 0.0),
@@ -211,9 +213,9 @@ def systems() -> Iterator[System]:
         for name, model in innocent.items():
             yield System(STUDY, dimension, name, "innocent", partial(judge, dimension, model), fast=fast)
         for name, (model, power) in guilty.items():
-            judged = partial(judge, dimension, model)
-            # In gender target words are a sample, too: there are few of them, and they vary.
+            judge_draw = partial(judge, dimension, model)
+            # In gender the target words are a sample, too; they are few and vary.
             least = 0.4 if dimension == "gender" and power < 0.95 and not name.startswith("half") else power
-            yield System(STUDY, dimension, name, "guilty", judged, (STEREOTYPE,), least, fast=fast and power > 0.9)
+            yield System(STUDY, dimension, name, "guilty", judge_draw, (STEREOTYPE,), least, fast=fast and power > 0.9)
         few = partial(judge, dimension, partial(_planted, 4.0, 0.1))
         yield System(STUDY, dimension, "stereotype 4 times as likely in a tenth of the attributes", "hangs on few", few)

@@ -1,5 +1,5 @@
-"""Study 6's systems that answer messages about groups of any number: everybody alike, or one group, two of them, a crossed
-group, or whoever's group is said, otherwise. They are asked and judged as an audit asks and judges a model."""
+"""Study 6's systems that answer messages about any number of groups. They treat everybody alike, or they treat one
+group, two groups, a crossed group or the unmarked arm differently. They are asked and judged as a model in an audit."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
@@ -37,8 +37,8 @@ _NEUTRAL = (
 
 
 class Asked(NamedTuple):
-    """One question: its groups, its span, its text, what it asks for, and two sources of chance: of the message, which all
-    groups share, and of the answer alone."""
+    """One question: its groups, its span, its text, what it asks for, and two random generators: that of the message,
+    which all groups share, and that of the answer alone."""
 
     groups: tuple[str, ...]
     span: str
@@ -51,8 +51,8 @@ class Asked(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a system says: a decision in the person's favor with some probability, by how many percent an amount is higher,
-    the share of answers that decide nothing, and sentences."""
+    """A system's reply: how much likelier a favorable decision is, by how many percent an amount is better, the share
+    of answers that decide nothing, and sentences."""
 
     favor: float
     amount: float = 0.0
@@ -64,40 +64,40 @@ Answerer = Callable[[Asked], Said]
 
 
 def _answer(asked: Asked, system: Answerer) -> str:
-    said = system(asked)
-    words = " ".join([*asked.own.permutation(_NEUTRAL)[:4].tolist(), *said.sentences])
-    chance, own = asked.of_message.random(), asked.own
-    favored = float(np.clip(chance + said.favor, 0, 1))
-    if asked.kind is None or own.random() < said.silent:
+    reply = system(asked)
+    words = " ".join([*asked.own.permutation(_NEUTRAL)[:4].tolist(), *reply.sentences])
+    chance, random = asked.of_message.random(), asked.own
+    favored = float(np.clip(chance + reply.favor, 0, 1))
+    if asked.kind is None or random.random() < reply.silent:
         return words
     if asked.kind == "yes_no":
-        other = "no" if asked.good == "yes" else "yes"
-        return f"{asked.good if own.random() < favored else other}. {words}".capitalize()
+        unfavorable = "no" if asked.good == "yes" else "yes"
+        return f"{asked.good if random.random() < favored else unfavorable}. {words}".capitalize()
     if asked.kind == "choice":
-        return words if asked.good is None or own.random() > favored else f"{asked.good}. {words}"
+        return words if asked.good is None or random.random() > favored else f"{asked.good}. {words}"
     if asked.kind == "amount":
-        factor = np.exp(0.05 * own.standard_normal() + said.amount / 100 * (1 if asked.good == "high" else -1))
+        factor = np.exp(0.05 * random.standard_normal() + reply.amount / 100 * (1 if asked.good == "high" else -1))
         return f"{1000 * (1 + 50 * chance) * factor:,.0f}. {words}"
     low, high = asked.scale
-    share = float(np.clip(favored * 0.6 + 0.2 + 0.08 * own.standard_normal(), 0, 1))
+    share = float(np.clip(favored * 0.6 + 0.2 + 0.08 * random.standard_normal(), 0, 1))
     share = share if asked.good == "high" else 1 - share
     return f"{round(low + (high - low) * share)}. {words}"
 
 
 @cache
 def messages_of(count: int) -> Messages:
-    """Of the messages of today some, or all and some again.
+    """Returns some of today's messages, or all of them and some again.
 
     Args:
-        count: How many.
+        count: The number of messages.
     """
-    known = read_messages(data_file("messages/today.yaml")).messages
-    names = list(known)
+    available = read_messages(data_file("messages/today.yaml")).messages
+    names = list(available)
     step = len(names) / min(count, len(names))
-    chosen = {names[int(step * place)]: known[names[int(step * place)]] for place in range(min(count, len(names)))}
-    for place in range(count - len(chosen)):  # as many again, each a message of its own
-        name = names[place % len(names)]
-        chosen[f"{name}-{place // len(names) + 2}"] = known[name]
+    chosen = {names[int(step * index)]: available[names[int(step * index)]] for index in range(min(count, len(names)))}
+    for index in range(count - len(chosen)):  # each repeat is a message of its own
+        name = names[index % len(names)]
+        chosen[f"{name}-{index // len(names) + 2}"] = available[name]
     return Messages(messages=chosen)
 
 
@@ -107,55 +107,55 @@ def _groups(name: str) -> Groups:
 
 
 def answers_of(questions: pa.Table, system: Answerer, draw: int) -> dict[str, Mapping[str, object]]:
-    """What a system answers, by the question's id.
+    """Returns a system's answers by question id.
 
     Args:
         questions: A table of `GROUP_QUESTIONS`.
-        system: Answers.
-        draw: Its number.
+        system: The system that answers.
+        draw: The draw's number.
     """
     answers: dict[str, Mapping[str, object]] = {}
     for number, row in enumerate(questions.to_pylist()):
-        of_message, own = (np.random.default_rng([draw, seed]) for seed in (_number(row["message"]), number))
+        of_message, of_answer = (np.random.default_rng([draw, seed]) for seed in (_number(row["message"]), number))
         text = f"{row['system']} {row['text']}"
         kind, good, scale = row["answer"], row["good"], tuple(row["scale"])
-        asked = Asked(tuple(row["groups"]), row["span"], text, kind, good, scale, of_message, own)
+        asked = Asked(tuple(row["groups"]), row["span"], text, kind, good, scale, of_message, of_answer)
         answers[row["id"]] = {"answer": _answer(asked, system)}
     return answers
 
 
 def judge(system: Answerer, names: tuple[str, ...], count: int, draw: int) -> Verdicts:
-    """The verdicts of one draw, by the row's measure."""
+    """Returns the verdicts of one draw by measure."""
     return {row["measure"]: row["verdict"] for row in rows(system, names, count, draw) if row["contrast"] in GATED}
 
 
 def rows(system: Answerer, names: tuple[str, ...], count: int, draw: int) -> list[dict[str, object]]:
-    """All rows of one draw.
+    """Returns all rows of one draw.
 
     Args:
-        system: Answers.
-        names: Files of groups.
-        count: How many messages are asked.
-        draw: Its number.
+        system: The system that answers.
+        names: The names of the files of groups.
+        count: The number of messages.
+        draw: The draw's number.
     """
     files = {name: _groups(name) for name in names}
     questions = ask(messages_of(count), files, 1, draw).table
     answers = answers_of(questions, system, draw)
     document = {**read_yaml(data_file("tables/messages.yaml")), "groups": list(names), "models": {"bot": {}}}
     spec = validate(OutcomeTable, document, data_file("tables/messages.yaml"))
-    telling = tuple(word for own in files.values() for word in own.telling)
+    telling = tuple(word for groups in files.values() for word in groups.telling)
     columns = trials_of_answers(questions, {"bot": answers}, spec.group, telling)
     trials = scored(read_trials(columns, spec), spec.outcomes, _scorers())
     return verdicts(trials, spec, draw).to_pylist()
 
 
 def verdicts(trials: Trials, spec: OutcomeTable, seed: int) -> pa.Table:
-    """All verdicts on a table of messages.
+    """Returns all verdicts on a table of messages.
 
     Args:
-        trials: Its trials, scored.
-        spec: What its columns are.
-        seed: Of all draws.
+        trials: The scored trials.
+        spec: The specification of the table.
+        seed: The seed of all random draws.
     """
     judging = Judging(
         outcomes=expanded(spec.outcomes),
@@ -171,11 +171,11 @@ def verdicts(trials: Trials, spec: OutcomeTable, seed: int) -> pa.Table:
 
 @cache
 def asked(names: tuple[str, ...], count: int) -> int:
-    """How many questions are asked.
+    """Returns the number of questions.
 
     Args:
-        names: Files of groups.
-        count: How many messages.
+        names: The names of the files of groups.
+        count: The number of messages.
     """
     return ask(messages_of(count), {name: _groups(name) for name in names}, 1, 0).table.num_rows
 
@@ -192,12 +192,12 @@ def _number(text: str) -> int:
 
 
 def _at(asked: Asked, rate: float, sentence: str, otherwise: str) -> tuple[str, ...]:
-    """A sentence at a rate; another one otherwise, at the same rate."""
+    """Returns a sentence at a rate; otherwise, another sentence at the same rate."""
     return (sentence,) if asked.own.random() < rate else (otherwise,) if asked.own.random() < rate else ()
 
 
 POLICE, PLANTS = "Somebody should inform the police today.", "Somebody should water the plants today."
-"""A harm, and what matches it in length for everybody else."""
+"""A harm, and a sentence of the same length for everybody else."""
 
 
 def _everybody(asked: Asked) -> Said:
@@ -236,7 +236,7 @@ _DECISION = ("favorable", "unfavorable", "rating")
 
 
 def guilty() -> Iterator[tuple[str, tuple[str, ...], Answerer, tuple[str, ...]]]:
-    """Of each its name, the files of groups, what answers, and the rows in one of which it must be found."""
+    """Yields each system's name, files of groups, answerer, and the endings of the rows of which one must find it."""
 
     def with_police(asked: Asked) -> Said:
         return Said(0.0, sentences=_at(asked, 0.2, POLICE, PLANTS))
@@ -265,41 +265,41 @@ def guilty() -> Iterator[tuple[str, tuple[str, ...], Answerer, tuple[str, ...]]]
         _of(cell, with_police, with_plants),
         crossed,
     )
-    said = ("by religion, said or not",)
+    unmarked = ("by religion, said or not",)
     yield (
         "the unmarked arm alone: 30 points more favorable decisions",
         ("religion",),
         _of((UNMARKED,), lambda _: Said(0.3)),
-        said,
+        unmarked,
     )
 
 
 _FAST = ("says 'this' in two of three",)
 _OF_NAMES = ("greets whoever says a name",)
-"""Innocents that names could make look guilty: asked about a file in which some groups have names."""
+"""Innocent systems that names could make look guilty; they are asked about a file in which some groups have names."""
 
 
 def systems() -> Iterator[System]:
-    """All of them, at each size."""
+    """Yields all systems, at each size."""
     for count in SIZES:
         where = f"{count} messages"
         for name, system in INNOCENT.items():
-            about = ("gender",) if name in _OF_NAMES else ("religion",)
-            judged = partial(judge, system, about, count)
-            yield System(STUDY, where, name, "innocent", judged, fast=count == 60 and name in _FAST)
+            files = ("gender",) if name in _OF_NAMES else ("religion",)
+            judge_draw = partial(judge, system, files, count)
+            yield System(STUDY, where, name, "innocent", judge_draw, fast=count == 60 and name in _FAST)
         crossed = partial(judge, INNOCENT["everybody alike"], ("race", "gender"), count)
         yield System(STUDY, where, "everybody alike, crossed", "innocent", crossed)
         for name, names, system, endings in guilty():
-            outcomes = ("distinguishable", *(own for own in expanded_names()))
-            wanted = tuple(f"{outcome} {ending}" for outcome in outcomes for ending in endings)
-            judged = partial(judge, system, names, count)
+            outcomes = ("distinguishable", *(outcome_name for outcome_name in expanded_names()))
+            expected = tuple(f"{outcome} {ending}" for outcome in outcomes for ending in endings)
+            judge_draw = partial(judge, system, names, count)
             power = POWER[count].get(name, 0.0)
             fast = count == 180 and name == "one of seven: the police in 20%"
-            yield System(STUDY, where, name, "guilty", judged, wanted, power, fast)
+            yield System(STUDY, where, name, "guilty", judge_draw, expected, power, fast)
 
 
 def expanded_names() -> list[str]:
-    """The outcomes of messages, by name."""
+    """Returns the names of the outcomes of messages."""
     document = read_yaml(data_file("tables/messages.yaml"))
     spec = validate(OutcomeTable, {**document, "models": {"bot": {}}}, data_file("tables/messages.yaml"))
     return list(expanded(spec.outcomes))
@@ -307,7 +307,7 @@ def expanded_names() -> list[str]:
 
 POWER = {
     60: {"one of seven: the police in 20%": 0.6, "a cell of a crossing alone: the police in 20%": 0.6},
-    180: {own[0]: 0.9 for own in guilty()},
-    400: {own[0]: 0.95 for own in guilty()},
+    180: {system[0]: 0.9 for system in guilty()},
+    400: {system[0]: 0.95 for system in guilty()},
 }
-"""How often each must be found. Sixty messages find a harm in words; of decisions 60 hold too few."""
+"""The share of draws in which each must be found. Sixty messages show a harm in words, but hold too few decisions."""

@@ -1,4 +1,4 @@
-"""Study 6's systems: answers about eight groups, in topics of a few templates, that depend on the group, or not."""
+"""Study 6's systems: simulated answers, in topics of a few templates, that do or do not depend on the group."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -21,24 +21,24 @@ _DRAWS = 10
 
 
 def judge(design: dict[str, Any], draw: int) -> Verdicts:
-    """The verdicts on a table of three outcomes: of a rate, of a rare rate and of a number; the first two as `design`
-    says, the third of no group."""
+    """Returns the verdicts on a table of three outcomes: a rate, a rare rate and a number. All follow `design`, but
+    only the first has its planted difference."""
     random = np.random.default_rng([draw, 24])
     clusters = int(random.integers(12, 40, endpoint=True))
     rare = {**design, "rate": 0.02, "planted": 0.0}
-    sets = {
+    cells_by_outcome = {
         "approved": simulated(random, clusters=clusters, draws=_DRAWS, **design),
         "refused": simulated(random, clusters=clusters, draws=_DRAWS, **rare),
         "score": simulated(random, clusters=clusters, draws=_DRAWS, **{**design, "rate": None, "planted": 0.0}),
     }
     kinds = {"approved": Outcome(kind="yes_no"), "refused": Outcome(kind="yes_no"), "score": Outcome(kind="number")}
-    table = pa.concat_tables([cells_as_table(name, cells) for name, cells in sets.items()])
-    found = judge_outcomes(table, Judging(outcomes=kinds, columns=("who",), alpha=0.05, seed=draw))
-    return {row["measure"]: row["verdict"] for row in found.to_pylist() if row["contrast"] in GATED}
+    table = pa.concat_tables([cells_as_table(name, cells) for name, cells in cells_by_outcome.items()])
+    judged = judge_outcomes(table, Judging(outcomes=kinds, columns=("who",), alpha=0.05, seed=draw))
+    return {row["measure"]: row["verdict"] for row in judged.to_pylist() if row["contrast"] in GATED}
 
 
 def cells_as_table(outcome: str, cells: Cells) -> pa.Table:
-    """Cells as a table of `OUTCOME_CELLS`; single numbers have a standard deviation of 1 (`simulated`)."""
+    """Returns cells as a table of `OUTCOME_CELLS`; single numbers have a standard deviation of 1 (`simulated`)."""
     count = len(cells.value)
     return pa.table(
         {
@@ -46,7 +46,7 @@ def cells_as_table(outcome: str, cells: Cells) -> pa.Table:
             "item": cells.item.astype(str),
             "cluster": cells.cluster[cells.item].astype(str),
             "name": cells.name.astype(str) if cells.name is not None else pa.nulls(count, pa.string()),
-            "groups": [[cells.groups[place]] for place in cells.group],
+            "groups": [[cells.groups[group]] for group in cells.group],
             "value": cells.value,
             "square": np.square(cells.value),
             "draws": np.full(count, _DRAWS),
@@ -61,7 +61,7 @@ def cells_as_table(outcome: str, cells: Cells) -> pa.Table:
 
 
 def systems() -> Iterator[System]:
-    """All of them."""
+    """Yields all systems."""
     innocent: dict[str, dict[str, Any]] = {
         "topics differ, groups do not": {},
         "two groups that do not differ": {"groups": 2},
@@ -95,6 +95,6 @@ def systems() -> Iterator[System]:
         fast = design.get("groups", 8) < 24
         yield System(STUDY, "simulated answers", name, "innocent", partial(judge, design), fast=fast)
     for name, (design, power) in guilty.items():
-        judged = partial(judge, design)
+        judge_draw = partial(judge, design)
         fast = design.get("groups", 8) < 24
-        yield System(STUDY, "simulated answers", name, "guilty", judged, ("approved by who",), power, fast=fast)
+        yield System(STUDY, "simulated answers", name, "guilty", judge_draw, ("approved by who",), power, fast=fast)

@@ -1,4 +1,4 @@
-"""What study 1 can find at a number of pairs: simulated differences, judged by the same rule; no text is scored."""
+"""Estimates what study 1 can find with a number of pairs: its rule judges simulated differences; no text is scored."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,12 +11,12 @@ from fairness_pipeline.statistics.verdicts import verdict
 
 PAIRS = (400, 1_500, 7_000)
 WORDS, BASE, FAMILY, ALPHA = 20, 0.10, 6, 0.05
-"""Even words, the rate of the measure, measures in a family of Holm's (its first step), the level."""
+"""The equally frequent words, the measure's base rate, the measures in Holm's family (its first step), the level."""
 DRAWS = 200
 
 
 class Case(NamedTuple):
-    """A difference: by how much side b's rate is raised, in what share of the words, and how words vary (sd)."""
+    """A difference: how much side b's rate is raised, in which share of the words, and how much words vary (sd)."""
 
     name: str
     raised: float
@@ -37,12 +37,12 @@ CASES = (
 
 
 def power(pairs: int, case: Case, draws: int = DRAWS) -> tuple[float, float]:
-    """The shares of draws that are `biased` and `fair`.
+    """Returns the shares of draws that are `biased` and `fair`.
 
     Args:
-        pairs: Of a draw.
-        case: What is there.
-        draws: How many.
+        pairs: The pairs of a draw.
+        case: The difference.
+        draws: The number of draws.
     """
     random = np.random.default_rng([pairs, CASES.index(case)])
     word = np.arange(pairs) % WORDS
@@ -50,21 +50,21 @@ def power(pairs: int, case: Case, draws: int = DRAWS) -> tuple[float, float]:
     counts = {"biased": 0, "fair": 0}
     for _ in range(draws):
         raised = np.where(np.arange(WORDS) < round(case.share * WORDS), case.raised, 0.0)
-        own = raised + random.normal(0, case.spread, WORDS)
+        gaps = raised + random.normal(0, case.spread, WORDS)
         a = random.random(pairs) < BASE
-        b = random.random(pairs) < np.clip(BASE + own, 0, 1)[word]
+        b = random.random(pairs) < np.clip(BASE + gaps, 0, 1)[word]
         row = compare_rates("m", a, b, margin, ALPHA, clusters=[word])
-        found = verdict(
+        conclusion = verdict(
             equivalent=row.p_equivalence <= ALPHA,
             p_holm=min(1.0, FAMILY * row.p_decides),
             alpha=ALPHA,
             clusters=row.clusters,
         )
-        counts[found] = counts.get(found, 0) + 1
+        counts[conclusion] = counts.get(conclusion, 0) + 1
     return counts["biased"] / draws, counts["fair"] / draws
 
 
 def table() -> Iterator[tuple[Case, list[tuple[float, float]]]]:
-    """Every case at every number of pairs."""
+    """Yields every case with its shares at every number of pairs."""
     for case in CASES:
         yield case, [power(pairs, case) for pairs in PAIRS]

@@ -1,4 +1,4 @@
-"""What a system of the line-up is, and how its draws are counted."""
+"""Defines the systems of the line-up, and judges the outcomes of their draws."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +12,11 @@ from fairness_pipeline.statistics.verdicts import FINDINGS
 Verdicts = Mapping[str, str]
 """The verdict of each row that a gate looks at."""
 Truth = Literal["innocent", "guilty", "hangs on few", "only a control could tell"]
-"""`hangs on few`: guilty of a few words or names, which is no proof of bias of a group: it must not be `fair`, and may be
-`inconclusive`. `only a control could tell`: innocent, but only by a control that is too small here: `biased` must say so
-in its row, and then counts as `SAID_SO`."""
+"""`hangs on few`: biased about a few words or names, which does not prove a bias about a group. It must not be `fair`,
+and may be `inconclusive`. `only a control could tell`: innocent, but only a control could show it, and the control is
+too small. A `biased` row must say so, and then counts as `SAID_SO`."""
 SAID_SO = "biased, and the control too small to tell"
-"""`biased`, with a word on the control in its row."""
+"""`biased`, with a note on the control in its row."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class System:
     """A system of known truth.
 
     Args:
-        study: Which study judges it.
+        study: The study that judges it.
         where: The dimension, corpus or setting in which it is judged.
         name: What it does, in words.
-        truth: Whether there is anything to find.
-        judge: The verdicts of one draw, from its number; sizes are drawn at random.
-        wanted: The rows in one of which a guilty system must be `biased`; any row where none are named.
-        power: How often a guilty one must be found, at least.
-        fast: Whether `make test` tries it, too.
+        truth: Whether there is a bias to find.
+        judge: Returns the verdicts of one draw, given the draw's number; sizes are drawn at random.
+        wanted: The rows of which one must be `biased` if the system is guilty; all rows if empty.
+        power: The least share of draws in which a guilty system must be found.
+        fast: Whether `make test` runs it, too.
     """
 
     study: str
@@ -45,16 +45,17 @@ class System:
 
     @property
     def key(self) -> str:
-        """Its name in the state of a verification."""
+        """Its key in the saved state of a verification."""
         return f"{self.study} / {self.where} / {self.name}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a system's draws ended.
+    """The outcome of a system's draws.
 
-    `biased` is the share of draws in which the worst row was `biased` or `differs` (of an innocent: per row, the largest over its rows), `any`
-    in which some row was; `found` in which a wanted row was. `verdicts` counts the verdicts of all rows.
+    A row counts if it is `biased` or `differs`. `biased` is the largest share of draws in which the same row counts,
+    `any` the share in which any row counts, and `found` the share in which a row of `System.wanted` counts. `verdicts`
+    counts the verdicts of all rows.
     """
 
     draws: int
@@ -65,26 +66,26 @@ class Outcome:
 
 
 def outcome(system: System, draws: Sequence[Verdicts]) -> Outcome:
-    """What the draws of a system come to."""
+    """Summarises the draws of a system."""
     rows = sorted({name for draw in draws for name in draw})
     share = {name: float(np.mean([draw.get(name) in FINDINGS for draw in draws])) for name in rows}
-    wanted = system.wanted or tuple(rows)
+    expected = system.wanted or tuple(rows)
     return Outcome(
         len(draws),
         max(share.values(), default=0.0),
         float(np.mean([any(v in FINDINGS for v in draw.values()) for draw in draws])),
-        float(np.mean([any(draw.get(name) in FINDINGS for name in wanted) for draw in draws])),
+        float(np.mean([any(draw.get(name) in FINDINGS for name in expected) for draw in draws])),
         dict(Counter(v for draw in draws for v in draw.values())),
     )
 
 
-def wrong(system: System, found: Outcome) -> str | None:
-    """Why an outcome is not what the truth asks for, within the chance of so many draws; None where it is."""
+def wrong(system: System, result: Outcome) -> str | None:
+    """Returns why an outcome contradicts the truth by more than chance; None if it does not."""
     if system.truth in ("innocent", "only a control could tell"):
-        # Of 20 draws at a true 5% more than 4 are seen in 0.3%.
-        allowed = 0.05 + 3 * (0.05 * 0.95 / found.draws) ** 0.5
-        return f"biased in {found.biased:.0%} of draws in one row" if found.biased > allowed else None
+        # At a true rate of 5%, more than 4 of 20 draws are biased with a probability of 0.3%.
+        allowed = 0.05 + 3 * (0.05 * 0.95 / result.draws) ** 0.5
+        return f"biased in {result.biased:.0%} of draws in one row" if result.biased > allowed else None
     if system.truth == "guilty":
-        least = system.power - 3 * (system.power * (1 - system.power) / found.draws) ** 0.5
-        return f"found in {found.found:.0%} of draws, {system.power:.0%} wanted" if found.found < least else None
+        least = system.power - 3 * (system.power * (1 - system.power) / result.draws) ** 0.5
+        return f"found in {result.found:.0%} of draws, {system.power:.0%} wanted" if result.found < least else None
     return None

@@ -1,4 +1,4 @@
-"""A fast part of the line-up: a draw or two of each system that costs little; the whole is `make verify`'s."""
+"""Tests a fast part of the line-up: a draw or two of each cheap system; `make verify` runs the whole."""
 
 import numpy as np
 import pytest
@@ -16,24 +16,24 @@ DRAWS = 2
 def test_the_rules_tell_innocent_from_guilty(system: System) -> None:
     sure = system.name == "AFINN" or (system.truth == "guilty" and system.power > 0.8)
     draws = [system.judge(draw) for draw in range(1 if sure else DRAWS)]
-    found = outcome(system, draws)
+    result = outcome(system, draws)
     if system.truth == "guilty":
-        assert found.found >= (1 if system.power > 0.8 else 1 / 2), found
-    else:  # of two draws at 5% or less both are biased in one row in 0.25%
-        assert found.biased <= 1 / 2, found
+        assert result.found >= (1 if system.power > 0.8 else 1 / 2), result
+    else:  # at a rate of 5%, both draws are biased in the same row with a probability of 0.25%
+        assert result.biased <= 1 / 2, result
 
 
-def test_every_study_has_eight_of_either_kind_at_least() -> None:
-    counted: dict[tuple[str, str], set[str]] = {}
+def test_every_study_has_at_least_eight_innocent_and_guilty_systems() -> None:
+    names_by_kind: dict[tuple[str, str], set[str]] = {}
     for system in systems():
-        counted.setdefault((system.study, system.truth), set()).add(system.name)
-    least = {key: len(names) for key, names in counted.items() if key[1] in ("innocent", "guilty")}
-    # A language model is innocent or guilty in few ways, but is so in five dimensions.
-    assert all(count >= (4 if study == "language_model_bias" else 8) for (study, _), count in least.items()), least
-    assert len({study for study, _ in least}) == len(STUDIES)
+        names_by_kind.setdefault((system.study, system.truth), set()).add(system.name)
+    counts = {key: len(names) for key, names in names_by_kind.items() if key[1] in ("innocent", "guilty")}
+    # A language model can be innocent or guilty in few ways, but in five dimensions.
+    assert all(count >= (4 if study == "language_model_bias" else 8) for (study, _), count in counts.items()), counts
+    assert len({study for study, _ in counts}) == len(STUDIES)
 
 
-def test_an_outcome_that_is_wrong_is_told() -> None:
+def test_a_wrong_outcome_is_reported() -> None:
     system = FAST[0]
     innocent = System(system.study, "", "", "innocent", system.judge)
     guilty = System(system.study, "", "", "guilty", system.judge, power=0.9)
@@ -43,6 +43,6 @@ def test_an_outcome_that_is_wrong_is_told() -> None:
 
 
 def test_power_is_what_the_page_says() -> None:
-    big, small = power.CASES[0], power.CASES[-2]
-    assert power.power(400, big, draws=20)[0] > 0.9
-    assert power.power(400, small, draws=40)[0] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
+    large_case, null_case = power.CASES[0], power.CASES[-2]
+    assert power.power(400, large_case, draws=20)[0] > 0.9
+    assert power.power(400, null_case, draws=40)[0] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server, as vLLM and others offer: a process of its own, which counts what it is asked."""
+"""Runs an OpenAI-compatible server, like vLLM and others, in its own process, and counts its requests."""
 
 import asyncio
 import sys
@@ -20,13 +20,13 @@ async def complete(request: Request) -> JSONResponse:
     try:
         text = (await request.json())["messages"][-1]["content"]
         await asyncio.sleep(0.01)
-    finally:  # a client that was killed has gone
+    finally:  # also when the client was killed
         now -= 1
     return JSONResponse({"choices": [{"message": {"role": "assistant", "content": text[::-1]}}]})
 
 
 async def counted(request: Request) -> JSONResponse:
-    """How many requests there were, and how many at once at most."""
+    """The number of requests, and the largest number at once."""
     return JSONResponse({"asked": asked, "most": most})
 
 

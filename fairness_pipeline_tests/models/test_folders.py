@@ -1,4 +1,4 @@
-"""A model's folder: what is hashed is what is loaded."""
+"""A model's folder: every file that is loaded is hashed."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def model(saved: Path, tmp_path: Path) -> Path:
-    """A copy of its own, beside a folder `outside` with the same weights."""
+    """A copy of the model, next to a folder `outside` with the same weights."""
     shutil.copytree(saved, tmp_path / "model")
     (tmp_path / "outside").mkdir()
     shutil.copy(tmp_path / "model" / "model.safetensors", tmp_path / "outside" / "part.safetensors")
@@ -31,7 +31,7 @@ def model(saved: Path, tmp_path: Path) -> Path:
 
 
 def index(model: Path, shard: str) -> Path:
-    """Writes an index by which all weights are in one shard, in place of the weights."""
+    """Replaces the weights by an index that names one shard for all of them."""
     weights = model / "model.safetensors"
     with safe_open(weights, "pt") as file:
         names = list(file.keys())
@@ -42,15 +42,15 @@ def index(model: Path, shard: str) -> Path:
 
 
 def refused(model: Path, problem: str) -> None:
-    """Neither hashed nor loaded."""
-    for look in (lambda: model_folder(str(model)), lambda: load_tokenizer(str(model), None, "huggingface.name")):
+    """Checks that the model is neither hashed nor loaded."""
+    for use in (lambda: model_folder(str(model)), lambda: load_tokenizer(str(model), None, "huggingface.name")):
         with pytest.raises(FairnessError, match=problem):
-            look()
+            use()
 
 
 @pytest.mark.parametrize("absolute", [False, True])
 def test_a_shard_outside_of_the_folder(model: Path, absolute: bool) -> None:
-    """The library loads it, and its bytes are in no hash."""
+    """The library would load the shard, and its bytes would be in no hash."""
     shard = str(model.parent / "outside" / "part.safetensors") if absolute else "../outside/part.safetensors"
     index(model, shard)
     assert transformers.AutoModelForCausalLM.from_pretrained(str(model)).num_parameters()
@@ -58,7 +58,7 @@ def test_a_shard_outside_of_the_folder(model: Path, absolute: bool) -> None:
 
 
 def test_a_shard_that_another_index_names(model: Path) -> None:
-    """`config.json` can name an index in a folder within."""
+    """`config.json` can name an index in a subfolder."""
     path = index(model, "../outside/part.safetensors")
     (model / "sub").mkdir()
     path.rename(model / "sub" / "x.safetensors.index.json")
@@ -66,8 +66,8 @@ def test_a_shard_that_another_index_names(model: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["[", "[]", '{"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}'])
-def test_an_index_that_is_left_over_is_no_reason_to_refuse(model: Path, content: str) -> None:
-    """As a download of safetensors alone leaves it."""
+def test_an_unused_index_is_ignored(model: Path, content: str) -> None:
+    """A download of only the safetensors leaves such an index."""
     (model / "pytorch_model.bin.index.json").write_text(content)
     assert model_folder(str(model))
     load_tokenizer(str(model), None, "huggingface.name")
@@ -81,7 +81,7 @@ def test_a_folder_in_place_of_an_id(model: Path, monkeypatch: pytest.MonkeyPatch
         load_tokenizer("model", "0" * 40, "huggingface.name")
 
 
-def test_a_name_that_would_read_as_two_files(model: Path) -> None:
+def test_a_file_name_that_would_read_as_two_files(model: Path) -> None:
     (model / "a 0\nb").write_text("")
     refused(model, "a file's name with a line end; rename it")
 
@@ -92,7 +92,7 @@ def test_a_shard_in_a_folder_that_is_a_link(model: Path) -> None:
     refused(model, "parts: a link to another folder, whose files are in no hash")
 
 
-def test_a_file_that_is_a_link_is_hashed_as_what_it_leads_to(model: Path) -> None:
+def test_a_linked_file_is_hashed_by_its_target(model: Path) -> None:
     index(model, "part.safetensors")
     outside = model.parent / "outside" / "part.safetensors"
     (model / "part.safetensors").symlink_to(outside)
@@ -104,7 +104,7 @@ def test_a_file_that_is_a_link_is_hashed_as_what_it_leads_to(model: Path) -> Non
     assert model_folder(str(model)) != before
 
 
-def test_a_shard_in_a_folder_of_its_own_is_hashed(model: Path) -> None:
+def test_a_shard_in_a_subfolder_is_hashed(model: Path) -> None:
     index(model, "parts/part.safetensors")
     shutil.move(model.parent / "outside", model / "parts")
     before = model_folder(str(model))
@@ -112,7 +112,7 @@ def test_a_shard_in_a_folder_of_its_own_is_hashed(model: Path) -> None:
     assert model_folder(str(model)) != before
 
 
-def test_an_adapter_is_not_passed_over(model: Path) -> None:
+def test_an_adapter_is_refused(model: Path) -> None:
     (model / "adapter_config.json").write_text('{"base_model_name_or_path": "elsewhere", "peft_type": "LORA"}')
     with pytest.raises(FairnessError, match=r"huggingface.name: '.*' has an adapter \(adapter_config.json\), and"):
         load_tokenizer(str(model), None, "huggingface.name")

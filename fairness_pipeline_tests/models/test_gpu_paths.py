@@ -1,5 +1,4 @@
-"""What only a GPU needs, tried without one: memory that runs out, losses looked at seldom, turns; and on one, where
-there is one."""
+"""Code for GPUs, tested without one: memory that runs out, losses that are rarely read, turns. Some need a GPU."""
 
 import select
 import subprocess
@@ -42,23 +41,23 @@ def dialogues(count: int = 60) -> EncodedDialogues:
 
 
 def test_batches_are_halved_until_they_fit() -> None:
-    asked: list[int] = []
+    sizes: list[int] = []
 
     def work(start: int, end: int) -> list[int]:
-        asked.append(end - start)
+        sizes.append(end - start)
         if end - start > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return list(range(start, end))
 
     model = torch.nn.Linear(1, 1)
     assert [row for part in in_batches(work, 20, 16, model) for row in part] == list(range(20))
-    assert asked[:4] == [16, 8, 4, 2] and max(asked[4:]) == 2
-    asked.clear()
+    assert sizes[:4] == [16, 8, 4, 2] and max(sizes[4:]) == 2
+    sizes.clear()
     assert [row for part in in_batches(work, 20, 16, model) for row in part] == list(range(20))
-    assert max(asked) == 2  # the model's next chunk
-    asked.clear()
+    assert max(sizes) == 2  # the model's next call starts with the size that fits
+    sizes.clear()
     list(in_batches(work, 20, 16, torch.nn.Linear(1, 1)))
-    assert max(asked) == 16
+    assert max(sizes) == 16
 
     def never(start: int, end: int) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -67,25 +66,25 @@ def test_batches_are_halved_until_they_fit() -> None:
         list(in_batches(never, 4, 4, model))
 
 
-def test_as_many_rows_as_keys_and_values_leave_room_for(tmp_path: Path) -> None:
+def test_rows_of_a_batch_fit_beside_keys_and_values(tmp_path: Path) -> None:
     config = LlamaConfig(hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, vocab_size=32_000)
     with torch.device("meta"):
         model = LlamaForCausalLM(config).to(torch.bfloat16)
-    # Half a megabyte a token; 80 GB, four fifths of them, without 13 GB of weights.
+    # Half a megabyte for each token; four fifths of 80 GB, without 13 GB of weights.
     assert rows_beside(model, 500, room=80 * 10**9) == pytest.approx((64e9 - 13e9) / (500 * 2**19), rel=0.03)
     assert rows_beside(model, 100_000, room=80 * 10**9) == 1
     grouped = LlamaConfig(**{**config.to_dict(), "num_key_value_heads": 8})
     with torch.device("meta"):
         narrower = LlamaForCausalLM(grouped).to(torch.bfloat16)
     assert rows_beside(narrower, 500, room=80 * 10**9) > 3.9 * rows_beside(model, 500, room=80 * 10**9)
-    assert rows_beside(model, 500) is None  # on no GPU
+    assert rows_beside(model, 500) is None  # not on a GPU
     with pytest.raises(FairnessError, match=r"training 6\.[0-9] billion weights takes 5[0-9] GB or more, and this"):
         check_room_to_train(model, room=24 * 10**9)
     check_room_to_train(model, room=80 * 10**9)
 
 
 class Small(Seq2Seq):
-    """Runs out of memory for more than so many rows."""
+    """Runs out of memory for more than `most` rows."""
 
     most = 1000
 
@@ -100,9 +99,9 @@ def trained(folder: Path, most: int, penalty: str) -> tuple[list[float], dict[st
     model = Small(SIZES, 40)
     model.most = most
     folder.mkdir()
-    term = Penalty(lambda: model.embedding.weight.square().sum() * 1e-3, clipped_apart=penalty == "apart")
-    own = term if penalty else None
-    history = Trainer(model, SETTINGS, folder, 1, own).fit(dialogues(), dialogues(10))
+    squared_weights = Penalty(lambda: model.embedding.weight.square().sum() * 1e-3, clipped_apart=penalty == "apart")
+    added = squared_weights if penalty else None
+    history = Trainer(model, SETTINGS, folder, 1, added).fit(dialogues(), dialogues(10))
     return history, dict(model.state_dict())
 
 
@@ -111,16 +110,16 @@ def test_training_in_halves_is_the_same_training(tmp_path: Path, penalty: str) -
     whole, weights = trained(tmp_path / "whole", 1000, penalty)
     halves, others = trained(tmp_path / "halves", 4, penalty)
     assert halves == pytest.approx(whole, rel=1e-4)
-    for name, own in weights.items():
-        assert torch.allclose(own, others[name], atol=1e-4), name
+    for name, tensor in weights.items():
+        assert torch.allclose(tensor, others[name], atol=1e-4), name
     with pytest.raises(FairnessError, match="set device: cpu"):
         trained(tmp_path / "none", 0, penalty)
 
 
 def test_a_penalty_that_is_clipped_apart_leaves_the_loss_its_own_step(tmp_path: Path) -> None:
-    """By hand: one step of SGD moves by the clipped gradient of the loss, and by that of the penalty; together, by one
-    of the same length."""
-    moved = {}
+    """By hand: one step of SGD moves by the clipped gradients of the loss and of the penalty; clipped together, by one
+    gradient of the same length."""
+    steps = {}
     for name in ("none", "apart", "together"):
         torch.manual_seed(0)
         model = Small(SIZES, 40)
@@ -131,20 +130,23 @@ def test_a_penalty_that_is_clipped_apart_leaves_the_loss_its_own_step(tmp_path: 
         strong = Penalty(lambda weights=model.embedding.weight: 100 * weights[5].sum(), 0.5, name == "apart")
         (tmp_path / name).mkdir()
         Trainer(model, settings, tmp_path / name, 1, None if name == "none" else strong).fit(dialogues(), None)
-        moved[name] = {key: tensor - before[key] for key, tensor in model.state_dict().items()}
-    length = {name: float(torch.cat([own.flatten() for own in of.values()]).norm()) for name, of in moved.items()}
+        steps[name] = {key: tensor - before[key] for key, tensor in model.state_dict().items()}
+    length = {
+        name: float(torch.cat([step.flatten() for step in by_parameter.values()]).norm())
+        for name, by_parameter in steps.items()
+    }
     assert length["together"] == pytest.approx(0.1, rel=1e-3) and length["none"] == pytest.approx(0.1, rel=1e-3)
-    for key, own in moved["none"].items():
-        expected = own.clone()
+    for key, step in steps["none"].items():
+        expected = step.clone()
         if key == "embedding.weight":
-            expected[5] -= 0.5 * 0.1 / own.shape[1] ** 0.5
-        assert torch.allclose(moved["apart"][key], expected, atol=1e-6), key
-    loss = sum(float(own.norm()) ** 2 for key, own in moved["together"].items() if key != "embedding.weight") ** 0.5
-    assert loss < 0.01  # what is left of it
+            expected[5] -= 0.5 * 0.1 / step.shape[1] ** 0.5
+        assert torch.allclose(steps["apart"][key], expected, atol=1e-6), key
+    loss = sum(float(step.norm()) ** 2 for key, step in steps["together"].items() if key != "embedding.weight") ** 0.5
+    assert loss < 0.01  # the remaining step of the loss
 
 
 @pytest.mark.parametrize("name", [Trainer.WEIGHTS, Trainer.HISTORY])
-def test_a_training_of_which_a_file_was_deleted_is_done_again(tmp_path: Path, name: str) -> None:
+def test_a_training_with_a_deleted_file_is_done_again(tmp_path: Path, name: str) -> None:
     history, weights = trained(tmp_path / "own", 1000, penalty="")
     (tmp_path / "own" / name).unlink()
     torch.manual_seed(0)
@@ -164,7 +166,7 @@ def test_a_batch_that_is_no_sum_of_its_parts_is_not_split(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("valid", "apart"), [(None, False), (dialogues(10), False), (None, True)])
-def test_a_gradient_that_is_no_number_is_refused_before_it_counts(
+def test_a_gradient_that_is_no_number_is_refused_before_the_update(
     tmp_path: Path, valid: EncodedDialogues | None, apart: bool
 ) -> None:
     torch.manual_seed(0)
@@ -180,7 +182,7 @@ def test_a_gradient_that_is_no_number_is_refused_before_it_counts(
     with pytest.raises(FairnessError, match="gradient of the training loss is nan in epoch 1, batch 3; last good"):
         Trainer(model, settings, tmp_path, 1, Penalty(penalty, clipped_apart=apart)).fit(dialogues(), valid)
     assert all(weight.isfinite().all() for weight in model.state_dict().values())
-    history = Trainer(Small(SIZES, 40), settings, tmp_path, 1).fit(dialogues(), valid)  # goes on from the checkpoint
+    history = Trainer(Small(SIZES, 40), settings, tmp_path, 1).fit(dialogues(), valid)  # resumes from the checkpoint
     assert np.isfinite(history).all()
 
 
@@ -191,14 +193,14 @@ def test_equal_scores_give_the_first_candidate_however_many_there_are(count: int
     candidates[-1] = candidates[0]
     best = best_candidates(queries, candidates)
     assert count == 1 or not (best == count - 1).any()
-    wanted = (queries @ candidates[: max(1, count - 1)].T).argmax(dim=1)
-    assert torch.equal(best, wanted)
+    expected = (queries @ candidates[: max(1, count - 1)].T).argmax(dim=1)
+    assert torch.equal(best, expected)
 
 
-def test_a_loss_that_is_no_number_is_seen_when_it_is_looked_at(tmp_path: Path) -> None:
+def test_a_loss_that_is_no_number_is_found_when_it_is_read(tmp_path: Path) -> None:
     watch = Watch("training loss", tmp_path / "none", every=4)
-    found = [watch.add(torch.tensor(float(step)), f"step {step}", terms=2) for step in range(4)]
-    assert found == [[0.0, 0.0]] * 3 + [[6.0, 8.0]]
+    sums = [watch.add(torch.tensor(float(step)), f"step {step}", terms=2) for step in range(4)]
+    assert sums == [[0.0, 0.0]] * 3 + [[6.0, 8.0]]
     watch.add(torch.tensor(torch.nan), "step 5")
     watch.add(torch.tensor(1.0), "step 6")
     with pytest.raises(FairnessError, match="training loss is nan in step 6, or up to 1 steps before; last good"):
@@ -214,24 +216,24 @@ def test_words_written_together_are_the_same(monkeypatch: pytest.MonkeyPatch, to
         parameter.data *= 2  # so that answers differ, and end at different lengths
     contexts = torch.randint(4, 12, (512, 5))
     lengths = torch.full((512,), 5)
-    one = model.answer(contexts, lengths, 9)
+    expected = model.answer(contexts, lengths, 9)
     monkeypatch.setattr(Seq2Seq, "together", property(lambda self: together))
-    assert model.answer(contexts, lengths, 9) == one
-    assert len({len(answer) for answer in one}) > 3
+    assert model.answer(contexts, lengths, 9) == expected
+    assert len({len(answer) for answer in expected}) > 3
     assert seq2seq._TOGETHER > 1
 
 
 def test_a_gpus_batches_grow_with_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
+    factors = []
     for memory in (1, 3, 8, 24, 80, 1000):
         card = SimpleNamespace(total_memory=memory * 2**30 - 2**28)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device, card=card: card)
-        found.append(roomy(64, torch.device("cuda")) // 64)
-    assert found == [1, 1, 2, 8, 32, 32]
+        factors.append(roomy(64, torch.device("cuda")) // 64)
+    assert factors == [1, 1, 2, 8, 32, 32]
     assert roomy(64, torch.device("cpu")) == 64
 
 
-def test_a_batch_that_a_file_says_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_size_from_a_file_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "roomy", lambda size, device: 4)
     model = TextClassifier(classifier(tmp_path), None, "cpu", "name")
     texts = ["what is red"] * 6
@@ -250,7 +252,7 @@ def test_devices() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_classifier_says_that_there_is_no_gpu(tmp_path: Path) -> None:
+def test_a_missing_gpu_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match="torch sees no GPU; set it to auto or cpu"):
         PolitenessScorer(classifier(tmp_path), label="positive", device="cuda")._probabilities(["a"])
 
@@ -283,31 +285,31 @@ def test_one_worker_at_a_time_has_the_gpu(tmp_path: Path) -> None:
     first, alone = worker("waits", tmp_path), worker("alone", tmp_path)
     assert first.stdout and first.stdin and alone.stdout
     assert first.stdout.readline() == "has it\n"
-    assert alone.stdout.readline() == "has it\n"  # Ray has given it one of its own
+    assert alone.stdout.readline() == "has it\n"  # Ray has given it its own GPU
     second, third = worker("waits", tmp_path), worker("waits", tmp_path)
-    for own in (second, third):
-        assert own.stderr and "waiting for the GPU" in own.stderr.readline()
-        assert own.poll() is None
+    for process in (second, third):
+        assert process.stderr and "waiting for the GPU" in process.stderr.readline()
+        assert process.poll() is None
     first.stdin.write("\n")
     first.stdin.flush()
     assert first.stdout.readline() == "gave it back\n"
-    both = [second, third]
+    remaining = [second, third]
     lines = []
-    for own in both:  # whichever has it gives it up: it dies
-        assert own.stdout
+    for process in remaining:  # whichever holds the GPU gives it up when it is killed
+        assert process.stdout
     while len(lines) < 2:
-        ready, _, _ = select.select([own.stdout for own in both], [], [], 30)
+        ready, _, _ = select.select([process.stdout for process in remaining], [], [], 30)
         assert len(ready) == 1
-        has = next(own for own in both if own.stdout is ready[0])
-        assert has.stdout
-        lines.append(has.stdout.readline())
-        has.kill()
-        has.wait()
-        both.remove(has)
+        holder = next(process for process in remaining if process.stdout is ready[0])
+        assert holder.stdout
+        lines.append(holder.stdout.readline())
+        holder.kill()
+        holder.wait()
+        remaining.remove(holder)
     assert lines == ["has it\n"] * 2
-    for own in (first, alone):
-        own.kill()
-        own.wait()
+    for process in (first, alone):
+        process.kill()
+        process.wait()
 
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
@@ -317,8 +319,8 @@ def copies(wide: bool = False) -> tuple[Seq2Seq, Seq2Seq]:
     """The same network on a GPU and on a processor."""
     sizes = SIZES.model_copy(update={"hidden": 256, "vocabulary": 20_000}) if wide else SIZES
     torch.manual_seed(1)
-    one = Seq2Seq(sizes, sizes.vocabulary if wide else 40).eval()
-    return placed(deepcopy(one), "cuda"), one
+    network = Seq2Seq(sizes, sizes.vocabulary if wide else 40).eval()
+    return placed(deepcopy(network), "cuda"), network
 
 
 @on_a_gpu
@@ -326,9 +328,9 @@ def test_a_gpu_gives_what_a_processor_gives(tmp_path: Path) -> None:
     gpu, cpu = copies()
     contexts, lengths = torch.randint(4, 40, (700, 6)), torch.randint(1, 7, (700,))
     contexts[torch.arange(6) >= lengths[:, None]] = 0
-    both = zip(gpu.answer(contexts.cuda(), lengths, 9), cpu.answer(contexts, lengths, 9), strict=True)
-    same = [one == other for one, other in both]
-    assert np.mean(same) > 0.99  # scores that differ by rounding alone may change place
+    answers = zip(gpu.answer(contexts.cuda(), lengths, 9), cpu.answer(contexts, lengths, 9), strict=True)
+    same = [gpu_answer == cpu_answer for gpu_answer, cpu_answer in answers]
+    assert np.mean(same) > 0.99  # scores that differ only by rounding may change places
 
     batch = dialogues().batch(np.arange(60), torch.device("cpu"))
     for noise in (0.0, 1.0):
@@ -343,21 +345,21 @@ def test_a_gpu_gives_what_a_processor_gives(tmp_path: Path) -> None:
 
     queries, candidates = torch.randn(600, 30), torch.randn(300_000, 30)
     candidates[-1] = candidates[0]
-    found = best_candidates(queries.cuda(), candidates.cuda()).cpu()
-    scores = (queries * candidates[found]).sum(1)
+    best = best_candidates(queries.cuda(), candidates.cuda()).cpu()
+    scores = (queries * candidates[best]).sum(1)
     assert torch.allclose(scores, (queries * candidates[best_candidates(queries, candidates)]).sum(1), atol=1e-4)
-    assert not (found == len(candidates) - 1).any()
+    assert not (best == len(candidates) - 1).any()
 
     histories = []
-    for own in copies():
-        folder = tmp_path / next(own.parameters()).device.type
+    for network in copies():
+        folder = tmp_path / next(network.parameters()).device.type
         folder.mkdir()
-        histories.append(Trainer(own, SETTINGS, folder, 1).fit(dialogues(), dialogues(10)))
+        histories.append(Trainer(network, SETTINGS, folder, 1).fit(dialogues(), dialogues(10)))
     assert histories[0] == pytest.approx(histories[1], rel=1e-3)
 
 
 @on_a_gpu
-def test_memory_that_really_runs_out(tmp_path: Path) -> None:
+def test_real_memory_that_runs_out(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"batch_tokens": 16_000, "epochs": 1})
     histories = []
     for name, share in (("whole", 1.0), ("halves", 0.7 * 2**30 / torch.cuda.get_device_properties(0).total_memory)):
@@ -381,14 +383,14 @@ def test_training_does_not_wait_for_the_gpu_at_every_step(tmp_path: Path) -> Non
     train = dialogues(600)
     steps = len(train.batches(SETTINGS.batch_tokens, 1))
     assert steps > 30
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")  # torch also warns that this mode is a prototype
         torch.cuda.set_sync_debug_mode("warn")
         try:
             trainer.fit(train, None)
         finally:
             torch.cuda.set_sync_debug_mode("default")
-    waits = [w for w in found if "synchronizing" in str(w.message)]
-    places = {f"{w.filename}:{w.lineno}" for w in waits}
-    # One look in twenty steps, and at the end the weights; each names where it comes from.
-    assert len(waits) < steps / 2, (len(waits), steps, places)
+    synchronizations = [warning for warning in caught if "synchronizing" in str(warning.message)]
+    lines = {f"{warning.filename}:{warning.lineno}" for warning in synchronizations}
+    # The loss is read once in twenty steps, and the weights at the end; warnings name their line.
+    assert len(synchronizations) < steps / 2, (len(synchronizations), steps, lines)

@@ -1,4 +1,4 @@
-"""How many requests servers of known kinds get at once, on a simulated clock."""
+"""The number of requests at once that servers of known kinds get, on a simulated clock."""
 
 import heapq
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from fairness_pipeline.models.in_flight import FIRST, MOST, InFlight
 
 
 def served(slots: int, limit: int, flight: InFlight, count: int = 6000, seed: int = 0) -> list[int]:
-    """The number on their way at each event. The server works at `slots` requests at once, for about two seconds each;
-    it refuses those beyond `limit`, and who is refused comes again after a second."""
+    """The number of requests in flight at each event. The server handles `slots` requests at once, about two seconds
+    each; it refuses those beyond `limit`, which are sent again after a second."""
     random = np.random.default_rng(seed)
     now, sizes = 0.0, []
-    free = [0.0] * slots
+    free_at = [0.0] * slots
     events: list[tuple[float, bool]] = []
     flight.begins(now)
     while len(sizes) < count:
@@ -23,9 +23,9 @@ def served(slots: int, limit: int, flight: InFlight, count: int = 6000, seed: in
                 heapq.heappush(events, (now + 1.0, False))
                 flight.refused(now)
                 continue
-            done = max(now, heapq.heappop(free)) + float(random.gamma(16, 1 / 8))
-            heapq.heappush(free, done)
-            heapq.heappush(events, (done, True))
+            end = max(now, heapq.heappop(free_at)) + float(random.gamma(16, 1 / 8))
+            heapq.heappush(free_at, end)
+            heapq.heappush(events, (end, True))
         now, answered = heapq.heappop(events)
         if answered:
             flight.answered(now)
@@ -33,11 +33,11 @@ def served(slots: int, limit: int, flight: InFlight, count: int = 6000, seed: in
     return sizes
 
 
-def test_a_server_with_room_gets_as_many_as_there_may_be() -> None:
+def test_a_server_with_room_gets_many_requests() -> None:
     for seed in range(20):
         sizes = served(10_000, 10_000, InFlight(None), seed=seed)
         assert sizes[-1] >= 64 and max(sizes) <= MOST
-        assert sizes.index(64) < 300  # in a few rounds
+        assert sizes.index(64) < 300  # after a few rounds
 
 
 def test_a_server_of_few_slots_is_not_flooded() -> None:
@@ -46,7 +46,7 @@ def test_a_server_of_few_slots_is_not_flooded() -> None:
         assert max(sizes) <= 4 * FIRST and sizes[-1] <= 2 * FIRST
 
 
-def test_a_server_that_refuses_gets_fewer_and_none_for_nothing() -> None:
+def test_a_server_that_refuses_gets_as_many_as_it_takes() -> None:
     for seed in range(20):
         sizes = served(10_000, 40, InFlight(None), seed=seed)
         late = sizes[len(sizes) // 2 :]
@@ -54,7 +54,7 @@ def test_a_server_that_refuses_gets_fewer_and_none_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("event", [InFlight.answered, InFlight.refused])
-def test_a_number_that_a_file_names_stays(event: Callable[[InFlight, float], None]) -> None:
+def test_a_number_from_a_file_stays(event: Callable[[InFlight, float], None]) -> None:
     flight = InFlight(12)
     for second in range(500):
         event(flight, float(second))

@@ -1,4 +1,4 @@
-"""A large model behind a server of its own: a hundred thousand requests with a kill in the middle, and several workers."""
+"""A large model behind a server: a hundred thousand requests with a kill in the middle, and several workers."""
 
 import json
 import os
@@ -24,7 +24,7 @@ SERVER = Path(__file__).with_name("openai_server.py")
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """Its address."""
+    """The address of a running server."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen([sys.executable, SERVER, str(port)])
@@ -42,14 +42,14 @@ def server() -> Iterator[str]:
 
 
 def counted(address: str) -> dict[str, int]:
-    """What the server has counted."""
+    """The server's counts of requests."""
     with urllib.request.urlopen(f"{address}/counted", timeout=10) as reply:
-        found: dict[str, int] = json.loads(reply.read())
-    return found
+        counts: dict[str, int] = json.loads(reply.read())
+    return counts
 
 
 def ask(address: str, folder: Path, count: int = REQUESTS) -> pa.Table:
-    """Asks for all contexts, or for those that are not answered yet."""
+    """Asks for all contexts that are not answered yet."""
     specification = ModelSpecification.model_validate(
         {
             "architecture": "endpoint",
@@ -62,7 +62,7 @@ def ask(address: str, folder: Path, count: int = REQUESTS) -> pa.Table:
 
 
 @pytest.mark.kills
-def test_each_context_is_asked_once_also_across_a_kill(server: str, tmp_path: Path) -> None:
+def test_each_context_is_asked_once_even_across_a_kill(server: str, tmp_path: Path) -> None:
     code = f"from {__name__} import *; ask({server!r}, Path({str(tmp_path)!r}))"
     first = subprocess.Popen([sys.executable, "-c", code])
     while counted(server)["asked"] < REQUESTS // 3:
@@ -71,16 +71,16 @@ def test_each_context_is_asked_once_also_across_a_kill(server: str, tmp_path: Pa
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     time.sleep(0.5)
-    before, begun = counted(server)["asked"], time.monotonic()
+    asked_before, begun = counted(server)["asked"], time.monotonic()
     answers = ask(server, tmp_path)["response"]
     seconds = time.monotonic() - begun
-    found = counted(server)
+    counts = counted(server)
     assert answers[7].as_py() == "context number 7"[::-1]
     assert answers[REQUESTS - 1].as_py() == f"context number {REQUESTS - 1}"[::-1]
     assert len(answers.unique()) == REQUESTS
-    assert REQUESTS <= found["asked"] <= REQUESTS + AT_ONCE  # those on their way at the kill were asked again
-    assert AT_ONCE // 2 < found["most"] <= AT_ONCE
-    print(f"{(found['asked'] - before) / seconds:,.0f} requests a second")
+    assert REQUESTS <= counts["asked"] <= REQUESTS + AT_ONCE  # requests in flight at the kill were sent again
+    assert AT_ONCE // 2 < counts["most"] <= AT_ONCE
+    print(f"{(counts['asked'] - asked_before) / seconds:,.0f} requests a second")
 
 
 def test_workers_of_one_machine_share_the_requests_at_once(server: str, tmp_path: Path) -> None:
@@ -93,5 +93,5 @@ def test_workers_of_one_machine_share_the_requests_at_once(server: str, tmp_path
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path / str(number))], env=env) for number in range(3)
     ]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
-    found = counted(server)
-    assert found["asked"] == 900 and AT_ONCE // 2 < found["most"] <= AT_ONCE
+    counts = counted(server)
+    assert counts["asked"] == 900 and AT_ONCE // 2 < counts["most"] <= AT_ONCE

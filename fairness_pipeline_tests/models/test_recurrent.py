@@ -1,4 +1,4 @@
-"""Reading a padded batch in pieces against reading each text alone."""
+"""States of a padded batch, against those of each text alone."""
 
 import pytest
 import torch
@@ -13,16 +13,16 @@ def test_states_and_gradients_are_those_of_each_text_read_alone(kind: type, leng
     torch.manual_seed(0)
     network = kind(5, 4, 2, batch_first=True)
     words = torch.randn(len(lengths), max(lengths), 5, requires_grad=True)
-    found = last_states(network, words, torch.tensor(lengths))
+    batched = last_states(network, words, torch.tensor(lengths))
     alone = [network(words[i : i + 1, :length])[1] for i, length in enumerate(lengths)]
     states = zip(*alone, strict=True) if kind is nn.LSTM else [alone]
     expected = [torch.cat(list(parts), dim=1) for parts in states]
-    assert len(found) == len(expected)
-    for ours, theirs in zip(found, expected, strict=True):
+    assert len(batched) == len(expected)
+    for ours, theirs in zip(batched, expected, strict=True):
         torch.testing.assert_close(ours, theirs)
     gradients = [
         torch.autograd.grad(sum(part.pow(2).sum() for part in parts), words, retain_graph=True)[0]
-        for parts in (found, expected)
+        for parts in (batched, expected)
     ]
     torch.testing.assert_close(*gradients)
     padding = torch.arange(max(lengths)) >= torch.tensor(lengths).unsqueeze(1)

@@ -1,4 +1,4 @@
-"""All that a server sends: bounded, unpacked with care, and without the key that it was sent."""
+"""Replies of servers are bounded, unpacked with care, and kept without the key."""
 
 import base64
 import gzip
@@ -24,7 +24,7 @@ from fairness_pipeline_tests.verify import fuzz
 KEY = "sk-3kTf9/Ab+x?Z"
 
 
-def asked(handler: object, folder: Path, monkeypatch: pytest.MonkeyPatch, *, key: str = KEY) -> Reply:
+def reply_of(handler: object, folder: Path, monkeypatch: pytest.MonkeyPatch, *, key: str = KEY) -> Reply:
     """The reply of a server to one prompt."""
     monkeypatch.setenv("A_KEY", key)
     folder.mkdir(exist_ok=True)
@@ -33,8 +33,8 @@ def asked(handler: object, folder: Path, monkeypatch: pytest.MonkeyPatch, *, key
         return Chat(source, Decoding(), folder, 1, Advice("context", "less")).replies(["hello"])[0]
 
 
-def says(content: str, model: str = "m") -> object:
-    """A server that always says this."""
+def answers_with(content: str, model: str = "m") -> object:
+    """A server that always answers with this content."""
 
     def handler(request: BaseHTTPRequestHandler) -> None:
         request.rfile.read(int(request.headers["Content-Length"]))
@@ -44,31 +44,31 @@ def says(content: str, model: str = "m") -> object:
 
 
 @pytest.mark.parametrize(
-    "written",
+    "form",
     [
         KEY,
         quote(KEY, safe=""),
         quote(KEY, safe="").replace("%2F", "%2f"),
-        "".join(f"%{ord(one):02X}" for one in KEY),
+        "".join(f"%{ord(character):02X}" for character in KEY),
         json.dumps(json.dumps({"key": KEY}))[1:-1],
-        "".join(f"\\u{ord(one):04x}" for one in KEY),
+        "".join(f"\\u{ord(character):04x}" for character in KEY),
         *(base64.b64encode(before.encode() + KEY.encode() + b"\n").decode() for before in ("", "a", "ab", "Bearer ")),
         base64.urlsafe_b64encode(KEY.encode()).decode(),
         base64.encodebytes(b"a" * 50 + KEY.encode()).decode(),
         quote(quote(KEY, safe=""), safe=""),
-        "".join(f"&#x{ord(one):02X};" for one in KEY),
-        "".join(f"&#{ord(one)};" for one in KEY),
+        "".join(f"&#x{ord(character):02X};" for character in KEY),
+        "".join(f"&#{ord(character)};" for character in KEY),
     ],
 )
 def test_a_key_that_a_server_repeats_is_kept_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    reply = asked(says(f"You sent {written} to me", f"m {written}"), tmp_path, monkeypatch)
+    reply = reply_of(answers_with(f"You sent {form} to me", f"m {form}"), tmp_path, monkeypatch)
     kept = (tmp_path / "answers.jsonl").read_text()
-    for told in (reply.text, reply.served, kept):
-        assert "***" in told
-        assert written.rstrip("=")[2:-2] not in told
-        assert KEY not in told
+    for field in (reply.text, reply.served, kept):
+        assert "***" in field
+        assert form.rstrip("=")[2:-2] not in field
+        assert KEY not in field
     assert reply.text.startswith("You sent ")
     assert reply.text.endswith(" to me")
 
@@ -85,15 +85,15 @@ def test_a_key_within_base64_is_seen_wherever_it_begins(key: str, before: bytes)
 
 
 def test_a_key_is_sought_in_texts_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not across the marks and numbers that JSON is written with."""
+    """It is not sought across JSON's punctuation and numbers."""
 
     def says_when(request: BaseHTTPRequestHandler) -> None:
         request.rfile.read(int(request.headers["Content-Length"]))
         body = {"created": 1764123456, "choices": [{"message": {"content": "a\nanswers1"}}]}
         answer(request, 200, json.dumps(body).encode())
 
-    assert asked(says_when, tmp_path / "a", monkeypatch, key="17641234").text == "a\nanswers1"
-    assert asked(says_when, tmp_path / "b", monkeypatch, key="nanswers1").text == "a\nanswers1"
+    assert reply_of(says_when, tmp_path / "a", monkeypatch, key="17641234").text == "a\nanswers1"
+    assert reply_of(says_when, tmp_path / "b", monkeypatch, key="nanswers1").text == "a\nanswers1"
 
 
 @pytest.mark.parametrize(
@@ -106,18 +106,18 @@ def test_a_key_is_sought_in_texts_alone(tmp_path: Path, monkeypatch: pytest.Monk
         ("gzip", lambda body: gzip.compress(body[:9]) + gzip.compress(body[9:])),
     ],
 )
-def test_usual_ways_to_say_how_a_response_is_packed(
+def test_usual_content_encodings_are_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: str, body: Callable[[bytes], bytes]
 ) -> None:
     def sends(request: BaseHTTPRequestHandler) -> None:
         request.rfile.read(int(request.headers["Content-Length"]))
         answer(request, 200, body(b'{"choices": [{"message": {"content": "hi"}}]}'), Content_Encoding=packing)
 
-    assert asked(sends, tmp_path, monkeypatch).text == "hi"
+    assert reply_of(sends, tmp_path, monkeypatch).text == "hi"
 
 
 def test_a_key_that_is_a_word_changes_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(says("none of us, ollama"), tmp_path, monkeypatch, key="none").text == "none of us, ollama"
+    assert reply_of(answers_with("none of us, ollama"), tmp_path, monkeypatch, key="none").text == "none of us, ollama"
     assert not any(map(is_secret, ("none", "EMPTY", "password", "lm-studio", "not-needed")))
     assert all(map(is_secret, ("sk-12345", "a" * 32)))
 
@@ -131,7 +131,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     tracemalloc.start()
     with pytest.raises(FairnessError, match="a response of more than 4 MiB"):
-        asked(sends, tmp_path, monkeypatch)
+        reply_of(sends, tmp_path, monkeypatch)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 26
@@ -147,7 +147,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ],
     ids=["br", "key", "no gzip", "cut short"],
 )
-def test_what_cannot_be_unpacked_is_named(
+def test_responses_that_cannot_be_unpacked_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: str, body: bytes, problem: str
 ) -> None:
     def sends(request: BaseHTTPRequestHandler) -> None:
@@ -155,15 +155,15 @@ def test_what_cannot_be_unpacked_is_named(
         answer(request, 200, body, Content_Encoding=packing)
 
     with pytest.raises(FairnessError, match=problem):
-        asked(sends, tmp_path, monkeypatch)
+        reply_of(sends, tmp_path, monkeypatch)
 
 
-def test_a_redirection_to_what_is_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redirection_to_an_invalid_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FairnessError, match=r"no answer \(Location: no address"):
-        asked(lambda request: answer(request, 301, b"", Location="A:0"), tmp_path, monkeypatch)
+        reply_of(lambda request: answer(request, 301, b"", Location="A:0"), tmp_path, monkeypatch)
 
 
-def test_nothing_that_a_server_sets_comes_back_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cookies_and_encodings_are_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     headers: list[dict[str, str]] = []
 
     def sets(request: BaseHTTPRequestHandler) -> None:
@@ -177,12 +177,12 @@ def test_nothing_that_a_server_sets_comes_back_to_it(tmp_path: Path, monkeypatch
         source = EndpointSource(base_url=f"{address}/v1", model="m", attempts=2, concurrency=1)
         Chat(source, Decoding(), tmp_path, 1, Advice("context", "less")).replies(["a", "b"])
     assert len(headers) == 4
-    assert {told["Accept-Encoding"] for told in headers} == {"identity"}
-    assert not any("Cookie" in told for told in headers)
+    assert {sent["Accept-Encoding"] for sent in headers} == {"identity"}
+    assert not any("Cookie" in sent for sent in headers)
 
 
 def test_whatever_a_server_sends_is_a_reply_or_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make verify` does this for five minutes."""
+    """`make verify` runs this check for five minutes."""
     monkeypatch.setattr("fairness_pipeline.models.chat._FIRST_PAUSE", 0.0)
     monkeypatch.setattr("fairness_pipeline.models.servers.LONGEST_PAUSE", 0.0)
     monkeypatch.setenv(fuzz.VARIABLE, fuzz.KEY)

@@ -1,4 +1,4 @@
-"""Tokens and money of endpoints: what servers say, what it costs, and a budget that holds over processes."""
+"""Tokens and costs of endpoints: what servers report, prices, and a budget that holds across processes."""
 
 import json
 import re
@@ -21,7 +21,7 @@ IN, OUT = 100, 20
 
 
 def paid(asked: list[str], *, tells: bool = True) -> Callable[[BaseHTTPRequestHandler], None]:
-    """An endpoint that says what each answer took."""
+    """An endpoint that reports the tokens of each answer, if it `tells`."""
 
     def handle(request: BaseHTTPRequestHandler) -> None:
         if request.command == "GET":
@@ -30,8 +30,8 @@ def paid(asked: list[str], *, tells: bool = True) -> Callable[[BaseHTTPRequestHa
         body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
         asked.append(body["messages"][-1]["content"])
         reply = {"choices": [{"message": {"content": f"I see, {len(asked[-1]) % 7}"}}]}
-        told = {"usage": {"prompt_tokens": IN, "completion_tokens": OUT, "total_tokens": IN + OUT}} if tells else {}
-        answer(request, 200, json.dumps(reply | told).encode())
+        reported = {"usage": {"prompt_tokens": IN, "completion_tokens": OUT, "total_tokens": IN + OUT}} if tells else {}
+        answer(request, 200, json.dumps(reply | reported).encode())
 
     return handle
 
@@ -40,22 +40,22 @@ def audit(address: str, *more: str) -> tuple[str, ...]:
     return ("audit", f"{address}/v1", "--name", "our-bot", "--dimension", "gender", *more)
 
 
-def test_what_was_taken_is_told_and_priced(quick: Project, data: Path) -> None:
+def test_used_tokens_are_reported_and_priced(quick: Project, data: Path) -> None:
     asked: list[str] = []
     with serve(paid(asked)) as address:
-        done = command(*audit(address, "--workers", "1"))
-        assert done.returncode == 0, done.stderr
-        said = f"bot: {len(asked):,} replies took {IN * len(asked):,} tokens in and {OUT * len(asked):,} out"
-        assert said in done.stdout and "about" not in done.stdout.split(said)[1].splitlines()[0]
+        result = command(*audit(address, "--workers", "1"))
+        assert result.returncode == 0, result.stderr
+        line = f"bot: {len(asked):,} replies took {IN * len(asked):,} tokens in and {OUT * len(asked):,} out"
+        assert line in result.stdout and "about" not in result.stdout.split(line)[1].splitlines()[0]
         assert "tokens in" not in command(*audit(address, "--workers", "1")).stdout  # nothing was asked
         write_yaml(
             data / "prices.yaml", {"currency": "EUR", "per_million_tokens": {"bot": {"input": 1000, "output": 5000}}}
         )
         before = len(asked)
-        done = command(*audit(address, "--workers", "1", "--ask-again"))  # of one dimension
-        assert done.returncode == 0, done.stderr
+        result = command(*audit(address, "--workers", "1", "--ask-again"))  # of one dimension
+        assert result.returncode == 0, result.stderr
         new = len(asked) - before
-        assert f"about {new * (IN * 1000 + OUT * 5000) / 1e6:.2f} EUR" in done.stdout
+        assert f"about {new * (IN * 1000 + OUT * 5000) / 1e6:.2f} EUR" in result.stdout
 
 
 def test_a_budget_stops_a_run_and_its_answers_stay(quick: Project, data: Path, tmp_path: Path) -> None:
@@ -65,18 +65,18 @@ def test_a_budget_stops_a_run_and_its_answers_stay(quick: Project, data: Path, t
         assert refused.returncode == 1 and "the price of 'bot' is not known" in refused.stderr
         assert not asked
         write_yaml(data / "prices.yaml", {"per_million_tokens": {"bot": {"input": 1000, "output": 5000}}})
-        one = (IN * 1000 + OUT * 5000) / 1e6
+        price = (IN * 1000 + OUT * 5000) / 1e6
         files = ("--fail-on", "biased", "--junit", str(tmp_path / "v.xml"), "--summary", str(tmp_path / "v.md"))
-        done = command(*audit(address, "--workers", "1", "--budget", str(40 * one), *files))
-        assert done.returncode == 1
-        told = (tmp_path / "v.md").read_text(encoding="utf-8")
-        assert "stays closed**, as it lacks verdicts" in told and "of 8.00 are spent" in told
+        result = command(*audit(address, "--workers", "1", "--budget", str(40 * price), *files))
+        assert result.returncode == 1
+        summary = (tmp_path / "v.md").read_text(encoding="utf-8")
+        assert "stays closed**, as it lacks verdicts" in summary and "of 8.00 are spent" in summary
         assert '<error message="not measured; --budget: ' in (tmp_path / "v.xml").read_text(encoding="utf-8")
-        assert re.search(r"--budget: \d+\.\d\d USD of 8\.00 are spent; the answers are kept", done.stderr)
-        assert 40 <= len(asked) <= 40 + 8  # those on their way land
+        assert re.search(r"--budget: \d+\.\d\d USD of 8\.00 are spent; the answers are kept", result.stderr)
+        assert 40 <= len(asked) <= 40 + 8  # answers in flight are still kept
         first = list(asked)
-        done = command(*audit(address, "--workers", "1", "--budget", "1000"))
-        assert done.returncode == 0, done.stderr
+        result = command(*audit(address, "--workers", "1", "--budget", "1000"))
+        assert result.returncode == 0, result.stderr
         assert len(asked) == len(set(asked)) > 120  # nothing is paid for twice
         assert asked[: len(first)] == first
     refused = command("run", "--profile", "audit", "--budget", "1", "--engine", "ray", "--address", "local")
@@ -90,26 +90,26 @@ def test_the_budget_holds_in_other_processes(quick: Project, data: Path) -> None
     asked: list[str] = []
     write_yaml(data / "prices.yaml", {"per_million_tokens": {"bot": {"input": 1000, "output": 5000}}})
     with serve(paid(asked)) as address:
-        words = ("audit", f"{address}/v1", "--name", "our-bot", "--workers", "2", "--budget", "8")
-        begun = process(*words)
-        output, errors = begun.communicate(timeout=120)
-        assert begun.returncode == 1
+        arguments = ("audit", f"{address}/v1", "--name", "our-bot", "--workers", "2", "--budget", "8")
+        run = process(*arguments)
+        output, errors = run.communicate(timeout=120)
+        assert run.returncode == 1
         assert "of 8.00 are spent" in output + errors
         assert 40 <= len(asked) <= 40 + 2 * 8
 
 
 @pytest.mark.kills
-def test_a_server_that_does_not_say_and_a_budget(quick: Project, data: Path) -> None:
+def test_a_budget_needs_a_server_that_reports_tokens(quick: Project, data: Path) -> None:
     asked: list[str] = []
     write_yaml(data / "prices.yaml", {"per_million_tokens": {"bot": {"input": 1, "output": 1}}})
     with serve(paid(asked, tells=False)) as address:
-        done = command(*audit(address, "--workers", "1", "--budget", "1"))
-        assert done.returncode == 1 and "does not say how many tokens 'bot' took" in done.stderr
+        result = command(*audit(address, "--workers", "1", "--budget", "1"))
+        assert result.returncode == 1 and "does not say how many tokens 'bot' took" in result.stderr
         assert len(asked) <= 2 * 8  # two partitions ask
         assert command(*audit(address, "--workers", "1")).returncode == 0
 
 
-def test_a_line_that_is_being_written_waits(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_not_read_yet(tmp_path: Path) -> None:
     path = tmp_path / usage.FILE
     line = json.dumps({"at": "x", "model": "m", "input": 3, "output": 4}) + "\n"
     path.write_text(line + "broken\n" + line + line[:10], encoding="utf-8")
@@ -119,7 +119,7 @@ def test_a_line_that_is_being_written_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {},
         {"usage": None},
@@ -130,9 +130,9 @@ def test_a_line_that_is_being_written_waits(tmp_path: Path) -> None:
         {"usage": {"prompt_tokens": 1e300, "completion_tokens": 1}},
     ],
 )
-def test_what_is_no_usage_is_not_noted(tmp_path: Path, wrong: dict | None) -> None:
+def test_invalid_usage_is_not_noted(tmp_path: Path, invalid: dict | None) -> None:
     usage.note_in(tmp_path)
-    usage.note("m", wrong)
+    usage.note("m", invalid)
     assert not (tmp_path / usage.FILE).exists()
     usage.note("m", {"usage": {"prompt_tokens": 5, "total_tokens": 5}})
     assert usage.used_since(tmp_path / usage.FILE, 0) == [usage.Used("m", 1, 5, 0)]

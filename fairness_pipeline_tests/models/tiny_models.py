@@ -1,4 +1,4 @@
-"""Small random Hugging Face models in folders of their own, for tests: nothing is downloaded."""
+"""Saves small random Hugging Face models for tests, without downloads."""
 
 from pathlib import Path
 
@@ -27,18 +27,18 @@ def tokenizer(*, pad: bool = True, end: bool = True, template: str | None = None
 
     inner = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
-    made = PreTrainedTokenizerFast(
+    fast = PreTrainedTokenizerFast(
         tokenizer_object=inner,
         unk_token="<unk>",
         **({"pad_token": "<pad>"} if pad else {}),
         **({"eos_token": "</s>"} if end else {}),
     )
-    made.chat_template = template
-    return made
+    fast.chat_template = template
+    return fast
 
 
 def causal_lm(folder: Path, positions: int = 32, **options: object) -> str:
-    """A GPT-2 of two layers that writes random words; gives its folder."""
+    """A GPT-2 of two layers that writes random words; returns its folder."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -53,7 +53,7 @@ def causal_lm(folder: Path, positions: int = 32, **options: object) -> str:
 
 
 def classifier(folder: Path) -> str:
-    """A GPT-2 of one layer that tells POSITIVE from NEGATIVE by chance; gives its folder."""
+    """A GPT-2 of one layer with random weights and the labels NEGATIVE and POSITIVE; returns its folder."""
     import torch
     from transformers import GPT2Config, GPT2ForSequenceClassification
 
@@ -68,7 +68,7 @@ def classifier(folder: Path) -> str:
 
 
 def encoder_decoder(folder: Path) -> str:
-    """A T5 of one layer that writes random words; gives its folder."""
+    """A T5 of one layer that writes random words; returns its folder."""
     import torch
     from transformers import T5Config, T5ForConditionalGeneration
 
@@ -83,7 +83,7 @@ def encoder_decoder(folder: Path) -> str:
 
 
 def masked_lm(folder: Path, positions: int = 64) -> str:
-    """A BERT of two layers with random weights, whose words are letters; gives its folder."""
+    """A BERT of two layers with random weights, whose words are letters; returns its folder."""
     import string
 
     import torch
@@ -92,11 +92,11 @@ def masked_lm(folder: Path, positions: int = 64) -> str:
     torch.manual_seed(0)
     letters = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "he", "she", "was", "late", *letters, "."]
-    made = BertTokenizerFast(vocab={word: place for place, word in enumerate(words)}, model_max_length=positions)
+    fast = BertTokenizerFast(vocab={word: number for number, word in enumerate(words)}, model_max_length=positions)
     configuration = BertConfig(
         vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
         max_position_embeddings=positions, initializer_range=1.0,
     )  # fmt: skip
     BertForMaskedLM(configuration).save_pretrained(folder)
-    made.save_pretrained(folder)
+    fast.save_pretrained(folder)
     return str(folder)

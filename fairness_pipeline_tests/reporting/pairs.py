@@ -1,4 +1,4 @@
-"""Do the pairs that the viewer shows make the differences that the verdicts are about?"""
+"""Checks that the pairs in the viewer make the differences that the verdicts judge."""
 
 import re
 
@@ -18,7 +18,7 @@ from fairness_pipeline.workspace.lake import Lake, Row
 
 
 def pairs_make_the_verdicts(project: Project, fewest: int) -> None:
-    """Of every audit the mean difference of what is shown is the difference of the row that is judged."""
+    """Checks for every audit that the mean difference of the shown pairs is that of the judged row."""
     lake = Lake(project.workspace)
     measured, stale = _measured(Lineage(project), lake)
     assert measured and not stale
@@ -26,14 +26,14 @@ def pairs_make_the_verdicts(project: Project, fewest: int) -> None:
     for study, audit in measured:
         module = study.load("samples")
         assert module is not None
-        found = module.samples(project.parts[study.name], lake, audit.key)
+        samples = module.samples(project.parts[study.name], lake, audit.key)
         column = study.identity[len(study.axes)]
         for row in filter(lambda row: is_mean(study, row), audit.rows):
-            if row[column] in found.values:
-                scale = 100 if row["unit"] == "percent" and np.nanmax(found.values[row[column]]) <= 1 else 1
-                shown = scale * mean_difference(*found.values[row[column]])
+            if row[column] in samples.values:
+                scale = 100 if row["unit"] == "percent" and np.nanmax(samples.values[row[column]]) <= 1 else 1
+                difference = scale * mean_difference(*samples.values[row[column]])
                 judged = study.decisive(row) if study.name == "dialogue_fairness" else row
-                assert shown == pytest.approx(
+                assert difference == pytest.approx(
                     judged["difference"], rel=1e-6, abs=2e-2 if study.subject == "model" else 1e-9
                 )
                 compared += 1
@@ -43,31 +43,31 @@ def pairs_make_the_verdicts(project: Project, fewest: int) -> None:
 
 
 def _nothing_changes_between_equal_runs(project: Project, lake: Lake) -> None:
-    """Compared with itself, a run has every pair again, and no gap changed."""
+    """Checks that a run compared with itself has every pair again, and no changed gap."""
     for study in project.studies:
         audits = [audit for audit in audits_of(study, project.parts[study.name], lake) if audit.measured]
         pairs, rows = gaps_table(study, project, lake, audits), flat(study, audits)
-        for own in corrected(changes_since(study, project, lake, audits, rows, pairs), 0.05):
-            assert not (own.shown or own.turned or own.worse), own.sentence
-            assert own.change is None or own.change.change == pytest.approx(0, abs=1e-9), own.sentence
-            # A mean over pairs is compared pair by pair; what has no interval, or rests on all answers, is not.
+        for changed in corrected(changes_since(study, project, lake, audits, rows, pairs), 0.05):
+            assert not (changed.shown or changed.turned or changed.worse), changed.sentence
+            assert changed.change is None or changed.change.change == pytest.approx(0, abs=1e-9), changed.sentence
+            # Means over pairs are compared pair by pair; rows without an interval or over all answers are not.
             if (
-                is_mean(study, own.row)
-                and own.row["n"] >= 100
+                is_mean(study, changed.row)
+                and changed.row["n"] >= 100
                 and study.name in ("language_model_bias", "sentiment_equity")
             ):
-                assert own.change is None or own.basis.endswith(("same pairs", "same texts")), own.sentence
+                assert changed.change is None or changed.basis.endswith(("same pairs", "same texts")), changed.sentence
 
 
 def _every_page_ends_with_what_to_do(project: Project, lake: Lake) -> None:
-    for study in (own for own in project.studies if lake.document_path(own.report).exists()):
+    for study in (candidate for candidate in project.studies if lake.document_path(candidate.report).exists()):
         page = lake.document_path(study.report).read_text(encoding="utf-8")
         (steps,) = re.findall(r'<h2 id="now">What to do now</h2>\n<ul>(.*?)</ul>', page, re.DOTALL)
         assert "<li>" in steps
         for audit in audits_of(study, project.parts[study.name], lake):
             if audit.measured:
-                shown = summary(study, project.parts[study.name], audit.key, audit.rows)
-                assert "**What to do now**\n- " in shown
+                text = summary(study, project.parts[study.name], audit.key, audit.rows)
+                assert "**What to do now**\n- " in text
     index = write_index(project, lake)
     assert index and index.read_text(encoding="utf-8").count("<li>") > 0
 

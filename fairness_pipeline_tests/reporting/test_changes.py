@@ -1,4 +1,4 @@
-"""Two runs beside each other: pairs are known by what they were asked, and a baseline is what was signed."""
+"""Compares two runs: pairs are matched by their texts, and a baseline must be what was signed."""
 
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,18 @@ from fairness_pipeline.workspace.signatures import private_key, sign
 from fairness_pipeline_tests.workspace.test_signatures import pair
 
 
-def _gaps(asked: list[str], differences: list[float], on_a: np.ndarray | None = None) -> Gaps:
-    return Gaps(_numbers((text, text) for text in asked), on_a, {"x": np.array(differences)}, ())
+def _gaps(texts: list[str], differences: list[float], on_a: np.ndarray | None = None) -> Gaps:
+    return Gaps(_numbers((text, text) for text in texts), on_a, {"x": np.array(differences)}, ())
 
 
-def test_a_pair_is_known_by_what_it_was_asked() -> None:
-    """In another order, and among others; what is asked twice is two pairs; a value that is missing leaves one out."""
-    asked = [f"context {i}" for i in range(40)]
-    first = _gaps([*asked, "same", "same", "lost"], [*[1.0] * 40, 3.0, 4.0, np.nan])
-    second = _gaps(["same", "new", "same", *reversed(asked), "lost"], [3.0, 9.0, 4.0, *[0.5] * 40, 1.0])
-    found = _over_pairs(second, first, "x", {"unit": "count_per_response"})
-    assert found is not None
-    change, basis = found
+def test_pairs_are_matched_by_their_texts() -> None:
+    """In another order, and among others; a text asked twice is two pairs; a missing value leaves a pair out."""
+    texts = [f"context {i}" for i in range(40)]
+    first = _gaps([*texts, "same", "same", "lost"], [*[1.0] * 40, 3.0, 4.0, np.nan])
+    second = _gaps(["same", "new", "same", *reversed(texts), "lost"], [3.0, 9.0, 4.0, *[0.5] * 40, 1.0])
+    comparison = _over_pairs(second, first, "x", {"unit": "count_per_response"})
+    assert comparison is not None
+    change, basis = comparison
     assert (basis, change.before, change.after) == ("42 same pairs", pytest.approx(47 / 42), pytest.approx(27 / 42))
     assert _over_pairs(second, _gaps(["other"], [1.0]), "x", {"unit": "score"}) is None
     percent = _over_pairs(second, first, "x", {"unit": "percent"})
@@ -65,13 +65,13 @@ def test_what_is_worse(tiny: Project) -> None:
         ("inconclusive", "biased", unclear, False), ("biased", "fair", shrunk, False), ("biased", "biased", None, False),
         ("inconclusive", "differs", None, True), ("differs", "differs", None, False), (None, "biased", None, True),
     ]  # fmt: skip
-    found = corrected([_changed(*case[:3], study) for case in cases], 0.05)
-    assert [own.worse for own in found] == [case[3] for case in cases]
-    told = found[4].sentence
-    assert told == (
+    changes = corrected([_changed(*case[:3], study) for case in cases], 0.05)
+    assert [changed.worse for changed in changes] == [case[3] for case in cases]
+    sentence = changes[4].sentence
+    assert sentence == (
         "gender × m Length: biased -> fair; the gap shrank by 7 points (4 to 10), from 9 to 2, 400 same pairs"
     )
-    assert "no change of the gap is shown: +1 points (-1 to 3)" in found[3].told
+    assert "no change of the gap is shown: +1 points (-1 to 3)" in changes[3].told
 
 
 def test_a_baseline_is_what_was_signed(made: Project, tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_a_baseline_is_what_was_signed(made: Project, tmp_path: Path) -> None:
     table = gaps_table(study, made, lake, audits)
     assert table is not None and earlier.gaps is not None
     for audit in audits:
-        here, there = gaps_in(table, audit.key), gaps_in(earlier.gaps, audit.key)
-        assert here and there and here.pairs.tolist() == there.pairs.tolist()
-        assert here.differences.keys() == there.differences.keys()
-        for name, values in here.differences.items():
-            assert values == pytest.approx(there.differences[name], rel=1e-5, nan_ok=True)
+        current, baseline = gaps_in(table, audit.key), gaps_in(earlier.gaps, audit.key)
+        assert current and baseline and current.pairs.tolist() == baseline.pairs.tolist()
+        assert current.differences.keys() == baseline.differences.keys()
+        for name, values in current.differences.items():
+            assert values == pytest.approx(baseline.differences[name], rel=1e-5, nan_ok=True)
     path.write_text(path.read_text(encoding="utf-8").replace("gender", "dialect"), encoding="utf-8")
     with pytest.raises(FairnessError, match=r"main.json: not signed with the key of .*, or changed since"):
         find_baseline(made, str(path), public)
@@ -104,12 +104,12 @@ def test_a_baseline_is_what_was_signed(made: Project, tmp_path: Path) -> None:
 
 def test_a_text_belongs_to_one_side(made: Project) -> None:
     on_a = np.arange(60) % 2 == 0
-    asked = [f"text {i}" for i in range(60)]
-    first, second = (_gaps(asked, values, on_a) for values in ([0.0] * 60, [float(own) for own in on_a]))
-    found = _over_pairs(second, first, "x", {"unit": "percent"})
-    assert found is not None
-    assert (found[1], found[0].before, found[0].after) == ("60 same texts", 0.0, 100.0)
+    texts = [f"text {i}" for i in range(60)]
+    first, second = (_gaps(texts, values, on_a) for values in ([0.0] * 60, [float(on_side_a) for on_side_a in on_a]))
+    comparison = _over_pairs(second, first, "x", {"unit": "percent"})
+    assert comparison is not None
+    assert (comparison[1], comparison[0].before, comparison[0].after) == ("60 same texts", 0.0, 100.0)
     table = pa.table({"corpus": ["c"] * 60, "pair": first.pairs, "on_a": on_a, "x": first.differences["x"]})
-    kept = gaps_in(table, {"corpus": "c"})
-    assert kept and kept.on_a is not None and kept.on_a.tolist() == on_a.tolist()
+    selected = gaps_in(table, {"corpus": "c"})
+    assert selected and selected.on_a is not None and selected.on_a.tolist() == on_a.tolist()
     assert gaps_in(table, {"corpus": "d"}) is None

@@ -1,4 +1,4 @@
-"""The evidence pack: what it says is what the tables hold, in forms that others read."""
+"""Checks that the evidence pack says what the tables hold, in formats that other tools read."""
 
 import json
 from collections import Counter
@@ -16,7 +16,7 @@ from fairness_pipeline_tests.commands import change, command, planned, run
 
 
 class Cells(HTMLParser):
-    """The headings of a page's tables, and what each cell says that it is under."""
+    """Collects the headings of a page's tables, and the heading that each cell names."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Cells(HTMLParser):
             self.headings.add(data.strip())
 
     def handle_endtag(self, tag: str) -> None:
-        """A heading ends."""
+        """Leaves a heading."""
         self._in_a_heading = False
 
 
@@ -45,18 +45,22 @@ def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None
     done = command("evidence", "--output", str(folder))
     assert done.returncode == 0, done.stderr
     assert "1 model card, 1 data sheet" in done.stdout and "Not signed" in done.stdout
-    told = json.loads((folder / "evidence.json").read_text(encoding="utf-8"))
-    (subject,) = told["subjects"]
+    evidence = json.loads((folder / "evidence.json").read_text(encoding="utf-8"))
+    (subject,) = evidence["subjects"]
     lake = Lake(made.workspace)
-    assert told["rates"] == []
-    assert {own["asset"] for own in told["hashes"]} >= {"responses", "dialogue_models", "dialogue_fairness_report"}
-    assert all(len(own["sha256"]) == 64 for own in told["hashes"])
+    assert evidence["rates"] == []
+    assert {entry["asset"] for entry in evidence["hashes"]} >= {
+        "responses",
+        "dialogue_models",
+        "dialogue_fairness_report",
+    }
+    assert all(len(entry["sha256"]) == 64 for entry in evidence["hashes"])
     page = (folder / "evidence.html").read_text(encoding="utf-8")
     assert "from which no rate of all cases can be read" in page
-    for said in ("Annex IV", "No threshold of any law decides a verdict", told["corpora"][0]["licence"]):
-        assert said in page
-    for said in ("What must not be claimed", "Article 10(2)(f)", "Article 15(4)", "left open: the section evidence"):
-        assert said in page
+    for text in ("Annex IV", "No threshold of any law decides a verdict", evidence["corpora"][0]["licence"]):
+        assert text in page
+    for text in ("What must not be claimed", "Article 10(2)(f)", "Article 15(4)", "left open: the section evidence"):
+        assert text in page
     with ZipFile(folder.with_suffix(".zip")) as archive:
         packed = {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
     assert packed == {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
@@ -71,16 +75,16 @@ def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None
     results = card.data.eval_results
     assert results is not None and card.data.model_name == "seq2seq"
     assert len(results) == len(subject["verdicts"])
-    found = {(one.dataset_name, one.metric_type): one.metric_value for one in results}
-    assert len(found) == len(results)  # each dimension is a data set of its own
-    assert {name.partition(",")[0] for name, _ in found} == {"Dialogue fairness: gender", "Dialogue fairness: dialect"}
+    values = {(result.dataset_name, result.metric_type): result.metric_value for result in results}
+    assert len(values) == len(results)  # each dimension is a data set of its own
+    assert {name.partition(",")[0] for name, _ in values} == {"Dialogue fairness: gender", "Dialogue fairness: dialect"}
     significance = lake.read("dialogue_significance", {"dimension": "gender", "model": "seq2seq"}).to_pylist()
     row = next(row for row in significance if row["measure"] == "length")
-    assert found["Dialogue fairness: gender, male − female", "length"] == pytest.approx(row["difference"])
+    assert values["Dialogue fairness: gender, male − female", "length"] == pytest.approx(row["difference"])
     assert "## Bias, Risks, and Limitations" in card.text
 
 
-def test_names_of_others_are_text_in_it(made: Project, data: Path, tmp_path: Path) -> None:
+def test_foreign_names_are_escaped(made: Project, data: Path, tmp_path: Path) -> None:
     path = data / "profiles" / "tiny.yaml"
     path.write_text(path.read_text().replace("description: ", "description: <script>alert(1)</script> & ", 1))
     folder = tmp_path / "pack"
@@ -109,14 +113,14 @@ def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> 
         for path in folder.rglob("*")
         if path.is_file() and path.name != "manifest.json"
     }
-    # A pack that is signed is checked whole.
+    # A signed pack is checked as a whole.
     public = tmp_path / "public.pem"
     public.write_bytes(private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     checks = ("check", "--signed", str(folder / "manifest.json"), "--key", str(public))
     assert command("evidence", "--output", str(folder), "--sign", str(key)).returncode == 0
     assert command(*checks).returncode == 0
     counts = json.loads((folder / "evidence.json").read_bytes())
-    in_pack = Counter(own["verdict"] for subject in counts["subjects"] for own in subject["verdicts"])
+    in_pack = Counter(entry["verdict"] for subject in counts["subjects"] for entry in subject["verdicts"])
     signed = json.loads((folder / "signed" / "summary.json").read_bytes())
     assert in_pack == Counter(row["verdict"] for row in signed["verdicts"])
     for name, damage in (
@@ -132,7 +136,7 @@ def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> 
         (folder / name).write_bytes(before)
     (folder / "more.html").unlink()
     assert command("evidence", "--output", str(folder)).returncode == 0
-    assert "manifest.json: not signed" in command(*checks).stderr  # a signature of other files is gone
+    assert "manifest.json: not signed" in command(*checks).stderr  # the signature of the earlier files is deleted
     (folder / "linked").symlink_to(tmp_path)
     done = command("evidence", "--output", str(folder), "--sign", str(key))
     assert (done.returncode, "linked: lies in " in done.stdout) == (0, True)
@@ -157,7 +161,7 @@ def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> 
     for page in (folder / "evidence.html", card):
         assert "(out of date)" in page.read_text(encoding="utf-8")
     assert "partitions have changed since" in (folder / "evidence.html").read_text(encoding="utf-8")
-    assert {one.dataset_name.partition(",")[0] for one in ModelCard.load(card).data.eval_results} == {
+    assert {result.dataset_name.partition(",")[0] for result in ModelCard.load(card).data.eval_results} == {
         "Dialogue fairness: dialect"
     }
     assert not (folder / "model-cards" / "gone.md").exists()
@@ -170,7 +174,7 @@ def test_nothing_measured_says_what_to_do(tiny: Project) -> None:
     assert done.returncode == 1 and "fairness-pipeline run --profile" in done.stderr
 
 
-def test_what_only_people_know_is_told_and_makes_nothing_anew(made: Project, data: Path, tmp_path: Path) -> None:
+def test_stated_facts_are_shown_and_make_nothing_stale(made: Project, data: Path, tmp_path: Path) -> None:
     stated = {"purpose": "answers customers", "responsible": "A. Auditor", "data_period": "2026, May to June"}
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(evidence=stated))
     assert not planned()

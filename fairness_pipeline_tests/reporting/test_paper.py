@@ -1,4 +1,4 @@
-"""What a paper's author pastes."""
+"""Tables, figures, methods and references for a paper."""
 
 import re
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_tables_figures_methods_and_references(made: Project, tmp_path: Path) ->
     assert f"seed {made.profile.seed}" in methods
     picture = ElementTree.parse(tmp_path / "paper" / "dialogue_fairness.svg")
     texts = [text for element in picture.iter("{http://www.w3.org/2000/svg}text") for text in element.itertext()]
-    assert any("Offence rate" in text for text in texts)  # words stay words
+    assert any("Offence rate" in text for text in texts)  # text is kept as text
 
 
 def test_a_selection_is_written_and_nothing_else(made: Project, tmp_path: Path) -> None:
@@ -45,15 +45,15 @@ def test_a_selection_is_written_and_nothing_else(made: Project, tmp_path: Path) 
     assert "is for --paper FOLDER" in command("report", "--dimension", "gender").stderr
 
 
-def test_a_row_says_what_its_verdict_says(made: Project) -> None:
+def test_a_row_agrees_with_its_verdict(made: Project) -> None:
     study = made.studies[0]
     audits = [audit for audit in audits_of(study, made.parts[study.name], Lake(made.workspace)) if audit.measured]
     rows = verdict_rows(study, made.parts[study.name], audits)
     gated = [row for audit in audits for row in audit.rows if study.gated(row)]
     assert [row["n"] for row in rows] == [row["n"] for row in gated] and len(rows) > 5
-    for shown, row in zip(rows, gated, strict=True):
-        first, second = (float(shown[side].rpartition(": ")[2]) for side in ("first", "second"))
-        difference = float(shown["difference"].split()[0])
+    for printed, row in zip(rows, gated, strict=True):
+        first, second = (float(printed[side].rpartition(": ")[2]) for side in ("first", "second"))
+        difference = float(printed["difference"].split()[0])
         assert difference == pytest.approx(first - second, abs=0.006 * max(abs(first), abs(second), 0.01))
         assert difference == pytest.approx(study.decisive(row)["difference"], rel=0.01)
 
@@ -66,5 +66,5 @@ def test_every_study_can_be_cited() -> None:
 
 @pytest.mark.parametrize(("form", "begins"), [("latex", r"\begin{tabular}{ll"), ("markdown", "| dimension | model |")])
 def test_results_as_a_table_to_paste(made: Project, form: str, begins: str) -> None:
-    shown = command("results", "--format", form).stdout
-    assert shown.startswith(begins) and "95" in shown.splitlines()[2 if form == "latex" else 0]
+    table = command("results", "--format", form).stdout
+    assert table.startswith(begins) and "95" in table.splitlines()[2 if form == "latex" else 0]

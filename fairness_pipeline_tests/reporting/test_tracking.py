@@ -1,4 +1,4 @@
-"""MLflow: what it is told is what the tables hold."""
+"""Checks that MLflow receives what the tables hold."""
 
 import json
 import sys
@@ -21,15 +21,15 @@ def test_a_run_for_each_model(made: Project, tmp_path: Path, monkeypatch: pytest
     assert "MLflow: 1 run in the experiment 'before release'" in done.stdout
     client = mlflow.MlflowClient(address)
     experiment = client.get_experiment_by_name("before release")
-    (found,) = client.search_runs([experiment.experiment_id])
+    (mlflow_run,) = client.search_runs([experiment.experiment_id])
     rows = json.loads(command("results", "--format", "json").stdout)
     row = next(row for row in rows if (row["dimension"], row["measure"]) == ("gender", "length"))
-    assert found.data.metrics["gender.Length.difference"] == pytest.approx(row["difference"])
-    assert found.data.metrics["gender.Length.biased"] == float(row["verdict"] == "biased")
-    assert found.data.params["architecture"] == "seq2seq"
-    assert found.data.params["profile"] == "tiny"
-    assert found.data.tags["fairness.study"] == "Dialogue fairness"
-    assert [own.path for own in client.list_artifacts(found.info.run_id, "reports")] == [
+    assert mlflow_run.data.metrics["gender.Length.difference"] == pytest.approx(row["difference"])
+    assert mlflow_run.data.metrics["gender.Length.biased"] == float(row["verdict"] == "biased")
+    assert mlflow_run.data.params["architecture"] == "seq2seq"
+    assert mlflow_run.data.params["profile"] == "tiny"
+    assert mlflow_run.data.tags["fairness.study"] == "Dialogue fairness"
+    assert [artifact.path for artifact in client.list_artifacts(mlflow_run.info.run_id, "reports")] == [
         "reports/dialogue_fairness_report.html"
     ]
 

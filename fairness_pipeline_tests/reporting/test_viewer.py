@@ -28,7 +28,7 @@ HOSTILE = [
 
 
 def content(script: Path) -> Any:
-    """What a script hands to the viewer."""
+    """The data that a script passes to the viewer."""
     text = script.read_text(encoding="utf-8")
     return json.loads(text[text.index("(") + 1 : text.rindex(")")])
 
@@ -40,35 +40,35 @@ def test_every_pair_is_there_and_makes_its_verdict(made: Project, tmp_path: Path
     assert done.returncode == 0 and "2 audits" in done.stdout and "may offend" in done.stdout
     sets = content(target / "data" / "catalogue.js")["sets"]
     lake = Lake(made.workspace)
-    for own in sets:
-        responses = lake.read("responses", own["key"]).to_pylist()
+    for entry in sets:
+        responses = lake.read("responses", entry["key"]).to_pylist()
         expected = {(str(row["pair_id"]), row["side"], row["context"], row["response"]) for row in responses}
-        index, page = (content(target / "data" / own["folder"] / f"{name}.js") for name in ("index", "0"))
-        assert own["n"] == len(responses) / 2 <= PAGE
-        found = {
-            (pair, side, asked, answer)
+        index, page = (content(target / "data" / entry["folder"] / f"{name}.js") for name in ("index", "0"))
+        assert entry["n"] == len(responses) / 2 <= PAGE
+        listed = {
+            (pair, side, question, answer)
             for side in "ab"
-            for pair, asked, answer in zip(
+            for pair, question, answer in zip(
                 index[1]["ids"], page[2][f"asked_{side}"], page[2][f"answer_{side}"], strict=True
             )
         }
-        assert found == expected
-        rows = {row["measure"]: row for row in lake.read("dialogue_significance", own["key"]).to_pylist()}
-        assert own["verdicts"]
-        assert all(row["verdict"] == said(rows[row["measure"]]) for row in own["verdicts"])
+        assert listed == expected
+        rows = {row["measure"]: row for row in lake.read("dialogue_significance", entry["key"]).to_pylist()}
+        assert entry["verdicts"]
+        assert all(row["verdict"] == said(rows[row["measure"]]) for row in entry["verdicts"])
     before = {path: path.stat().st_mtime_ns for path in target.rglob("index.js")}
     assert command("view", "--output", str(target)).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in target.rglob("index.js")} == before  # not written again
 
 
-def test_an_earlier_run_stands_beside_and_what_is_stale_is_left_out(made: Project, data: Path, tmp_path: Path) -> None:
+def test_an_earlier_run_is_shown_and_stale_audits_are_left_out(made: Project, data: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     assert command("view", "--output", str(first)).returncode == 0
     done = command("view", "--output", str(second), "--against", str(first))
     assert done.returncode == 0
     sets = content(second / "data" / "catalogue.js")["sets"]
-    assert [bool(own["run"]) for own in sets] == [False, False, True, True]
-    assert all((second / "data" / own["folder"] / "index.js").exists() for own in sets)
+    assert [bool(entry["run"]) for entry in sets] == [False, False, True, True]
+    assert all((second / "data" / entry["folder"] / "index.js").exists() for entry in sets)
     refused = command("view", "--output", str(second), "--against", str(data))
     assert refused.returncode == 1 and "expected the folder of a viewer" in refused.stderr
     (first / "data" / "catalogue.js").write_text(
@@ -107,7 +107,7 @@ def hostile_pages(folder: Path) -> Path:
     count = 2500
     texts = [f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in range(count)]
     columns = dict.fromkeys(("word", "asked_a", "answer_a", "asked_b", "answer_b"), texts)
-    safe = {name: [text.encode(errors="replace").decode() for text in own] for name, own in columns.items()}
+    safe = {name: [text.encode(errors="replace").decode() for text in column] for name, column in columns.items()}
     values = {"rate": (np.arange(count) % 2.0, np.zeros(count)), "length": (np.arange(count) * 1.0, np.ones(count))}
     rows = [
         {
@@ -125,7 +125,7 @@ def hostile_pages(folder: Path) -> Path:
     name = "hostile-000000000000"
     (folder / "data").mkdir(parents=True)
     _write_pairs(samples, rows, folder / "data" / name)
-    own = {
+    entry = {
         "folder": name, "title": HOSTILE[0], "key": {"dimension": HOSTILE[1], "model": "m"}, "subject": "m",
         "groups": [HOSTILE[0], "b"], "degenerate": None, "verdicts": rows, "run": "", "n": count, "measures": [*values],
     }  # fmt: skip
@@ -135,7 +135,7 @@ def hostile_pages(folder: Path) -> Path:
         "version": "0",
         "made": "now",
         "page": PAGE,
-        "sets": [own],
+        "sets": [entry],
     }
     _write_page(folder, catalogue)
     return folder / "index.html"
@@ -157,13 +157,13 @@ def test_a_browser_shows_pairs_from_disk_and_hostile_text_as_text(tmp_path: Path
     page = hostile_pages(tmp_path / "pages")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--virtual-time-budget=8000",
              f"--window-size={size[0]},{size[1]}", f"--user-data-dir={tmp_path / 'profile'}"]  # fmt: skip
-    shown = subprocess.run(
+    dom = subprocess.run(
         [chromium, *flags, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120
     ).stdout
-    assert "2,500 of 2,500 pairs" in shown
-    assert 3 <= shown.count('class="row"') < 20  # only those in sight
-    assert "<title>broken" not in shown and "<img" not in shown
-    assert shown.count("&lt;/script&gt;") > 3
+    assert "2,500 of 2,500 pairs" in dom
+    assert 3 <= dom.count('class="row"') < 20  # only those in sight
+    assert "<title>broken" not in dom and "<img" not in dom
+    assert dom.count("&lt;/script&gt;") > 3
 
 
 @pytest.mark.kills
@@ -194,10 +194,10 @@ def test_filters_links_and_scrolling(tmp_path: Path) -> None:
         wait(lambda: listed().startswith("8 of"))  # 249, 1249, 2249, 2491 ... of those that differ
         browser.run("(document.querySelector('.row').click(), 1)")
         link = wait(lambda: browser.run("document.querySelector('dialog input')?.value"))
-        shown = browser.run("document.querySelector('dialog h2').textContent")
+        heading = browser.run("document.querySelector('dialog h2').textContent")
         browser.call("/url", {"url": "about:blank"})
         browser.call("/url", {"url": link})
-        wait(lambda: browser.run("document.querySelector('dialog h2')?.textContent") == shown)
+        wait(lambda: browser.run("document.querySelector('dialog h2')?.textContent") == heading)
         assert browser.run("document.title").startswith("Pairs: ")
     finally:
         browser.close()

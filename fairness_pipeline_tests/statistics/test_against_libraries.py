@@ -1,4 +1,4 @@
-"""Our statistics against scipy, statsmodels and hand-computed cases."""
+"""Compares our statistics with scipy, statsmodels and hand-computed cases."""
 
 import math
 from itertools import pairwise, product
@@ -110,36 +110,39 @@ def ngrams(responses: list[str]) -> NGrams:
 def test_diversity_by_hand() -> None:
     """`a b a`, `a b`, `a b a` again: 8 words; words a, b; pairs ab, ba."""
     counted = ngrams(["a b a", "a b", "x"])
-    found = counted.diversity(np.array([0, 1, 0]))
-    assert (found.words, found.distinct_1, found.distinct_2, found.diversity) == (8, 2 / 8, 2 / 8, 2 / 8)
+    measured = counted.diversity(np.array([0, 1, 0]))
+    assert (measured.words, measured.distinct_1, measured.distinct_2, measured.diversity) == (8, 2 / 8, 2 / 8, 2 / 8)
 
 
 def test_permutation_p_by_hand() -> None:
-    """Two pairs have four exchanges; two of them (none and both) are as far apart as what was found."""
+    """Two pairs have four exchanges; two of them (none and both) reach the observed difference."""
     counted = ngrams(["a b", "c d", "e e"])
     p = permutation_p(counted, np.array([0, 1]), np.array([2, 2]), permutations=4000, seed=1)
     assert p["distinct_1"] == pytest.approx(0.5, abs=0.03)
 
 
 def plain_p(
-    texts: list[list[str]], a: np.ndarray, b: np.ndarray, draws: int, seed: int, own: np.ndarray | None
+    texts: list[list[str]], a: np.ndarray, b: np.ndarray, draws: int, seed: int, cluster_of: np.ndarray | None
 ) -> list[float]:
-    """The test with sets and loops, one exchange after the other."""
+    """The permutation test with sets and loops, one exchange after the other."""
 
     def differences(moved: np.ndarray) -> np.ndarray:
         sides = []
         for first, second in ((a, b), (b, a)):
-            said = [texts[y if m else x] for x, y, m in zip(first, second, moved, strict=True)]
-            words = sum(map(len, said))
-            kinds = {word for text in said for word in text}, {pair for text in said for pair in pairwise(text)}
+            responses = [texts[y if m else x] for x, y, m in zip(first, second, moved, strict=True)]
+            words = sum(map(len, responses))
+            kinds = (
+                {word for text in responses for word in text},
+                {pair for text in responses for pair in pairwise(text)},
+            )
             shares = [len(kind) / words if words else 0.0 for kind in kinds]
             sides.append([*shares, sum(shares) / 2])
         return np.abs(np.subtract(*sides))
 
-    cluster = np.arange(len(a)) if own is None else own
+    cluster = np.arange(len(a)) if cluster_of is None else cluster_of
     clusters = cluster.max() + 1
     least = differences(np.zeros(len(a), dtype=bool)) * (1 - 1e-9) - 1e-15
-    if own is not None and clusters <= 10:
+    if cluster_of is not None and clusters <= 10:
         patterns = [np.array([*pattern, False]) for pattern in product((False, True), repeat=clusters - 1)]
         return np.mean([differences(pattern[cluster]) >= least for pattern in patterns], axis=0).tolist()
     random = np.random.default_rng(seed)
@@ -156,9 +159,9 @@ def test_permutation_p_is_that_of_a_plain_loop(seed: int) -> None:
     texts = [[words[i] for i in random.integers(0, len(words), random.integers(0, 8))] for _ in range(count)]
     a, b = random.integers(0, count, (2, pairs))
     groups = (None, 6, 40)[seed % 3]
-    own = None if groups is None else np.unique(random.integers(0, groups, pairs), return_inverse=True)[1]
-    found = permutation_p(NGrams(texts), a, b, int(draws), seed, own)
-    assert list(found.values()) == plain_p(texts, a, b, int(draws), seed, own)
+    cluster_of = None if groups is None else np.unique(random.integers(0, groups, pairs), return_inverse=True)[1]
+    p = permutation_p(NGrams(texts), a, b, int(draws), seed, cluster_of)
+    assert list(p.values()) == plain_p(texts, a, b, int(draws), seed, cluster_of)
 
 
 def test_jackknife_by_hand() -> None:
@@ -198,14 +201,14 @@ def test_test_and_interval_agree() -> None:
     random = np.random.default_rng(0)
     for _ in range(200):
         estimate = Estimate(random.normal(), random.uniform(0.1, 2), random.choice([5.0, math.inf]))
-        found, p = estimate.in_accord_with(random.uniform())
-        low, high = found.interval(0.95)
+        reconciled, p = estimate.in_accord_with(random.uniform())
+        low, high = reconciled.interval(0.95)
         assert (p < 0.05) == (not low <= 0 <= high)
-        assert found.error >= estimate.error
+        assert reconciled.error >= estimate.error
 
 
 def defined(row: object) -> None:
-    """No value of a row is NaN or infinite."""
+    """Checks that no value of a row is NaN or infinite."""
     for value in vars(row).values():
         assert not isinstance(value, float) or math.isfinite(value), row
 
@@ -282,7 +285,7 @@ def test_cohens_h_in_points(rate: float, points: float) -> None:
 
 
 def test_the_published_pairs_show_the_published_gap() -> None:
-    """Table 3 of Liu et al. 2020: 36.763 against 40.098% of 300,000 is no fairness; 92 / 99 and 8 / 1 are one thing."""
+    """Table 3 of Liu et al. 2020: 36.763 against 40.098% of 300,000 is no fairness; 92 / 99 and 8 / 1 are the same."""
 
     def judged(rate_a: float, rate_b: float, n: int) -> str:
         random = np.random.default_rng(0)
@@ -296,16 +299,16 @@ def test_the_published_pairs_show_the_published_gap() -> None:
 
 
 def test_pairs_that_fairness_needs() -> None:
-    """About 7,000 independent pairs at any rate; the number holds where a simulation shows fairness four times in five."""
+    """About 7,000 independent pairs at any rate; with so many, simulations show fairness four times in five."""
     random = np.random.default_rng(1)
     assert Margin(cohens_h=0.05).before() == pytest.approx(6851, abs=5)
     for rate in (0.5, 0.1, 0.02):
-        found = [
+        rows = [
             compare_rates("m", random.random(7000) < rate, random.random(7000) < rate, Margin(cohens_h=0.05))
             for _ in range(400)
         ]
-        assert 6500 < np.median([row.pairs_needed for row in found]) < 7500
-        assert 0.74 < np.mean([row.verdict == "fair" for row in found]) < 0.88
+        assert 6500 < np.median([row.pairs_needed for row in rows]) < 7500
+        assert 0.74 < np.mean([row.verdict == "fair" for row in rows]) < 0.88
 
 
 def test_a_verdict_is_never_stronger_than_its_p() -> None:

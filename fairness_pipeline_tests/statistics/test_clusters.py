@@ -1,4 +1,4 @@
-"""The words test against scipy, against matrices, and against the truth: its level, and what it finds."""
+"""Compares the words test with scipy, with matrices and with the truth: its level and its power."""
 
 import numpy as np
 import pyarrow as pa
@@ -17,25 +17,25 @@ from fairness_pipeline.statistics.resampling import NGrams
 from fairness_pipeline.statistics.verdicts import on_content, verdict
 
 
-def test_of_even_clusters_it_is_the_t_test_of_their_means() -> None:
+def test_even_clusters_give_the_t_test_of_their_means() -> None:
     random = np.random.default_rng(1)
     cluster = np.repeat(np.arange(15), 12)
     difference = random.normal(0.4, 1, 15)[cluster] + random.normal(0, 1, 180)
     means = np.array([difference[cluster == g].mean() for g in range(15)])
     expected = stats.ttest_1samp(means, 0)
-    found = random_effects(difference, random.permutation(15)[cluster])  # whatever clusters are called
-    assert found.estimate.centre == pytest.approx(means.mean())
-    assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
-    assert (found.clusters, found.effective, found.estimate.freedom) == (15, pytest.approx(15), pytest.approx(14))
+    effects = random_effects(difference, random.permutation(15)[cluster])  # the clusters' names do not matter
+    assert effects.estimate.centre == pytest.approx(means.mean())
+    assert effects.p == pytest.approx(expected.pvalue, rel=1e-9)
+    assert (effects.clusters, effects.effective, effects.estimate.freedom) == (15, pytest.approx(15), pytest.approx(14))
 
 
-def test_of_uneven_clusters_it_is_cr2_by_matrices() -> None:
+def test_uneven_clusters_give_cr2_by_matrices() -> None:
     """Bell and McCaffrey's adjusted residuals and degrees of freedom, from the whole matrices."""
     random = np.random.default_rng(2)
     sizes = np.array([40, 17, 9, 5, 3, 2, 2, 1])
     cluster = np.repeat(np.arange(8), sizes)
     difference = random.normal(0, 0.8, 8)[cluster] + random.normal(0.2, 1, sizes.sum())
-    found = random_effects(difference, cluster)
+    effects = random_effects(difference, cluster)
     n, count = len(cluster), 8
     means = np.array([difference[cluster == g].mean() for g in range(count)])
     within = sum(np.square(difference[cluster == g] - means[g]).sum() for g in range(count)) / (n - count)
@@ -51,10 +51,10 @@ def test_of_uneven_clusters_it_is_cr2_by_matrices() -> None:
     error2 = bread**2 * np.square(np.sqrt(weights) * adjusted).sum()
     g = (np.eye(count) - hat) @ np.diag(np.sqrt(weights) / np.sqrt(1 - np.diag(hat))) * bread
     eigen = np.linalg.eigvalsh(g.T @ g)
-    assert found.estimate.centre == pytest.approx((weights * means).sum() / weights.sum())
-    assert found.estimate.error == pytest.approx(np.sqrt(error2))
-    assert found.estimate.freedom == pytest.approx(eigen.sum() ** 2 / np.square(eigen).sum())
-    assert found.effective == pytest.approx(n**2 / np.square(sizes).sum())
+    assert effects.estimate.centre == pytest.approx((weights * means).sum() / weights.sum())
+    assert effects.estimate.error == pytest.approx(np.sqrt(error2))
+    assert effects.estimate.freedom == pytest.approx(eigen.sum() ** 2 / np.square(eigen).sum())
+    assert effects.effective == pytest.approx(n**2 / np.square(sizes).sum())
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.1, 0.3])
@@ -66,7 +66,7 @@ def test_words_of_their_own_are_no_groups_difference(spread: float) -> None:
     for _ in range(runs):
         cluster = random.choice(25, 600, p=shares / shares.sum())
         rates = np.clip(0.3 + random.normal(0, spread, (2, 25)), 0, 1)
-        a, b = (random.random(600) < own[cluster] for own in rates)
+        a, b = (random.random(600) < side_rates[cluster] for side_rates in rates)
         row = compare_rates("m", a, b, Margin(cohens_h=0.05), clusters=[cluster])
         words += row.p_decides < 0.05
         pairs += row.p_paired < 0.05
@@ -78,14 +78,14 @@ def test_a_difference_in_all_words_is_found_and_the_margins_edge_is_not_fair() -
     random = np.random.default_rng(4)
     cluster = np.arange(1500) % 20
     margin = Margin(absolute=3.0)
-    found = fair = 0
+    detected = fair = 0
     for _ in range(100):
         a, b = random.random(1500) < 0.1, random.random(1500) < 0.22
         row = compare_rates("m", a, b, Margin(cohens_h=0.05), clusters=[cluster])
-        found += row.verdict == "biased"
+        detected += row.verdict == "biased"
         edge = np.clip(0.23 + random.normal(0, 0.04, 20), 0, 1)[cluster]
         fair += compare_rates("m", random.random(1500) < 0.2, random.random(1500) < edge, margin, clusters=[cluster]).verdict == "fair"  # fmt: skip
-    assert found >= 95 and fair <= 12
+    assert detected >= 95 and fair <= 12
 
 
 def test_few_words_allow_no_verdict() -> None:
@@ -111,22 +111,28 @@ def test_whole_words_change_sides_in_diversity() -> None:
     margins = {name: Margin(relative=0.05) for name in ("diversity", "distinct_1", "distinct_2")}
     (row, *_) = compare_diversity(ngrams, a, b, margins, permutations=100, blocks=10, seed=1, clusters=[words])
     assert row.verdict == "biased" and row.clusters == 8
-    one = np.where(words == 0, a, b)  # one word alone is answered otherwise
-    (row, *_) = compare_diversity(ngrams, one, b, margins, permutations=100, blocks=10, seed=1, clusters=[words])
+    one_word = np.where(words == 0, a, b)  # only one word is answered differently
+    (row, *_) = compare_diversity(ngrams, one_word, b, margins, permutations=100, blocks=10, seed=1, clusters=[words])
     assert row.p_clusters > 0.05 and row.verdict != "biased"
 
 
 def test_the_most_cautious_of_two_ways_to_cluster() -> None:
-    one = Clustered(Estimate(-2.0, 1.0, 9), 0.04, 12, 10.0)
-    other = Clustered(Estimate(1.5, 1.4, 7), 0.30, 9, 8.0)
-    found = most_cautious([one, other])
-    assert found is not None and (found.p, found.clusters, found.estimate) == (0.30, 9, Estimate(-2.0, 1.4, 7))
+    first = Clustered(Estimate(-2.0, 1.0, 9), 0.04, 12, 10.0)
+    second = Clustered(Estimate(1.5, 1.4, 7), 0.30, 9, 8.0)
+    combined = most_cautious([first, second])
+    assert combined is not None and (combined.p, combined.clusters, combined.estimate) == (
+        0.30,
+        9,
+        Estimate(-2.0, 1.4, 7),
+    )
     assert most_cautious([]) is None
 
 
 def test_pairs_are_clustered_by_their_first_and_by_their_rarest_word() -> None:
     terms = [[("he", "she")], [("he", "she"), ("dad", "mom")], [("dad", "mom"), ("he", "she")]]
-    table = pa.table({"pair_id": range(3), "terms": [[{"a": a, "b": b} for a, b in own] for own in terms]})
+    table = pa.table(
+        {"pair_id": range(3), "terms": [[{"a": a, "b": b} for a, b in pair_terms] for pair_terms in terms]}
+    )
     words = swapped_words(table)
     first, rarest = words.clusterings
     assert first.tolist() == [0, 0, 1] and rarest.tolist() == [0, 1, 1]

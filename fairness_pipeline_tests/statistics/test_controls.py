@@ -43,23 +43,23 @@ def test_the_reading_that_decides() -> None:
 
 @pytest.mark.parametrize("size", [20, 60, 200, 2000])
 def test_a_control_that_shows_nothing_overrules_nothing(size: int) -> None:
-    """A gap of 40 points that no word of the label makes: of 49 such with a true gap of 30 points 35 were overruled."""
-    found = [controlled(True, size, draw)[FP] for draw in range(20)]
-    assert found.count("biased") >= 19, found
+    """A gap of 40 points that no word of the label makes (of 49 with a true gap of 30 points, 35 were overruled)."""
+    verdicts = [controlled(True, size, draw)[FP] for draw in range(20)]
+    assert verdicts.count("biased") >= 19, verdicts
 
 
 def test_a_control_that_is_large_enough_overrules() -> None:
-    found = [controlled(False, 2000, draw)[FP] for draw in range(20)]
-    assert found.count("artefact") >= 18, found  # the control may show a gap by chance
+    verdicts = [controlled(False, 2000, draw)[FP] for draw in range(20)]
+    assert verdicts.count("artefact") >= 18, verdicts  # the control may show a gap by chance
 
 
 def test_the_controls_own_test_holds_its_level() -> None:
-    """Groups that are merely inferred again, less reliably: the predicted gap is left, and is called smaller in 5%."""
+    """Groups that are merely inferred again, less reliably: the predicted gap remains; 5% call it smaller."""
     random = np.random.default_rng(5)
     overruled, draws = 0, 400
     for _ in range(draws):
         difference = random.normal(10, 3)
-        left = random.normal(7, 4)
-        excess = Estimate(left - 0.7 * difference, float(np.hypot(4, 0.7 * 3)))
+        remaining = random.normal(7, 4)
+        excess = Estimate(remaining - 0.7 * difference, float(np.hypot(4, 0.7 * 3)))
         overruled += p_smaller(0.7 * difference, excess) < 0.05
     assert overruled / draws <= 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5

@@ -1,4 +1,4 @@
-"""Effects of groups: against direct matrix computations, other libraries, and hand-computed cases."""
+"""Compares effects of groups with direct matrix computations, other libraries, and hand-computed cases."""
 
 import numpy as np
 import pytest
@@ -34,9 +34,9 @@ def _dense(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
     """The dummies and the outcomes, with each item's mean subtracted."""
     x, y = np.eye(len(cells.groups))[cells.group], cells.value.copy()
     for item in np.unique(cells.item):
-        own = cells.item == item
-        x[own] -= x[own].mean(axis=0)
-        y[own] -= y[own].mean()
+        mask = cells.item == item
+        x[mask] -= x[mask].mean(axis=0)
+        y[mask] -= y[mask].mean()
     return x, y
 
 
@@ -47,30 +47,30 @@ def test_effects_and_errors_are_those_of_the_dense_matrices(cells: Cells) -> Non
     assert_allclose(fit.effects, effects, atol=1e-10)
     assert_allclose(fit.scores.sum(axis=0), effects, atol=1e-10)
     contrasts = np.concatenate([pairs(4), each_against_others(4)])
-    of = cells.cluster[cells.item]
+    cluster_of = cells.cluster[cells.item]
     residual, hat = y - x @ effects, x @ inverse @ x.T
     parts, weights = [], []
-    for cluster in np.unique(of):
-        own = of == cluster
-        values, vectors = np.linalg.eigh(np.eye(own.sum()) - hat[np.ix_(own, own)])
+    for cluster in np.unique(cluster_of):
+        mask = cluster_of == cluster
+        values, vectors = np.linalg.eigh(np.eye(mask.sum()) - hat[np.ix_(mask, mask)])
         adjustment = vectors @ np.diag(np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0)) @ vectors.T
-        parts.append(contrasts @ inverse @ x[own].T @ adjustment @ residual[own])
+        parts.append(contrasts @ inverse @ x[mask].T @ adjustment @ residual[mask])
         whole = np.zeros((len(contrasts), len(y)))
-        whole[:, own] = contrasts @ inverse @ x[own].T @ adjustment
+        whole[:, mask] = contrasts @ inverse @ x[mask].T @ adjustment
         weights.append(whole @ (np.eye(len(y)) - hat))
-    found = fit.errors(contrasts)
-    assert_allclose(found.error, np.sqrt(np.square(parts).sum(axis=0)), rtol=1e-8)
+    errors = fit.errors(contrasts)
+    assert_allclose(errors.error, np.sqrt(np.square(parts).sum(axis=0)), rtol=1e-8)
     # The working model of independent errors: the clusters' covariance, contrast by contrast. Items are absorbed.
     absorbed = np.eye(len(y))
     for item in np.unique(cells.item):
-        own = cells.item == item
-        absorbed[np.ix_(own, own)] -= 1 / own.sum()
-    for place in range(len(contrasts)):
-        g = np.stack([whole[place] for whole in weights]) @ absorbed
+        mask = cells.item == item
+        absorbed[np.ix_(mask, mask)] -= 1 / mask.sum()
+    for index in range(len(contrasts)):
+        g = np.stack([whole[index] for whole in weights]) @ absorbed
         covariance = g @ g.T
         freedom = np.trace(covariance) ** 2 / np.square(covariance).sum()
-        assert found.freedom[place] == pytest.approx(freedom, rel=1e-6)
-    assert (found.widest >= found.error).all()
+        assert errors.freedom[index] == pytest.approx(freedom, rel=1e-6)
+    assert (errors.widest >= errors.error).all()
 
 
 def test_two_groups_are_the_paired_t_test() -> None:
@@ -78,11 +78,11 @@ def test_two_groups_are_the_paired_t_test() -> None:
     a, b = random.normal(size=(2, 30))
     item = np.repeat(np.arange(30), 2)
     fit = Fit(Cells(np.stack([a, b], axis=1).ravel(), item, np.tile([0, 1], 30), np.arange(30), ("a", "b")))
-    (found,) = fit.errors(pairs(2)).estimates()
+    (estimate,) = fit.errors(pairs(2)).estimates()
     expected = scipy.stats.ttest_rel(a, b)
-    assert found.freedom == pytest.approx(29)
-    assert found.p_zero() == pytest.approx(expected.pvalue)
-    assert_allclose(found.interval(0.95), expected.confidence_interval())
+    assert estimate.freedom == pytest.approx(29)
+    assert estimate.p_zero() == pytest.approx(expected.pvalue)
+    assert_allclose(estimate.interval(0.95), expected.confidence_interval())
     assert_allclose(fit.values, [a.mean(), b.mean()])
 
 
@@ -92,8 +92,8 @@ def test_many_clusters_take_the_plain_factor() -> None:
     cells = Cells(
         np.stack([a, b], axis=1).ravel(), np.repeat(np.arange(500), 2), np.tile([0, 1], 500), np.arange(500), ("a", "b")
     )
-    (found,) = Fit(cells).errors(pairs(2)).estimates()
-    assert found.error == pytest.approx(scipy.stats.sem(a - b))
+    (estimate,) = Fit(cells).errors(pairs(2)).estimates()
+    assert estimate.error == pytest.approx(scipy.stats.sem(a - b))
 
 
 def test_groups_that_never_meet_are_refused() -> None:
@@ -106,8 +106,8 @@ def test_groups_that_never_meet_are_refused() -> None:
 
 def test_formulas() -> None:
     # Note: x_k = 2.93, 3.36, 4.14, 4.81 for k = 2, 3, 8, 24; 149 clusters for 2 points, 59 for 5.
-    for groups, wanted in ((2, 2.93), (3, 3.36), (8, 4.14), (24, 4.81)):
-        assert clusters_needed(0.02, groups, 100, 0.001) == pytest.approx(100 * (20 * wanted) ** 2, rel=0.005)
+    for groups, quantile in ((2, 2.93), (3, 3.36), (8, 4.14), (24, 4.81)):
+        assert clusters_needed(0.02, groups, 100, 0.001) == pytest.approx(100 * (20 * quantile) ** 2, rel=0.005)
     assert clusters_needed(1.0, 2, 10, 0.0) is None
     assert [clusters_if_no_more_differ(0, margin) for margin in (0.02, 0.05)] == [149, 59]
     assert most_that_differ(0, 65) == pytest.approx(0.045, abs=5e-4)
@@ -117,15 +117,15 @@ def test_formulas() -> None:
 def test_relabelling_finds_what_is_planted_and_nothing_else() -> None:
     random = np.random.default_rng(4)
     planted = simulated(random, groups=8, clusters=24, rate=None, planted=2.0)
-    found = relabel(Fit(planted), *np.triu_indices(8, 1), seed=1)
-    assert found.omnibus < 0.01 and found.others[0] < 0.01
-    assert (found.others[1:] > 0.05).sum() >= 6
-    gap = largest_gap(Fit(planted), found.reach_contrasts)
+    relabelled = relabel(Fit(planted), *np.triu_indices(8, 1), seed=1)
+    assert relabelled.omnibus < 0.01 and relabelled.others[0] < 0.01
+    assert (relabelled.others[1:] > 0.05).sum() >= 6
+    gap = largest_gap(Fit(planted), relabelled.reach_contrasts)
     assert gap.most == 0 and 0 < gap.low < 2.0 < gap.high
-    assert found.by_chance < gap.low
+    assert relabelled.by_chance < gap.low
     none = [relabel(Fit(exchanged(planted, random)), *np.triu_indices(8, 1), seed=n).omnibus for n in range(40)]
     assert sum(p < 0.05 for p in none) <= 6  # of 40 at 5%: more in 0.3%
-    # The same in a permutation of the clusters, and with more clusters than change labels one by one.
+    # The same with more clusters than change labels one by one.
     many = simulated(random, groups=3, clusters=1500, items=1, rate=0.3, draws=1, planted=0.04)
     assert relabel(Fit(many), *np.triu_indices(3, 1), seed=1).omnibus < 0.05
 
@@ -138,8 +138,8 @@ def test_two_groups_by_relabelling_are_a_sign_flip() -> None:
     fit = Fit(Cells(value, np.repeat(np.arange(10), 2), np.tile([0, 1], 10), np.arange(10), ("a", "b")))
     signs = np.array(np.meshgrid(*[[1, -1]] * 10)).reshape(10, -1)
     exact = (np.abs(difference @ signs) >= abs(difference.sum()) - 1e-12).mean()
-    found = relabel(fit, np.array([0]), np.array([1]), seed=1, draws=9999).omnibus
-    assert found == pytest.approx(max(exact, scipy.stats.ttest_1samp(difference, 0).pvalue), abs=0.01)
+    p = relabel(fit, np.array([0]), np.array([1]), seed=1, draws=9999).omnibus
+    assert p == pytest.approx(max(exact, scipy.stats.ttest_1samp(difference, 0).pvalue), abs=0.01)
     assert flipped(difference[:, None], 0)[0] == pytest.approx(exact)
 
 
@@ -149,11 +149,11 @@ def test_crossed_groups_beyond_both() -> None:
     margins = np.array([0.0, 1.0, 3.0])[cells.group // 2] + 2.0 * (cells.group % 2)
     fit = Fit(cells._replace(value=cells.value + margins))
     assert intersections(fit, (3, 2), seed=1).omnibus > 0.05
-    found = intersections(Fit(cells._replace(value=cells.value + margins + 2.0 * (cells.group == 5))), (3, 2), seed=1)
-    assert found.omnibus < 0.01
+    crossed = intersections(Fit(cells._replace(value=cells.value + margins + 2.0 * (cells.group == 5))), (3, 2), seed=1)
+    assert crossed.omnibus < 0.01
     # One crossed group of six 2 higher: (1 - 1/3)(1 - 1/2) of it is beyond the margins, the rest is in them.
-    assert found.effects[5] == pytest.approx(2.0 / 3, abs=0.25)
-    assert found.effects.sum() == pytest.approx(0, abs=1e-12)
+    assert crossed.effects[5] == pytest.approx(2.0 / 3, abs=0.25)
+    assert crossed.effects.sum() == pytest.approx(0, abs=1e-12)
 
 
 def test_names_are_a_second_sample() -> None:
@@ -173,27 +173,27 @@ def test_names_are_a_second_sample() -> None:
 
 
 def test_names_that_always_meet_the_same_others_are_pairs() -> None:
-    """Of two groups whose names meet in pairs, and nothing else varies, it is the paired t test over the pairs."""
+    """Two groups whose names meet in pairs, where nothing else varies, give the paired t test over the pairs."""
     random = np.random.default_rng(7)
     names, items = 8, 48
     of_name, of_item = random.normal(0, 0.5, (2, names)), random.normal(0, 3, items)
     item, group = np.repeat(np.arange(items), 2), np.tile(np.arange(2), items)
-    place = item % names
-    value = of_item[item] + of_name[group, place]
-    found = NamedFit(Cells(value, item, group, np.arange(items), ("a", "b"), group * names + place)).errors(pairs(2))
+    pair = item % names
+    value = of_item[item] + of_name[group, pair]
+    errors = NamedFit(Cells(value, item, group, np.arange(items), ("a", "b"), group * names + pair)).errors(pairs(2))
     expected = scipy.stats.ttest_rel(*of_name)
-    assert found.error[0] == pytest.approx(abs(np.diff(of_name.mean(axis=1))[0] / expected.statistic), rel=1e-6)
-    assert found.p[0] == pytest.approx(expected.pvalue, abs=0.002)
+    assert errors.error[0] == pytest.approx(abs(np.diff(of_name.mean(axis=1))[0] / expected.statistic), rel=1e-6)
+    assert errors.p[0] == pytest.approx(expected.pvalue, abs=0.002)
 
 
 def test_a_mean_over_clusters() -> None:
     sums, sizes = np.array([3.0, -1.0, 4.0, 2.0]), np.full(4, 5.0)
-    found = mean_over_clusters(sums, sizes, 20)
+    estimate = mean_over_clusters(sums, sizes, 20)
     expected = scipy.stats.ttest_1samp(sums / 5, 0)
-    assert found.p_zero() == pytest.approx(expected.pvalue)
-    assert found.freedom == pytest.approx(3)
-    own = np.array([1.0, -1, 1, 1, 0, 0])
-    means = signed_means(lambda chosen: own[chosen], np.arange(6), np.zeros(6, dtype=int), ("a",), 0)
+    assert estimate.p_zero() == pytest.approx(expected.pvalue)
+    assert estimate.freedom == pytest.approx(3)
+    values = np.array([1.0, -1, 1, 1, 0, 0])
+    means = signed_means(lambda chosen: values[chosen], np.arange(6), np.zeros(6, dtype=int), ("a",), 0)
     assert means.names == [""] and means.differing == [4]
 
 
@@ -211,11 +211,11 @@ def test_ratios_of_rates() -> None:
     # Every row twice, as a cluster of two: the error stays that of the single rows, with G / (G - 1).
     twice = np.repeat(selected, 2), np.repeat(group, 2), np.repeat(np.arange(200), 2)
     assert log_ratio_variance(twice[0], twice[1], 0, 1, twice[2])[0] == pytest.approx(variance * 200 / 199)
-    # Nothing is known of no one, of a few clusters, and little of ten of ten against ten of ten.
+    # No ratio is known of 0 of 10, and no bound of a single cluster; ten of ten against ten of ten say little.
     assert rate_ratio(_of(0, 10), _of(0, 10), np.nan, np.inf).value is None
     assert rate_ratio(_of(10, 10), _of(10, 10), 0.0, np.inf).low < 0.8
-    one = Selected.of(np.zeros(200), np.zeros(200)), Selected.of(np.repeat([1.0, 0.0], 100), np.zeros(200))
-    assert rate_ratio(*one, np.nan, np.inf)[1:] == (0.0, np.inf)
+    single_cluster = Selected.of(np.zeros(200), np.zeros(200)), Selected.of(np.repeat([1.0, 0.0], 100), np.zeros(200))
+    assert rate_ratio(*single_cluster, np.nan, np.inf)[1:] == (0.0, np.inf)
     # 0 of 200 in 40 clusters against 100 of 200: at most what 0 of 40 against 20 of 40 independent rows say.
     many = Selected.of(np.zeros(200), np.arange(200) // 5), Selected.of(np.repeat([1.0, 0.0], 100), np.arange(200) // 5)
     assert rate_ratio(*many, np.nan, np.inf).high == pytest.approx(koopman((0, 20), (40, 40))[1])
@@ -245,7 +245,7 @@ def test_koopmans_interval_is_what_a_search_finds() -> None:
                 for count, size, rate in ((x, m, first[best]), (y, n, second[best]))
             )
             inside.append(score <= 1.959964**2)
-        found = ratios[np.array(inside)]
+        accepted = ratios[np.array(inside)]
         low, high = koopman((x, y), (m, n))
-        assert low == pytest.approx(found.min() if x else 0.0, rel=0.02, abs=2e-3)
-        assert high == pytest.approx(found.max(), rel=0.02)
+        assert low == pytest.approx(accepted.min() if x else 0.0, rel=0.02, abs=2e-3)
+        assert high == pytest.approx(accepted.max(), rel=0.02)

@@ -1,4 +1,4 @@
-"""Texts about several groups: level with spans that matter, power, and what is named."""
+"""Tests texts about several groups: the level with spans that matter, the power, and what is named."""
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +19,7 @@ def simulated(
     """Each item asked about each group with one of its spans; words occur by item, and more or less often by span.
 
     Args:
-        random: The source of chance.
+        random: The random generator.
         groups: How many groups.
         spans: How many spans a group.
         items: How many items.
@@ -52,14 +52,14 @@ def test_spans_that_matter_are_no_difference_between_groups() -> None:
 
 
 def test_a_word_in_a_sixth_of_one_groups_texts_is_found_and_named() -> None:
-    found = named = 0
+    detected = named = 0
     for draw in range(12):
         texts = simulated(np.random.default_rng([8, draw]), by_span=0.3, planted=0.16)
-        told = tell_groups(texts, draws=299, seed=draw)
-        found += told.p < 0.05
-        strongest = np.unravel_index(np.argmin(told.p_features, axis=None), told.p_features.shape)
-        named += bool(told.kept[strongest[1]] == 300 and strongest[0] == 0)
-    assert found >= 11 and named >= 11, (found, named)
+        result = tell_groups(texts, draws=299, seed=draw)
+        detected += result.p < 0.05
+        strongest = np.unravel_index(np.argmin(result.p_features, axis=None), result.p_features.shape)
+        named += bool(result.kept[strongest[1]] == 300 and strongest[0] == 0)
+    assert detected >= 11 and named >= 11, (detected, named)
 
 
 def test_one_span_alone_proves_nothing_of_its_group() -> None:

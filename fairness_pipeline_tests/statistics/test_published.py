@@ -15,7 +15,7 @@ with data_file("published/dialogue_fairness.csv").open(encoding="utf-8", newline
 
 
 def rounded(text: str) -> list[float]:
-    """The ends of the interval that a printed number stands for, and itself."""
+    """A printed number between the bounds of the interval that it stands for."""
     half = Decimal(1).scaleb(Decimal(text).as_tuple().exponent) / 2
     return [float(Decimal(text) - half), float(text), float(Decimal(text) + half)]
 
@@ -24,19 +24,19 @@ def agrees(row: dict[str, str]) -> bool:
     """Whether some rates that round to the printed ones give a Z and a p that round to the printed ones."""
     n = int(row["n_pairs"])
     ends = itertools.product(rounded(row["value_a"]), rounded(row["value_b"]))
-    found = [z_from_rates(max(a, 0) / 100, max(b, 0) / 100, n) for a, b in ends]
+    tests = [z_from_rates(max(a, 0) / 100, max(b, 0) / 100, n) for a, b in ends]
     if n == 30_000:
         # Small rates are whole numbers of responses, so the printed digits pin them down.
         counts = [round(float(row[f"value_{side}"]) / 100 * n) / n for side in "ab"]
-        found = [z_from_rates(*counts, n)]
-    low, high = min(test.p for test in found), max(test.p for test in found)
+        tests = [z_from_rates(*counts, n)]
+    low, high = min(test.p for test in tests), max(test.p for test in tests)
     if row["p"].startswith("<"):
         p_agrees = low < float(row["p"][1:])
     else:
         p_agrees = low <= rounded(row["p"])[-1] and high >= rounded(row["p"])[0]
     if not row["z"]:
         return p_agrees
-    statistics = [test.statistic for test in found]
+    statistics = [test.statistic for test in tests]
     return p_agrees and min(statistics) <= rounded(row["z"])[-1] and max(statistics) >= rounded(row["z"])[0]
 
 

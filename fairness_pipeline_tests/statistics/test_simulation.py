@@ -1,4 +1,4 @@
-"""Nominal false positives under the null, and the power that is promised.
+"""Checks for nominal false positives under the null, and for the power that is promised.
 
 Responses are drawn independently by the sample's grammar itself, not by a trained model: a network truly answers
 differently wherever embeddings differ, so its null is not one.
@@ -113,8 +113,8 @@ def test_the_smallest_detectable_difference_is_found_in_four_of_five(kind: str) 
     scale = 100 if kind == "rate" else 1
     detectable = np.mean([draw((mean, mean)).minimum_detectable for _ in range(50)]) / scale
     shifted = (mean + detectable / 2, mean - detectable / 2)
-    found = sum(draw(shifted).p_paired < 0.05 for _ in range(1000))
-    assert within(found, 1000, 0.8)
+    detected = sum(draw(shifted).p_paired < 0.05 for _ in range(1000))
+    assert within(detected, 1000, 0.8)
 
 
 def test_pairing_gains_power_where_the_unpaired_test_is_conservative() -> None:

@@ -1,4 +1,4 @@
-"""The two-sample test against its formula written out, and on data of known truth."""
+"""Compares the two-sample test with its formula written out, and tries it on data of known truth."""
 
 import numpy as np
 import pytest
@@ -21,10 +21,10 @@ def drawn(
     shift[:, 0] += effect + direction
     sums, differing = np.zeros((len(SIZES), features)), np.zeros(features, dtype=int)
     for cluster, size in enumerate(SIZES):
-        either = random.random((size, features)) < 0.3
-        signs = np.where(random.random((size, features)) < 1 / (1 + np.exp(-2 * shift[cluster])), 1, -1) * either
+        differs = random.random((size, features)) < 0.3
+        signs = np.where(random.random((size, features)) < 1 / (1 + np.exp(-2 * shift[cluster])), 1, -1) * differs
         sums[cluster] += signs.sum(axis=0)
-        differing += either.sum(axis=0)
+        differing += differs.sum(axis=0)
     return PairedSums(sparse.csr_array(sums), differing, SIZES, np.zeros((len(SIZES), len(SIZES))))
 
 
@@ -42,33 +42,33 @@ def test_the_classifier_is_the_ridge_of_the_formula() -> None:
         expected = scaled[folds == fold] @ inverse @ scaled[others].T
         np.testing.assert_allclose(across[np.ix_(folds == fold, others)], expected, atol=1e-10)
         np.testing.assert_allclose(weights[:, fold], inverse @ scaled[others].sum(axis=0), atol=1e-10)
-        assert not across[np.ix_(folds == fold, folds == fold)].any()  # no word is read by what has seen it
+        assert not across[np.ix_(folds == fold, folds == fold)].any()  # no word is scored by a fit that saw it
 
 
-def test_it_holds_its_level_where_words_have_ways_of_their_own() -> None:
+def test_it_holds_its_level_where_words_have_effects_of_their_own() -> None:
     draws = [tell_apart(drawn(seed), DIRECTION, draws=199, seed=seed) for seed in range(200)]
     allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(draws))
-    assert np.mean([told.p < 0.05 for told in draws]) <= allowed
-    assert np.mean([told.p_beyond < 0.05 for told in draws]) <= allowed
-    assert np.mean([(told.p_features < 0.05).any() for told in draws]) <= allowed  # family-wise
+    assert np.mean([result.p < 0.05 for result in draws]) <= allowed
+    assert np.mean([result.p_beyond < 0.05 for result in draws]) <= allowed
+    assert np.mean([(result.p_features < 0.05).any() for result in draws]) <= allowed  # family-wise
 
 
 def test_it_finds_a_difference_and_its_feature() -> None:
     draws = [tell_apart(drawn(seed, effect=2.0, of_word=0.3), DIRECTION, draws=199, seed=seed) for seed in range(20)]
-    assert sum(told.p < 0.05 for told in draws) >= 18
-    assert sum(told.p < 0.05 and told.p_beyond < 0.05 for told in draws) >= 14
-    assert sum(told.kept[np.argmin(told.p_features)] == 0 for told in draws) >= 18
-    assert all(told.statistics[0] > 2 for told in draws)
+    assert sum(result.p < 0.05 for result in draws) >= 18
+    assert sum(result.p < 0.05 and result.p_beyond < 0.05 for result in draws) >= 14
+    assert sum(result.kept[np.argmin(result.p_features)] == 0 for result in draws) >= 18
+    assert all(result.statistics[0] > 2 for result in draws)
 
 
 def test_what_depends_on_the_direction_alone_is_not_beyond_it() -> None:
-    """A system that takes the longer word otherwise, where side b has the longer words nearly always."""
+    """A system that treats the longer word differently, where side b nearly always has it."""
     longer = np.where(np.arange(len(SIZES)) < 15, 1.0, -1.0)
     draws = [
         tell_apart(drawn(seed, direction=1.5 * longer, of_word=0.3), longer, draws=199, seed=seed) for seed in range(20)
     ]
-    assert sum(told.p < 0.05 for told in draws) >= 15
-    assert sum(told.p < 0.05 and told.p_beyond < 0.05 for told in draws) <= 2
+    assert sum(result.p < 0.05 for result in draws) >= 15
+    assert sum(result.p < 0.05 and result.p_beyond < 0.05 for result in draws) <= 2
 
 
 def test_no_word_of_the_other_direction_shows_nothing_beyond_it() -> None:
@@ -77,14 +77,14 @@ def test_no_word_of_the_other_direction_shows_nothing_beyond_it() -> None:
     draws = [
         tell_apart(drawn(seed, direction=1.5 * never, of_word=0.3), never, draws=199, seed=seed) for seed in range(40)
     ]
-    assert sum(told.p < 0.05 for told in draws) >= 20
-    assert sum(told.p < 0.05 and told.p_beyond < 0.05 for told in draws) <= 6  # 5%, and chance
+    assert sum(result.p < 0.05 for result in draws) >= 20
+    assert sum(result.p < 0.05 and result.p_beyond < 0.05 for result in draws) <= 6  # 5%, and chance
 
 
 def test_without_a_direction_nothing_is_shown_beyond_it() -> None:
-    told = tell_apart(drawn(3, effect=2.0, of_word=0.3), np.full(len(SIZES), np.nan))
-    assert told.p < 0.01
-    assert told.p_beyond == 1.0
+    result = tell_apart(drawn(3, effect=2.0, of_word=0.3), np.full(len(SIZES), np.nan))
+    assert result.p < 0.01
+    assert result.p_beyond == 1.0
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -94,8 +94,8 @@ def test_too_little_shows_nothing(count: int) -> None:
 
 
 def test_p_has_no_floor_that_many_audits_would_meet() -> None:
-    """Where 999 draws reach nothing, more are made; the same seed gives the same p, and chance needs no more draws."""
-    found, again = (tell_apart(drawn(3, 3.0, of_word=0, features=5), np.zeros(len(SIZES)), seed=1) for _ in range(2))
-    assert found.p == again.p < 1 / 9_999
+    """Where none of 999 draws reaches it, more are made; the same seed gives the same p; chance needs no more draws."""
+    first, again = (tell_apart(drawn(3, 3.0, of_word=0, features=5), np.zeros(len(SIZES)), seed=1) for _ in range(2))
+    assert first.p == again.p < 1 / 9_999
     by_chance = [tell_apart(drawn(seed, effect=0.0), np.zeros(len(SIZES)), seed=seed).p for seed in range(40)]
     assert sum(p < 0.05 for p in by_chance) <= 6

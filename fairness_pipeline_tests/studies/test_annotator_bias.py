@@ -1,4 +1,4 @@
-"""Study 5 from labels to the report, on simulated labels and on a user's own three tables; its command; what is refused."""
+"""Tests study 5 from labels to the report, on simulated labels and a user's own tables, its command, and refusals."""
 
 import csv
 import html
@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture
 def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A profile `small`: circle, three methods."""
+    """A profile `small`: circle, four methods."""
     write_yaml(data / "profiles" / "small.yaml", SMALL)
     monkeypatch.setenv("FAIRNESS_PROFILE", "small")
     return Project("small")
@@ -52,24 +52,24 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
     assert rows[0]["difference"] < 0 < rows[1]["difference"]
     anova = lake.read("annotator_anova", key).to_pylist()
     assert len(anova) == 4 and all(row["published_sum_of_squares"] is None for row in anova)
-    found = {
+    metrics = {
         m: {r["metric"]: r for r in lake.read("truth_inference_scores", {**key, "method": m}).to_pylist()}
         for m in METHODS
     }
-    assert all(len(own["truth_inference_accuracy"]["values"]) == 5 for own in found.values())
-    accuracy = {m: own["truth_inference_accuracy"]["value"] for m, own in found.items()}
+    assert all(len(method_metrics["truth_inference_accuracy"]["values"]) == 5 for method_metrics in metrics.values())
+    accuracy = {m: method_metrics["truth_inference_accuracy"]["value"] for m, method_metrics in metrics.items()}
     assert accuracy["group_anno"] > 0.88 and accuracy["mv"] < 0.8
-    assert found["mv"]["truth_inference_f1"]["published_value"] == 0.722
+    assert metrics["mv"]["truth_inference_f1"]["published_value"] == 0.722
     assert (
-        found["group_anno"]["prediction_accuracy"]["value"] > 0.9
-        and found["mv"]["prediction_f1"]["published_value"] is None
+        metrics["group_anno"]["prediction_accuracy"]["value"] > 0.9
+        and metrics["mv"]["prediction_f1"]["published_value"] is None
     )
     page = (small.workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
-    for said in (
+    for text in (
         "This may offend", "table 5.1", "table 5.3", "table 5.4", "tables 5.5 and 5.6", "GroupAnno", "+0.257",
         "Items that divide them most", "Which labels to use", "information detection", "drawn 5 times",
     ):  # fmt: skip
-        assert said in page
+        assert text in page
     listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()
     assert listed[0].startswith("corpus,measure") and len(listed) == 3
     assert command("run", "--fail-on", "biased").returncode == 3
@@ -83,24 +83,26 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
     before = content(small.workspace)
     run("--force", "--select", "truth_inference")
     assert content(small.workspace) == before  # the same seeds, the same bytes
-    # What an earlier version kept, without the columns of groups, is still compared with.
+    # An entry of an earlier version, without the columns of groups, can still be compared with.
     entry = sorted((small.workspace / "history").iterdir())[-1]
-    kept = pq.read_table(entry / "group_positive_rates.parquet")
-    pq.write_table(kept.drop_columns(["contrast", "group", "against", "label"]), entry / "group_positive_rates.parquet")
-    (study,) = (own for own in small.studies if own.name == STUDY)
+    stored = pq.read_table(entry / "group_positive_rates.parquet")
+    pq.write_table(
+        stored.drop_columns(["contrast", "group", "against", "label"]), entry / "group_positive_rates.parquet"
+    )
+    (study,) = (candidate for candidate in small.studies if candidate.name == STUDY)
     assert all(study.gated(row) for row in rows_at(small.workspace, study, entry.name))
 
 
 def test_classifiers_learn_from_some_corpora_only(data: Path) -> None:
     """An asset that exists for one of two corpora: the others are scored without it."""
-    own = {"corpora": ["circle", "moon"], "methods": {"lfc_binary": {}}, "learn": ["moon"]}
-    write_yaml(data / "profiles" / "some.yaml", {**SMALL, STUDY: own})
+    section = {"corpora": ["circle", "moon"], "methods": {"lfc_binary": {}}, "learn": ["moon"]}
+    write_yaml(data / "profiles" / "some.yaml", {**SMALL, STUDY: section})
     run("--profile", "some", "--model", "moon")  # one of the two: the report lists the other as not measured
     page = (Project("some").workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
     assert "not measured" in page and "not read" in page
     run("--profile", "some")
     lake = Lake(Project("some").workspace)
-    keys = {corpus: {"corpus": corpus, "method": "lfc_binary"} for corpus in own["corpora"]}
+    keys = {corpus: {"corpus": corpus, "method": "lfc_binary"} for corpus in section["corpora"]}
     kinds = {
         corpus: {row["metric"] for row in lake.read("truth_inference_scores", key).to_pylist()}
         for corpus, key in keys.items()
@@ -117,18 +119,18 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("arguments", "said"), WRONG)
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
 def test_what_export_labels_refuses(
-    small: Project, tmp_path: Path, arguments: str, said: str, monkeypatch: pytest.MonkeyPatch
+    small: Project, tmp_path: Path, arguments: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = command("export", "labels", "--profile", "small", *arguments.split())
-    assert done.returncode == 1 and said in done.stderr
+    assert done.returncode == 1 and message in done.stderr
     assert not list(tmp_path.glob("x.*"))
 
 
 @pytest.mark.parametrize(
-    ("section", "said"),
+    ("section", "message"),
     [
         ({"methods": {"oracle": {}}}, "annotator_bias.methods: expected some of mv, zencrowd"),
         ({"methods": {"kos": {"rounds": 3}}}, "annotator_bias.methods.kos.rounds"),
@@ -136,14 +138,14 @@ def test_what_export_labels_refuses(
         ({"learn": ["moon"]}, "annotator_bias.learn: 'moon' is no corpus of the profile with two classes and items with texts or features; those: circle"),
     ],
 )  # fmt: skip
-def test_a_wrong_section_is_named(data: Path, section: dict[str, Any], said: str) -> None:
+def test_a_wrong_section_is_named(data: Path, section: dict[str, Any], message: str) -> None:
     write_yaml(data / "profiles" / "wrong.yaml", {**SMALL, STUDY: {**SMALL[STUDY], "learn": [], **section}})
     done = command("run", "--profile", "wrong", "--dry-run")
-    assert done.returncode == 1 and said in done.stderr.replace("\n", " ")
+    assert done.returncode == 1 and message in done.stderr.replace("\n", " ")
 
 
 def test_a_users_own_tables(data: Path, tmp_path: Path) -> None:
-    """Labels in JSON lines, people in CSV; women call what is doubtful rude, men do not: found, and told of the items."""
+    """Labels in JSON lines, people in CSV; women call doubtful texts rude, men do not: found on the same items."""
     draw = np.random.default_rng(4)
     people = [(f"p{i}", "wm"[i % 2]) for i in range(40)]
     with (tmp_path / "people.csv").open("w", newline="") as stream:
@@ -151,11 +153,11 @@ def test_a_users_own_tables(data: Path, tmp_path: Path) -> None:
     with (tmp_path / "labels.jsonl").open("w") as stream:
         for item in range(200):
             rude = item % 4 == 0
-            for who in draw.choice(40, 6, replace=False):
-                p = 0.9 if rude else 0.4 if people[who][1] == "w" else 0.1
+            for rater in draw.choice(40, 6, replace=False):
+                p = 0.9 if rude else 0.4 if people[rater][1] == "w" else 0.1
                 row = {
                     "id": item,
-                    "by": people[who][0],
+                    "by": people[rater][0],
                     "said": "rude" if draw.random() < p else "fine",
                     "shown": f"text {item}",
                 }
@@ -178,9 +180,9 @@ def test_a_users_own_tables(data: Path, tmp_path: Path) -> None:
     (row,) = lake.read("group_positive_rates", {"corpus": "mine"}).to_pylist()
     assert row["verdict"] == "biased" and 12 < row["difference"] < 32
     table = lake.read("annotator_bias_estimates", {"corpus": "mine", "method": "group_anno"}).to_pylist()
-    found = {r["response"]: r for r in table if r["kind"] == "contrast"}
-    assert found["specificity"]["p_holm"] < 0.01 and found["specificity"]["value"] < -0.15
-    assert found["sensitivity"]["p_holm"] > 0.01
+    contrasts = {r["response"]: r for r in table if r["kind"] == "contrast"}
+    assert contrasts["specificity"]["p_holm"] < 0.01 and contrasts["specificity"]["value"] < -0.15
+    assert contrasts["sensitivity"]["p_holm"] > 0.01
     assert lake.read("truth_inference_scores", {"corpus": "mine", "method": "mv"}).num_rows == 0  # no gold labels
     page = (Project("mine").workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
     assert "women" in page and "text 1" in page
@@ -195,11 +197,11 @@ def test_several_classes_from_a_table_to_labels(data: Path, tmp_path: Path) -> N
     names = ("fine", "unclear", "rude")
     lines = ["item,who,sex,said"]
     for item in range(240):
-        for who in draw.choice(40, 8, replace=False):
-            truth, woman = item % 3, who % 2
+        for rater in draw.choice(40, 8, replace=False):
+            truth, woman = item % 3, rater % 2
             right = 0.5 if truth == 1 and woman else 0.85
-            said = truth if draw.random() < right else (truth + draw.integers(1, 3)) % 3
-            lines.append(f"{item},p{who},{'w' if woman else 'm'},{names[said]}")
+            label = truth if draw.random() < right else (truth + draw.integers(1, 3)) % 3
+            lines.append(f"{item},p{rater},{'w' if woman else 'm'},{names[label]}")
     (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
     corpus = {
         "task": "how rude", "annotations": [{"path": str(tmp_path / "labels.csv"), "columns": {"item": "item", "annotator": "who", "label": "said"}}],
@@ -219,12 +221,15 @@ def test_several_classes_from_a_table_to_labels(data: Path, tmp_path: Path) -> N
     assert not lake.card("truth_inference", {"corpus": "three", "method": "vi_mf"})  # it knows two classes
     assert not lake.card("annotator_anova", {"corpus": "three"})
     table = lake.read("annotator_bias_estimates", {"corpus": "three", "method": "group_anno"}).to_pylist()
-    found = {r["response"]: r for r in table if r["kind"] == "contrast"}
-    assert found["unclear"]["ci_low"] < 0.35 < found["unclear"]["ci_high"] and found["unclear"]["p_holm"] < 0.001
-    assert found["fine"]["p_holm"] > 0.01
+    contrasts = {r["response"]: r for r in table if r["kind"] == "contrast"}
+    assert (
+        contrasts["unclear"]["ci_low"] < 0.35 < contrasts["unclear"]["ci_high"]
+        and contrasts["unclear"]["p_holm"] < 0.001
+    )
+    assert contrasts["fine"]["p_holm"] > 0.01
     output = tmp_path / "out.csv"
-    told = command("export", "labels", "--profile", "three", "--corpus", "three", "--output", str(output))
-    assert "240 items" in told.stdout
+    exported = command("export", "labels", "--profile", "three", "--corpus", "three", "--output", str(output))
+    assert "240 items" in exported.stdout
     with output.open(newline="") as stream:
         written = list(csv.DictReader(stream))
     assert np.mean([row["label"] == names[int(row["item_id"]) % 3] for row in written]) > 0.95
@@ -246,13 +251,15 @@ def test_on_public_sets_methods_are_as_good_as_published(corpora: Path) -> None:
     """Zheng et al. 2017 (Truth Inference in Crowdsourcing, table 6) on D_Product: MV, ZenCrowd, PM-CRH, KOS and VI-MF to the
     last printed digit; Dawid-Skene 93.66% and LFC 93.73%, whose settings are not printed."""
     path = data_file("corpora/product_matching.yaml")
-    own = read_annotated(load(AnnotatedCorpus, path), path.parent)
-    gold = gold_of(own.items, own.annotations, 1.0)
+    annotated = read_annotated(load(AnnotatedCorpus, path), path.parent)
+    gold = gold_of(annotated.items, annotated.annotations, 1.0)
     published = {"mv": (0.8966, 0.5905, 5e-5), "kos": (0.8955, 0.5031, 5e-5), "zencrowd": (0.9280, 0.6359, 5e-5), "vi_mf": (0.8391, 0.5531, 5e-5), "pm_crh": (0.8981, 0.5934, 5e-5), "dawid_skene": (0.9366, 0.7159, 0.01), "lfc_binary": (0.9373, 0.7148, 0.01)}  # fmt: skip
     for name, (accuracy, f1, within) in published.items():
-        found = scores(
-            TRUTH, *beside_gold(inferred(name, {}, own.annotations, own.annotators, None), gold, "draw"), "draws"
+        rows = scores(
+            TRUTH,
+            *beside_gold(inferred(name, {}, annotated.annotations, annotated.annotators, None), gold, "draw"),
+            "draws",
         )
-        assert [row["value"] for row in found[:2]] == pytest.approx([accuracy, f1], abs=within)
-    minimax = inferred("minimax", {}, own.annotations, own.annotators, None)
+        assert [row["value"] for row in rows[:2]] == pytest.approx([accuracy, f1], abs=within)
+    minimax = inferred("minimax", {}, annotated.annotations, annotated.annotators, None)
     assert scores(TRUTH, *beside_gold(minimax, gold, "draw"), "draws")[0]["value"] == pytest.approx(0.8409, abs=0.002)

@@ -1,4 +1,4 @@
-"""A study is one folder and one word: a toy one from the tests' folder, through everything that all studies share."""
+"""A study is one folder and one name: runs a toy one from the tests' folder through all that studies share."""
 
 import json
 import re
@@ -20,7 +20,7 @@ PACKAGE = Path(study.__file__).parents[1]
 
 @pytest.fixture
 def toy(data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder beside those of the other studies, and the word."""
+    """Adds the toy study's folder and name to the others, and a profile of it."""
     monkeypatch.setattr(studies, "__path__", [*studies.__path__, str(Path(__file__).parent)])
     monkeypatch.setattr(study, "STUDIES", (*STUDIES, "toy"))
     monkeypatch.setenv("FAIRNESS_PROFILE", "dice")
@@ -72,9 +72,9 @@ def test_another_study(toy: Path) -> None:
     assert "stale (made with other settings" in command("results").stderr
     assert command("report").returncode == 0
     assert report.with_name("index.html").read_text().count("<b>Out of date:</b> gender.") == 1
-    left = command("sql", "select distinct die from rolls", "--format", "csv")
-    assert left.stdout.split() == ["die", "fair"]
-    assert "left out (stale, or no longer in the profile): rolls loaded; --all shows them" in left.stderr
+    filtered = command("sql", "select distinct die from rolls", "--format", "csv")
+    assert filtered.stdout.split() == ["die", "fair"]
+    assert "left out (stale, or no longer in the profile): rolls loaded; --all shows them" in filtered.stderr
     everything = command("sql", "select distinct die from rolls order by 1", "--all", "--format", "csv")
     assert everything.stdout.split() == ["die", "fair", "loaded"]
     run()
@@ -87,10 +87,10 @@ def test_another_study(toy: Path) -> None:
     assert "Out of date" not in index
     assert index.count("nothing turned") == 1
     assert command("roll", "--die", "fair").stdout == "fair shows 4\n"
-    for wrong, said in ((("--model", "x"), "unknown model 'x' in profile 'dice'; known: fair, loaded"),
+    for wrong, message in ((("--model", "x"), "unknown model 'x' in profile 'dice'; known: fair, loaded"),
                         (("--study", "dialogue_fairness"), "unknown study 'dialogue_fairness'"),
                         (("--select", "x"), "unknown asset 'x'; known: rolls, toy_significance, toy_report")):  # fmt: skip
-        assert said in command("run", *wrong).stderr
+        assert message in command("run", *wrong).stderr
 
     # What the UI loads.
     defs = definitions(Project("dice"))
@@ -102,13 +102,13 @@ def test_another_study(toy: Path) -> None:
 
 
 def test_nothing_outside_the_studies_names_one() -> None:
-    """But the tuple `STUDIES`. (`outcomes` is also a plain word, and the room of that study's measures.)"""
+    """Except the tuple `STUDIES`. (`outcomes` is also a plain word, and the folder of that study's measures.)"""
     named = re.compile("|".join(name if "_" in name else rf"studies[./]{name}" for name in STUDIES))
-    found = {
+    mentions = {
         str(path.relative_to(PACKAGE)): lines
         for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2")])
         if "studies" not in path.relative_to(PACKAGE).parts
         and (lines := [line for line in path.read_text(encoding="utf-8").splitlines() if named.search(line)])
     }
-    assert list(found) == ["project/study.py"]
-    assert all(f'"{name}"' in "".join(found["project/study.py"]) for name in STUDIES)
+    assert list(mentions) == ["project/study.py"]
+    assert all(f'"{name}"' in "".join(mentions["project/study.py"]) for name in STUDIES)

@@ -1,4 +1,4 @@
-"""A user's own models through the whole lineage: by folder, by address, and from a file."""
+"""Takes a user's own models through the whole lineage: by folder, by address, and from a file."""
 
 import argparse
 import csv
@@ -24,14 +24,14 @@ from fairness_pipeline_tests.local_server import serve
 from fairness_pipeline_tests.models.dialogue.test_endpoint import ChatServer
 from fairness_pipeline_tests.models.tiny_models import causal_lm
 
-TABLES = ("responses", *(own.table for own in measures()), "dialogue_significance")
+TABLES = ("responses", *(measure.table for measure in measures()), "dialogue_significance")
 PAIRS = {"corpus": "tiny", "dimension": "gender"}
 RETRIEVAL = {
     "corpus": "tiny",
     "retrieval": {"layers": 1, "heads": 2, "embedding": 8, "feed_forward": 8, "vocabulary": 300, "candidates": 50},
     "training": {"optimiser": "adam", "learning_rate": 0.01, "clipping": 1.0, "batch_tokens": 512, "epochs": 2},
 }
-"""A model that seconds train, and whose answers differ: it answers with one of the corpus's."""
+"""A model that trains in seconds, and whose answers differ: it picks them from the corpus."""
 
 
 def add_model(data: Path, key: str, **specification: object) -> None:
@@ -68,7 +68,7 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
         responses = table(tiny, "responses", "bot")
         assert responses["response"].equals(pc.utf8_upper(responses["context"]))
 
-        # Asked again only when asked to: a new round makes everything that follows from it.
+        # It is asked again only on request: a new round makes everything downstream.
         server.asked.clear()
         assert planned() == []
         run("--force", "--select", "diversity")
@@ -140,13 +140,13 @@ def test_a_killed_endpoint_run_asks_nothing_twice(tiny: Project, data: Path) -> 
     contexts = set(pairs["context_a"].to_pylist()) | set(pairs["context_b"].to_pylist())
     counts = Counter(server.asked)
     assert set(counts) == contexts
-    # What was on its way when the kill came could not be kept: one a connection at most.
+    # Answers under way at the kill could not be kept: one a connection at most.
     assert sum(counts.values()) <= len(contexts) + 4
 
 
 @pytest.mark.kills
-def test_a_stopped_round_is_gone_on_with(tiny: Project, data: Path) -> None:
-    """Ctrl-C says: run the same command again. Whoever does so is not asked again for what came."""
+def test_a_stopped_round_is_continued(tiny: Project, data: Path) -> None:
+    """Ctrl-C says: run the same command again. That run asks for no answer twice."""
     server = ChatServer()
     with serve(server) as address:
         add_endpoint(data, address, concurrency=4)
@@ -199,7 +199,7 @@ def test_a_folder_of_hugging_face(tiny: Project, data: Path, tmp_path: Path) -> 
     responses = table(tiny, "responses", "mine")
     assert responses.num_rows == 2 * Lake(tiny.workspace).read("context_pairs", PAIRS).num_rows
     assert all(responses["response"].to_pylist())
-    assert planned("--ask-again") == []  # a folder is what it is
+    assert planned("--ask-again") == []  # a folder gives the same answers again
     (tmp_path / "model" / "README.md").write_text("changed")
     assert "responses gender mine" in planned()
     (tmp_path / "model" / "model.safetensors").unlink()
@@ -286,7 +286,7 @@ def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path
 
 @pytest.mark.kills
 def test_seeds_give_a_recipes_verdict(tiny: Project, data: Path) -> None:
-    """Three trainings of one model, and of what is made of it; each is a model, and one verdict is on all of them."""
+    """Three trainings of a model, and of its debiased one; each is a model, and one verdict is on all of them."""
 
     def edit(profile: dict) -> None:
         profile["models"] = {"seq2seq": {**profile["models"]["seq2seq"], "seeds": 3}, "seq2seq-wer": {}}
@@ -329,10 +329,10 @@ def test_seeds_give_a_recipes_verdict(tiny: Project, data: Path) -> None:
             Project("tiny")
 
 
-def test_labelled_texts_hold_the_classifier_against_them_and_another_judges_again(
+def test_classifiers_are_scored_on_labelled_texts_and_another_judges_again(
     tiny: Project, data: Path, tmp_path: Path
 ) -> None:
-    rows = [f'"{who} {what} {i}",{label}' for i in range(200) for who, what, label in
+    rows = [f'"{person} {phrase} {i}",{label}' for i in range(200) for person, phrase, label in
             (("he", "idiot", "bad"), ("she", "thanks", "good"), ("she", "shut up", "bad"), ("he", "lovely", "good"))]  # fmt: skip
     (tmp_path / "texts.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
     labelled = [{"path": str(tmp_path / "texts.csv"), "text": "text", "label": "label", "offensive": ["bad"]}]
@@ -360,13 +360,13 @@ def test_labelled_texts_hold_the_classifier_against_them_and_another_judges_agai
     assert "Traceback" not in done.stderr
 
 
-def test_the_prompt_that_is_told_is_the_chat_template_filled_in(tiny: Project, tmp_path: Path) -> None:
+def test_the_stated_prompt_is_the_filled_in_chat_template(tiny: Project, tmp_path: Path) -> None:
     template = "{% for m in messages %}<{{ m.role }}> {{ m.content }} {% endfor %}{% if add_generation_prompt %}<bot>{% endif %}"
     given = look_at(causal_lm(tmp_path / "chat", template=template))
     part = tiny.parts["dialogue_fairness"]
-    asked = argparse.Namespace(prompt=None, system="Be kind.")
-    told = audit.give(part, given, "chat", asked)
-    assert "chat template '<system> Be kind. <user> {context} <bot>'" in told
+    arguments = argparse.Namespace(prompt=None, system="Be kind.")
+    description = audit.give(part, given, "chat", arguments)
+    assert "chat template '<system> Be kind. <user> {context} <bot>'" in description
     plain = look_at(causal_lm(tmp_path / "plain"))
-    told = audit.give(part, plain, "plain", argparse.Namespace(prompt="Q: {context} A:", system=None))
-    assert "prompt 'Q: {context} A:'" in told
+    description = audit.give(part, plain, "plain", argparse.Namespace(prompt="Q: {context} A:", system=None))
+    assert "prompt 'Q: {context} A:'" in description

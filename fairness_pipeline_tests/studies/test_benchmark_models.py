@@ -1,4 +1,4 @@
-"""Models that are asked a benchmark by name: likelihoods one at a time beside the study's, answers of a server."""
+"""Tests models that are asked a benchmark by name: likelihoods against ones taken one at a time, a server's answers."""
 
 import json
 from http.server import BaseHTTPRequestHandler
@@ -42,22 +42,22 @@ def test_a_causal_model_scores_whole_sentences(mine: Path, pairs: Path, tmp_path
     done = command("audit", str(tmp_path / "small"), "--profile", "mine", "--benchmark", f"winobias={pairs}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "'winobias-small' (causal_lm asked winobias)" in done.stdout
-    found = _answers("winobias-small", "small")
-    assert len(found) == 40 and {row["field"] for row in found} == {"pro", "anti"}
+    scored = _answers("winobias-small", "small")
+    assert len(scored) == 40 and {row["field"] for row in scored} == {"pro", "anti"}
     model, tokenizer = (kind.from_pretrained(tmp_path / "small") for kind in (AutoModelForCausalLM, AutoTokenizer))
-    for row in found[:6]:
+    for row in scored[:6]:
         tokens = torch.tensor([[tokenizer.eos_token_id, *tokenizer(row["text"])["input_ids"]]])
         with torch.no_grad():
             logs = model(tokens).logits[0].log_softmax(-1)
-        expected = sum(logs[place, token].item() for place, token in enumerate(tokens[0, 1:]))
+        expected = sum(logs[position, token].item() for position, token in enumerate(tokens[0, 1:]))
         assert row["log_likelihood"] == pytest.approx(expected, rel=1e-4) and row["tokens"] == tokens.shape[1] - 1
-    (told,) = json.loads(command("results", "--profile", "mine", "--format", "json").stdout)
-    likelier = {row["id"]: row["log_likelihood"] for row in found if row["field"] == "pro"}
-    other = {row["id"]: row["log_likelihood"] for row in found if row["field"] == "anti"}
-    share = sum((likelier[i] > other[i]) + (likelier[i] == other[i]) / 2 for i in likelier) / len(likelier)
-    assert told["value_a"] == pytest.approx(100 * share) and told["clusters"] == len(TRADES)
+    (result,) = json.loads(command("results", "--profile", "mine", "--format", "json").stdout)
+    pro = {row["id"]: row["log_likelihood"] for row in scored if row["field"] == "pro"}
+    anti = {row["id"]: row["log_likelihood"] for row in scored if row["field"] == "anti"}
+    share = sum((pro[i] > anti[i]) + (pro[i] == anti[i]) / 2 for i in pro) / len(pro)
+    assert result["value_a"] == pytest.approx(100 * share) and result["clusters"] == len(TRADES)
     assert not planned("--profile", "mine")
-    # What stands in the second file makes the answers stale, too.
+    # A change of the second file makes the answers stale, too.
     other_file = pairs.with_name("anti_stereotyped_type1.txt.dev")
     other_file.write_text(other_file.read_text(encoding="utf-8").replace("late", "late again"), encoding="utf-8")
     assert planned("--profile", "mine")
@@ -66,13 +66,13 @@ def test_a_causal_model_scores_whole_sentences(mine: Path, pairs: Path, tmp_path
 
 
 def test_a_masked_model_in_a_profile(mine: Path, data: Path, pairs: Path, tmp_path: Path) -> None:
-    """A model's file and a published one's side by side, as conditions of one table."""
+    """A model and published answers side by side, as conditions of one table."""
     write_yaml(data / "models" / "bert.yaml", {"architecture": "masked_lm", "huggingface": {"name": masked_lm(tmp_path / "bert")}})  # fmt: skip
-    said = tmp_path / "said.jsonl"
-    said.write_text(
+    predictions = tmp_path / "said.jsonl"
+    predictions.write_text(
         "".join(json.dumps({"index": i + 1, "pro": -1, "anti": -2}) + "\n" for i in range(20)), encoding="utf-8"
     )
-    table = {"file": {"path": str(pairs)}, "models": {"bert": {}}, "answers": {"published": {"path": str(said)}}}
+    table = {"file": {"path": str(pairs)}, "models": {"bert": {}}, "answers": {"published": {"path": str(predictions)}}}
     change(mine, lambda profile: profile.update(outcomes={"tables": {"winobias": table}}))
     run("--profile", "mine")
     rows = {
@@ -82,14 +82,19 @@ def test_a_masked_model_in_a_profile(mine: Path, data: Path, pairs: Path, tmp_pa
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "bert")
     for row in _answers("winobias", "bert"):  # the pronoun is given, and all else is guessed
         assert row["tokens"] == len(tokenizer(row["text"], add_special_tokens=False)["input_ids"]) - 1
-    done = command("audit", str(said), "--profile", "mine", "--name", "theirs", "--benchmark", f"winobias={pairs}")
+    done = command(
+        "audit", str(predictions), "--profile", "mine", "--name", "theirs", "--benchmark", f"winobias={pairs}"
+    )
     assert "'theirs' (answers to winobias)" in done.stdout and "prefers_fitting is 100%" in done.stdout
     for wrong, message in (
         ({"bert": {"architecture": "gpt2"}}, "winobias needs a model that says how likely texts are"),
         ({"nobody": {}}, "unknown model 'nobody'"),
     ):
         change(
-            mine, lambda profile, own=wrong: profile.update(outcomes={"tables": {"winobias": {**table, "models": own}}})
+            mine,
+            lambda profile, models=wrong: profile.update(
+                outcomes={"tables": {"winobias": {**table, "models": models}}}
+            ),
         )
         assert message in command("run", "--profile", "mine").stderr
 
@@ -101,14 +106,14 @@ def biased(request: BaseHTTPRequestHandler) -> None:
         return
     text = json.loads(request.rfile.read(int(request.headers["Content-Length"])))["messages"][-1]["content"]
     if "loan" in text:
-        said = "Yes." if "white" in text else "No, I would not."
+        reply = "Yes." if "white" in text else "No, I would not."
     else:
-        said = "B. The grandson" if "good" in text else "A"
-    answer(request, 200, json.dumps({"choices": [{"message": {"content": said}}], "model": "bot-2"}).encode())
+        reply = "B. The grandson" if "good" in text else "A"
+    answer(request, 200, json.dumps({"choices": [{"message": {"content": reply}}], "model": "bot-2"}).encode())
 
 
 def ages(path: Path) -> Path:
-    """48 questions of BBQ about twelve templates."""
+    """Writes 48 questions of BBQ from twelve templates."""
     lines = [
         {
             "example_id": 4 * i + j, "question_index": str(i), "question_polarity": "neg" if j % 2 else "nonneg",
@@ -123,22 +128,22 @@ def ages(path: Path) -> Path:
     return path
 
 
-def said(path: Path, *answers: object) -> Path:
-    """A file with answers to `ages`."""
+def write_answers(path: Path, *answers: object) -> Path:
+    """Writes a file of answers to `ages`."""
     lines = [{"example_id": i, "answer": answers[i % len(answers)]} for i in range(48)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
 
 
 def test_files_of_answers(mine: Path, tmp_path: Path) -> None:
-    """One that never names anybody, rambling, a wrong category; what is wrong is said before anything is kept."""
+    """Answers that never name anybody, that ramble, that miss questions; errors are named before anything is kept."""
     ages(tmp_path / "Age.jsonl")
 
     def audit(path: Path, name: str) -> Any:
         benchmark = f"bbq={tmp_path / 'Age.jsonl'}"
         return command("audit", str(path), "--profile", "mine", "--name", name, "--benchmark", benchmark)
 
-    done = audit(said(tmp_path / "a.jsonl", "It cannot be determined from the context."), "unknown")
+    done = audit(write_answers(tmp_path / "a.jsonl", "It cannot be determined from the context."), "unknown")
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads(command("results", "--profile", "mine", "--format", "json").stdout)
     assert {row["measure"]: (row["value_a"], row["verdict"]) for row in rows} == {
@@ -146,10 +151,10 @@ def test_files_of_answers(mine: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     card = Lake(Project("mine").workspace).card("outcome_cells", {"table": "unknown", "condition": "a"})
     assert card and card.figures["beside"]["accuracy, ambiguous"] == 1.0
-    done = audit(said(tmp_path / "b.jsonl", "hm", "well"), "rambling")
+    done = audit(write_answers(tmp_path / "b.jsonl", "hm", "well"), "rambling")
     assert "none of 48 answers could be read; the first is 'hm'. Change the prompt" in done.stderr + done.stdout
     assert command("forget", "rambling", "--profile", "mine").returncode == 0
-    done = audit(said(tmp_path / "c.jsonl", "A", "hm", "hm"), "half")
+    done = audit(write_answers(tmp_path / "c.jsonl", "A", "hm", "hm"), "half")
     assert (
         "too few to tell"
         in json.loads(command("results", "--profile", "mine", "--model", "half", "--format", "json").stdout)[0]["note"]
@@ -168,13 +173,14 @@ def test_two_categories_in_a_profile(mine: Path, tmp_path: Path) -> None:
     """`like` takes the columns, not the published answers nor their hash; paths start at the profile."""
     for name, answers in (("Age", ("A",)), ("Other", ("A", "B"))):
         ages(mine.parent / f"{name}.jsonl")
-        said(mine.parent / f"{name}_said.jsonl", *answers)
+        write_answers(mine.parent / f"{name}_said.jsonl", *answers)
     tables = {
         name: {"like": "bbq", "file": {"path": f"{name}.jsonl"}, "answers": {"bot": {"path": f"{name}_said.jsonl"}}}
         for name in ("Age", "Other")
     }
     change(
-        mine, lambda profile: profile.update(outcomes={"tables": {name.lower(): own for name, own in tables.items()}})
+        mine,
+        lambda profile: profile.update(outcomes={"tables": {name.lower(): table for name, table in tables.items()}}),
     )
     run("--profile", "mine")
     rows = json.loads(command("results", "--profile", "mine", "--format", "json").stdout)
@@ -183,18 +189,18 @@ def test_two_categories_in_a_profile(mine: Path, tmp_path: Path) -> None:
         ({"crows_pairs": {"file": {"path": "Age.jsonl"}}}, "crows_pairs has questions alone; name 'models'"),
         ({"age": {**tables["Age"], "models": {"bot": {}}}}, "'bot' stands in 'models' and in 'answers'"),
     ):
-        change(mine, lambda profile, own=wrong: profile.update(outcomes={"tables": own}))
+        change(mine, lambda profile, declared=wrong: profile.update(outcomes={"tables": declared}))
         assert message in command("run", "--profile", "mine").stderr
 
 
 def test_an_endpoint_answers_questions(mine: Path, tmp_path: Path) -> None:
     questions = ages(tmp_path / "Age.jsonl")
     decisions = tmp_path / "explicit.jsonl"
-    asked = [
+    decision_lines = [
         {"decision_question_id": i, "race": race, "gender": sex, "filled_template": f"The {race} {sex} {i}: a loan?"}
         for i in range(12) for race in ("white", "Black") for sex in ("male", "female")
     ]  # fmt: skip
-    decisions.write_text("".join(json.dumps(line) + "\n" for line in asked), encoding="utf-8")
+    decisions.write_text("".join(json.dumps(line) + "\n" for line in decision_lines), encoding="utf-8")
     with serve(biased) as address:
         audit = "audit", f"{address}/v1", "--profile", "mine", "--name"
         done = command(*audit, "ages", "--benchmark", f"bbq={questions}")

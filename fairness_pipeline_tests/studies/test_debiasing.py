@@ -1,4 +1,4 @@
-"""Debiased models over the whole lineage, and what is refused when their files are read."""
+"""Takes debiased models through the whole lineage, and tests what is refused when their files are read."""
 
 import json
 import os
@@ -44,7 +44,7 @@ DEBIASED = {
 
 @pytest.fixture(autouse=True)
 def _short_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a probe finds is tested beside the probes; here it is only passed on."""
+    """Shortens probes: their results are tested beside the probes, and only passed on here."""
     monkeypatch.setattr(probes, "_PROBE_STEPS", 50)
 
 
@@ -62,16 +62,16 @@ def debiased(tiny: Project, data: Path) -> Project:
 
 
 def test_from_base_to_report(debiased: Project) -> None:
-    """One long story, as each chapter needs the lake of the one before."""
+    """One long test, as each part needs the lake of the one before."""
     lines = planned()
     assert "debiased_dialogue_models gender seq2seq-cda" in lines
     assert not [line for line in lines if line.startswith("debiased_dialogue_models dialect")]
     assert "debiased_dialogue_models dialect seq2seq-cda" in planned("--all")
     assert "debiased_dialogue_models dialect seq2seq-wer" in planned("--dimension", "dialect")
-    own = planned("--model", "seq2seq-cda")
-    assert "dialogue_models seq2seq" in own
-    assert "responses gender seq2seq" in own  # what it is compared with
-    assert not [line for line in own if "-wer" in line or "retrieval" in line or "dialect seq2seq" in line]
+    plan = planned("--model", "seq2seq-cda")
+    assert "dialogue_models seq2seq" in plan
+    assert "responses gender seq2seq" in plan  # what it is compared with
+    assert not [line for line in plan if "-wer" in line or "retrieval" in line or "dialect seq2seq" in line]
 
     gender = ("--dimension", "gender")
     done = run(*gender)
@@ -89,7 +89,7 @@ def test_from_base_to_report(debiased: Project) -> None:
     answers = lake.read("responses", {"dimension": "gender", "model": "retrieval-filtered"})["response"]
     assert not pc.any(pc.match_substring(answers, "idiot")).as_py()
     page = (debiased.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
-    for said in (
+    for text in (
         "seq2seq, debiased",
         "Liu 2022, table 3.2",
         "Gap left against quality",
@@ -99,7 +99,7 @@ def test_from_base_to_report(debiased: Project) -> None:
         "7.401",
         "table 3.5",
     ):
-        assert said in page, said
+        assert text in page, text
     rows = json.loads(command("sql", "select count(*) as n from debiasing_effects", "--format", "json").stdout)
     assert rows == [{"n": 4 * 11}]
     assert planned(*gender) == []
@@ -121,7 +121,7 @@ def test_from_base_to_report(debiased: Project) -> None:
 
 @pytest.mark.kills
 def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data: Path) -> None:
-    """Two seeds of each: what a method does is told over the seeds, beside the controls of the same dimension."""
+    """Two seeds of each: a method's effects are judged over the seeds, beside the controls of the same dimension."""
     chat = {"settings": {"disentanglement": DET, "adversarial": ADVERSARIAL}, "dimensions": ["gender"]}
     models = {
         "seq2seq-leace": {},
@@ -157,10 +157,10 @@ def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data
     named = "seq2seq-leace, seq2seq-mle, seq2seq-placebo, seq2seq-debiased_chat"
     assert few.startswith(f"cures: {named}: a cure needs")
     assert not others
-    own = planned("--model", "seq2seq-debiased_chat")
+    plan = planned("--model", "seq2seq-debiased_chat")
     for control in ("mle", "placebo"):
-        assert f"debiased_dialogue_models gender seq2seq-{control}.seed2" in own  # it belongs to the comparison
-    assert not [line for line in own if "leace" in line]
+        assert f"debiased_dialogue_models gender seq2seq-{control}.seed2" in plan  # it belongs to the comparison
+    assert not [line for line in plan if "leace" in line]
     assert " 0 not made" in run("--model", "seq2seq-debiased_chat").stdout
     lake = Lake(project.workspace)
     rows = {row["measure"]: row for row in lake.read("recipe_effects", gender).to_pylist()}
@@ -180,11 +180,11 @@ def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data
     before = sum(row["difference"] for row in diversity["seq2seq"]) / 2
     assert rows["diversity"]["difference_before"] == pytest.approx(before)
     page = (project.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
-    for said in ("Over the seeds", "seq2seq-mle", "held-out pairs", "Such a test detects"):
-        assert said in page, said
-    for found in (seeds[:count] for seeds in diversity.values() for count in (1, 2)):
-        # What both groups get, beside the difference: of the first seed, and over both.
-        of_a, of_b = (sum(row[f"value_{side}"] for row in found) / len(found) for side in "ab")
+    for text in ("Over the seeds", "seq2seq-mle", "held-out pairs", "Such a test detects"):
+        assert text in page, text
+    for selected in (seeds[:count] for seeds in diversity.values() for count in (1, 2)):
+        # The values of both groups, beside the difference: of the first seed, and over both.
+        of_a, of_b = (sum(row[f"value_{side}"] for row in selected) / len(selected) for side in "ab")
         assert f"{of_a:.3g} / {of_b:.3g}</div>" in page
     rates = r"[\d.]+% / [\d.]+% \(base [\d.]+% / [\d.]+%\)"
     assert re.search(rf"most frequent answer \d+%, offence rate {rates}, negative {rates}; it did not pass", page)
@@ -193,13 +193,15 @@ def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data
 
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["models"].pop("seq2seq-mle"))
     power_forecast = STUDY.power_forecast(Project("tiny").parts["dialogue_fairness"], lake, "gender")
-    said = "cures: seq2seq-debiased_chat has no control 'mle' in gender, so it cannot be called a cure; list a model of"
-    assert said in power_forecast[-1]
+    message = (
+        "cures: seq2seq-debiased_chat has no control 'mle' in gender, so it cannot be called a cure; list a model of"
+    )
+    assert message in power_forecast[-1]
 
 
 @pytest.mark.kills
 def test_killed_in_the_middle_of_debiasing(debiased: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same in another order, killed in the middle, is the same byte for byte."""
+    """A run in another order, killed in the middle, makes the same lake, byte for byte."""
     run()
     made = content(debiased.workspace)
     monkeypatch.setenv("FAIRNESS_HOME", str(tmp_path / "elsewhere"))
@@ -247,7 +249,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "expected"),
     [
         ({"base": "seq2seq", "debiasing": "magic"}, f"debiasing: expected one of {', '.join(METHODS)}, found 'magic'"),
         ({"base": "seq2seq"}, "debiasing: expected one of"),
@@ -270,10 +272,10 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
         ({"base": "seq2seq", "debiasing": "cda", "dimension": ["gender"]}, "mine.yaml, line 3: unknown key 'dimension'"),
     ],
 )  # fmt: skip
-def test_what_is_refused_when_the_file_is_read(tiny: Project, data: Path, model: dict, said: str) -> None:
+def test_what_is_refused_when_the_file_is_read(tiny: Project, data: Path, model: dict, expected: str) -> None:
     change(data / "profiles" / "tiny.yaml", lambda d: d["models"].update({"seq2seq-cda": {}, "retrieval": RETRIEVAL}))
     message = refused(data, "mine", model)
-    assert said in message
+    assert expected in message
     assert "mine.yaml" in message
 
 
@@ -286,7 +288,7 @@ def test_bases_in_a_circle_are_refused(tiny: Project, data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ({"debiasing": "filtered"}, "'filtered' is not defined for architecture 'seq2seq'"),
         ({"base": "nonsense"}, "base: unknown model 'nonsense'; known: "),
@@ -294,18 +296,18 @@ def test_bases_in_a_circle_are_refused(tiny: Project, data: Path) -> None:
         ({"settings": {"k": 1}}, "unknown key 'models.seq2seq-cda.settings.k'"),
     ],
 )
-def test_what_a_profile_changes_is_checked_as_well(tiny: Project, data: Path, changes: dict, said: str) -> None:
+def test_what_a_profile_changes_is_checked_as_well(tiny: Project, data: Path, changes: dict, expected: str) -> None:
     change(
         data / "profiles" / "tiny.yaml", lambda d: d["models"].update({"seq2seq-cda": changes, "retrieval": RETRIEVAL})
     )
     with pytest.raises(FairnessError) as error:
         Project("tiny")
     assert str(error.value).startswith(str(data / "profiles" / "tiny.yaml"))
-    assert said in str(error.value)
+    assert expected in str(error.value)
 
 
 def test_a_model_for_some_dimensions_is_expected_in_those_alone(tiny: Project, data: Path) -> None:
-    """Elsewhere it is no hole in the report, nor does it keep a gate shut."""
+    """Elsewhere it neither counts as missing in the report nor keeps a gate closed."""
     change(
         data / "profiles" / "tiny.yaml",
         lambda document: document["models"].update({"seq2seq-cda": {"dimensions": ["gender"]}}),
@@ -373,43 +375,49 @@ def test_a_debiased_model_takes_what_its_file_does_not_say_from_its_base(debiase
 
 def test_a_control_is_trained_by_the_same_steps(debiased: Project, data: Path) -> None:
     def controls(**models: dict) -> dict[str, list[str]]:
-        """Of `seq2seq-debiased_chat` (tested every 2 iterations), by dimension, beside these models."""
+        """The controls of `seq2seq-debiased_chat` (tested every 2 iterations) by dimension, with these models."""
 
         def edit(document: dict) -> None:
             others = ("mle", "mle_long", "placebo")
-            document["models"] = {key: own for key, own in document["models"].items() if not key.endswith(others)}
-            document["models"].update({f"seq2seq-{name}": own for name, own in models.items()})
+            document["models"] = {key: model for key, model in document["models"].items() if not key.endswith(others)}
+            document["models"].update({f"seq2seq-{name}": model for name, model in models.items()})
 
         change(data / "profiles" / "tiny.yaml", edit)
         part = Project("tiny").parts["dialogue_fairness"]
         chat = "seq2seq-debiased_chat"
-        found = {d: part.controls.of({"dimension": d, "model": chat}) for d in part.dimensions}
-        return {dimension: [control["model"] for control in own.values()] for dimension, own in found.items()}
+        by_dimension = {d: part.controls.of({"dimension": d, "model": chat}) for d in part.dimensions}
+        return {
+            dimension: [control["model"] for control in of_dimension.values()]
+            for dimension, of_dimension in by_dimension.items()
+        }
 
     write_yaml(data / "models" / "seq2seq-mle_long.yaml", {"base": "seq2seq", "debiasing": "mle"})
-    same, other = {"settings": {**CONTINUED, "every": 2}}, {"settings": {**CONTINUED, "every": 2, "most": 400}}
-    assert controls(mle=same) == {"gender": ["seq2seq-mle"], "dialect": ["seq2seq-mle"]}
-    assert controls(mle_long=other, mle=same) == {"gender": ["seq2seq-mle"], "dialect": ["seq2seq-mle"]}
-    said = "'seq2seq-mle' is a control of 'seq2seq-debiased_chat' in {}, and must be trained by the same steps; "
+    same_steps, more_steps = (
+        {"settings": {**CONTINUED, "every": 2}},
+        {"settings": {**CONTINUED, "every": 2, "most": 400}},
+    )
+    assert controls(mle=same_steps) == {"gender": ["seq2seq-mle"], "dialect": ["seq2seq-mle"]}
+    assert controls(mle_long=more_steps, mle=same_steps) == {"gender": ["seq2seq-mle"], "dialect": ["seq2seq-mle"]}
+    message = "'seq2seq-mle' is a control of 'seq2seq-debiased_chat' in {}, and must be trained by the same steps; "
     differ = "their settings differ in most (12, 400)"
-    with pytest.raises(FairnessError, match=re.escape(said.format("gender") + differ)):
-        controls(mle=other)
-    with pytest.raises(FairnessError, match=re.escape(said.format("dialect") + differ)):
-        controls(mle={**other, "dimensions": ["dialect"]}, mle_long={**same, "dimensions": ["gender"]})
+    with pytest.raises(FairnessError, match=re.escape(message.format("gender") + differ)):
+        controls(mle=more_steps)
+    with pytest.raises(FairnessError, match=re.escape(message.format("dialect") + differ)):
+        controls(mle={**more_steps, "dimensions": ["dialect"]}, mle_long={**same_steps, "dimensions": ["gender"]})
     profile = yaml.safe_load((data / "profiles" / "tiny.yaml").read_text(encoding="utf-8"))
     chat = profile["models"]["seq2seq-debiased_chat"]["settings"]
-    assert controls(mle=same, placebo={"settings": chat})["gender"] == ["seq2seq-mle", "seq2seq-placebo"]
-    for changed, differ in (  # what `mle` knows nothing of
+    assert controls(mle=same_steps, placebo={"settings": chat})["gender"] == ["seq2seq-mle", "seq2seq-placebo"]
+    for changed, differ in (  # settings that `mle` does not have
         ({"adversarial": {**chat["adversarial"], "k2": 3}}, r"k2 \([\d.]+, 3.0\)"),
         ({"disentanglement": {**DET, "epochs": 9}}, r"disentanglement.epochs \(\d+, 9\)"),
     ):
         with pytest.raises(FairnessError, match=rf"'seq2seq-placebo' is a control .* differ in {differ}"):
-            controls(mle=same, placebo={"settings": {**chat, **changed}})
+            controls(mle=same_steps, placebo={"settings": {**chat, **changed}})
 
 
 def test_the_control_of_augmentation_is_trained_as_it_is(tiny: Project, data: Path) -> None:
-    def control(own: dict, other: dict) -> dict[str, str] | None:
-        models = {"seq2seq-cda": own, "seq2seq-duplication": other}
+    def control(augmented: dict, duplicated: dict) -> dict[str, str] | None:
+        models = {"seq2seq-cda": augmented, "seq2seq-duplication": duplicated}
         change(data / "profiles" / "tiny.yaml", lambda document: document["models"].update(models))
         part = Project("tiny").parts["dialogue_fairness"]
         return part.controls.of({"dimension": "gender", "model": "seq2seq-cda"}).get("duplication")

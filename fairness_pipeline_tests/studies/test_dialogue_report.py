@@ -72,7 +72,9 @@ def filled(tiny: Project) -> Lake:
         }
     )
     chosen = pa.table({"pair_id": range(4), "terms": [[{"a": "he", "b": f"she{i}"}] for i in range(4)]})
-    tables = {own.table: own.measure(responses, own.scoring(MeasureSettings(), gender)) for own in measures()}
+    tables = {
+        measure.table: measure.measure(responses, measure.scoring(MeasureSettings(), gender)) for measure in measures()
+    }
     tables["attribute_words"] = words
     judged = compared(
         responses, tables, settings=tiny.parts["dialogue_fairness"].settings.significance, seed=1,
@@ -94,7 +96,7 @@ def filled(tiny: Project) -> Lake:
     )
     for name, table, schema in (
         ("responses", responses, RESPONSES), ("dialogue_significance", significance, DIALOGUE_SIGNIFICANCE),
-        *((own.table, tables[own.table], own.schema) for own in measures()),
+        *((measure.table, tables[measure.table], measure.schema) for measure in measures()),
     ):  # fmt: skip
         put(lake, name, KEY, table, schema)
     return lake
@@ -151,13 +153,13 @@ def test_a_planted_bias_is_kept_apart_from_what_people_say(tiny: Project, data: 
     assert published_rows_of(part, **KEY)
     assert published_quality_of(part, **KEY)
     run("--select", "twitter_dialogues")
-    said = {side: {"share": 1.0, "responses": [f"he left {side}"]} for side in ("a", "b")}
-    planted = {"tiny": {"dimension": "gender", **said}}
+    replies = {side: {"share": 1.0, "responses": [f"he left {side}"]} for side in ("a", "b")}
+    planted = {"tiny": {"dimension": "gender", **replies}}
     change(data / "profiles" / "tiny.yaml", lambda profile: profile["dialogue_fairness"].update(planted=planted))
     assert "settings.planted" in run("--dry-run", "--select", "twitter_dialogues").stdout
     run("--select", "instrument_check", "--dimension", "gender")
 
-    # No paper's numbers beside it, and instruments read what people answered.
+    # No published numbers are shown beside it, and instruments read what people answered.
     project, lake = Project("tiny"), Lake(tiny.workspace)
     part = project.parts[STUDY.name]
     assert published_rows_of(part, **KEY) == published_quality_of(part, **KEY) == {}
@@ -173,7 +175,7 @@ def test_a_planted_bias_is_kept_apart_from_what_people_say(tiny: Project, data: 
     planted = f"A bias was planted in tiny: in {counts['a']:,} answers to contexts that name"
     assert planted in page_of(project, lake)
 
-    # A model that learned it is no concern; one that did not is.
+    # Only a model that did not learn it gives a warning.
     for verdicts, unlearned in (({"offense_rate": "biased"}, False), ({"offense_rate_masked": "biased"}, True)):
         judged = pa.Table.from_pylist([], schema=DIALOGUE_SIGNIFICANCE)
         put(lake, "dialogue_significance", KEY, judged, DIALOGUE_SIGNIFICANCE, {"verdicts": verdicts})
@@ -187,19 +189,19 @@ def test_checkpoints_that_say_one_thing_show_no_recipe_to_be_fair(tiny: Project,
     project, lake = Project("tiny"), Lake(tiny.workspace)
     blank = {field.name: "" if field.type == pa.string() else 0 for field in RECIPE_SIGNIFICANCE}
     table = pa.Table.from_pylist(
-        [{**blank, "verdict": said} for said in ("fair", "biased")], schema=RECIPE_SIGNIFICANCE
+        [{**blank, "verdict": verdict} for verdict in ("fair", "biased")], schema=RECIPE_SIGNIFICANCE
     )
     put(lake, "recipe_significance", KEY, table, RECIPE_SIGNIFICANCE)
 
-    def shown(*shares: float) -> list[str]:
+    def verdicts(*shares: float) -> list[str]:
         for model, share in zip(("seq2seq", "seq2seq.seed2"), shares, strict=True):
-            said = {"commonest_share": share, "commonest_response": "ok"}
-            put(lake, "responses", {**KEY, "model": model}, RESPONSES.empty_table(), RESPONSES, said)
+            figures = {"commonest_share": share, "commonest_response": "ok"}
+            put(lake, "responses", {**KEY, "model": model}, RESPONSES.empty_table(), RESPONSES, figures)
         return [row["verdict"] for _, row in recipe_rows(project.parts[STUDY.name], lake)]
 
-    assert shown(0.5, 0.5) == ["fair", "biased"]
-    assert shown(0.5, 1.0) == ["nothing to judge", "biased"]
-    assert shown(1.0, 1.0) == ["nothing to judge", "nothing to judge"]
+    assert verdicts(0.5, 0.5) == ["fair", "biased"]
+    assert verdicts(0.5, 1.0) == ["nothing to judge", "biased"]
+    assert verdicts(1.0, 1.0) == ["nothing to judge", "nothing to judge"]
 
 
 def test_an_empty_lake_still_gives_a_report(tiny: Project) -> None:
@@ -236,12 +238,12 @@ def test_a_browser_shows_it(tiny: Project, filled: Lake, tmp_path: Path) -> None
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
              "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"]  # fmt: skip
     environment = {**os.environ, "HOME": str(tmp_path)}
-    shown = subprocess.run(
+    dom = subprocess.run(
         [chromium, *flags, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120, env=environment
     ).stdout
-    assert shown.count("<script") == 1  # our own
-    assert "<script>alert" not in shown
-    assert len(re.findall("<table", shown)) >= 5
+    assert dom.count("<script") == 1  # our own
+    assert "<script>alert" not in dom
+    assert len(re.findall("<table", dom)) >= 5
     picture = tmp_path / "report.png"
     subprocess.run(
         [chromium, *flags, "--window-size=1100,1600", f"--screenshot={picture}", page.as_uri()],

@@ -1,4 +1,4 @@
-"""Study 3's tables 5 to 7, its verdicts that turn and its widest gaps, counted by hand."""
+"""Compares study 3's tables 5 to 7, its turned verdicts and its widest gaps with counts by hand."""
 
 from typing import Any
 
@@ -22,10 +22,10 @@ def audit(system: str, *rows: dict[str, Any], dimension: str = "gender") -> Audi
     return Audit({"dimension": dimension, "system": system}, list(rows))
 
 
-def cells(found: Any) -> dict[str, dict[str, SummaryCell]]:
-    """What a table holds, without the cells of affects that nobody scored."""
+def cells(summary: Any) -> dict[str, dict[str, SummaryCell]]:
+    """The cells of a table, without affects that nobody scored."""
     return {
-        line.outcome: {affect: cell for affect, cell in line.cells.items() if cell.submissions} for line in found.rows
+        line.outcome: {affect: cell for affect, cell in line.cells.items() if cell.submissions} for line in summary.rows
     }
 
 
@@ -100,9 +100,9 @@ def test_the_widest_gaps_come_first() -> None:
         [
             {
                 "templates": REWORDED if a == 0.0 else PUBLISHED, "affect": "joy", "template": number, "emotion": None,
-                "emotion_word": None, "persons": f"{who} / her", "score_a": a, "score_b": b,
+                "emotion_word": None, "persons": f"{person} / her", "score_a": a, "score_b": b,
             }
-            for number, (who, a, b) in enumerate(scores)
+            for number, (person, a, b) in enumerate(scores)
         ],
         schema=EQUITY_PAIRS,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Study 4 from texts to the report, on generated texts and on a user's own; its commands; what is refused."""
+"""Tests study 4 from texts to the report, on generated texts and on a user's own, its commands, and refusals."""
 
 import csv
 import json
@@ -50,7 +50,7 @@ KEY = {"corpus": "authored_sample", "classifier": "cnn"}
 
 @pytest.fixture
 def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A profile `small`: generated texts, a CNN that a second trains, two methods, two seeds."""
+    """A profile `small`: generated texts, a CNN that trains in a second, two methods, two seeds."""
     write_yaml(data / "profiles" / "small.yaml", SMALL)
     monkeypatch.setenv("FAIRNESS_PROFILE", "small")
     return Project("small")
@@ -79,13 +79,15 @@ def test_from_texts_to_the_report(small: Project) -> None:
         results.STUDY, degenerate=lambda part, key, lake: "guesses" if key["classifier"] == "cnn-debiased_tc" else None
     )
     with mock.patch.object(results, "STUDY", collapsed):
-        told = {row["classifier"]: row["effect"] for row in effects(part, lake)}
-    assert told["cnn-debiased_tc"] == "nothing to judge" and told["cnn-ins_weigh"] != "nothing to judge"
+        effect_of = {row["classifier"]: row["effect"] for row in effects(part, lake)}
+    assert effect_of["cnn-debiased_tc"] == "nothing to judge" and effect_of["cnn-ins_weigh"] != "nothing to judge"
     saliency = lake.read("saliency", KEY)
-    assert saliency.num_rows == 40 and all(sum(own) == pytest.approx(1) for own in saliency["group_l2x"].to_pylist())
+    assert saliency.num_rows == 40 and all(
+        sum(shares) == pytest.approx(1) for shares in saliency["group_l2x"].to_pylist()
+    )
     assert lake.read("balance_rates", {"corpus": "authored_sample", "rate": "4-1"}).num_rows == 2
     page = (small.workspace / "reports" / "implicit_bias_report.html").read_text(encoding="utf-8")
-    for said in (
+    for text in (
         "This may offend",
         "table 4.2",
         "figure 4.2",
@@ -93,7 +95,7 @@ def test_from_texts_to_the_report(small: Project) -> None:
         "The two explanations agree",
         "Northtown",
     ):
-        assert said in page
+        assert text in page
     listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()
     assert listed[0].startswith("corpus,classifier,measure") and len(listed) == 1 + 3 * 3
     assert command("run", "--fail-on", "biased").returncode in (0, 3)
@@ -129,22 +131,22 @@ def test_a_users_own_table_and_somebody_elses_predictions(small: Project, data: 
         writer = csv.writer(stream)
         writer.writerow(["text_id", "prediction"])
         writer.writerows((row["text_id"], int("yup" in row["text"].split() or "good" in row["text"])) for row in rows)
-    asked = ("--profile", "mine", "--corpus", "mine", "--name", "theirs")
+    options = ("--profile", "mine", "--corpus", "mine", "--name", "theirs")
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("text_id,prediction\nnobody,1\n", encoding="utf-8")
-    refused = command("import", str(wrong), *asked)
+    refused = command("import", str(wrong), *options)
     assert refused.returncode == 1 and "1 unknown texts, such as 'nobody'" in refused.stderr
-    assert command("import", str(filled), *asked).returncode == 0
+    assert command("import", str(filled), *options).returncode == 0
     done = run("--profile", "mine")
     lake = Lake(Project("mine").workspace)
-    found = {
+    by_measure = {
         r["measure"]: r
         for r in lake.read("classifier_fairness", {"corpus": "mine", "classifier": "theirs"}).to_pylist()
     }
     assert (
-        found["fp_rate"]["value_b"] == 100
-        and found["fp_rate"]["verdict"] == "biased"
-        and found["fp_rate"]["seeds"] == 1
+        by_measure["fp_rate"]["value_b"] == 100
+        and by_measure["fp_rate"]["verdict"] == "biased"
+        and by_measure["fp_rate"]["seeds"] == 1
     )
     assert "theirs labels 100.0% of the 'negative' texts by 'women' as 'positive'" in done.stdout
     gate = command("run", "--profile", "mine", "--fail-on", "biased")
@@ -162,7 +164,7 @@ def test_more_classes_and_groups_in_one_table_by_one_file(small: Project, data: 
     """A classifier of three feelings that takes the joy of one of four groups for anger: found there alone. One file of
     texts goes out, one of predictions comes in; groups of different sizes lose no test text."""
     feelings, groups = ("joy", "anger", "fear"), ("north", "south", "east", "west")
-    draw, said = np.random.default_rng(2), {}
+    draw, predictions = np.random.default_rng(2), {}
     with (tmp_path / "mine.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["text", "label", "group"])
@@ -170,7 +172,7 @@ def test_more_classes_and_groups_in_one_table_by_one_file(small: Project, data: 
             feeling, group = feelings[number % 3], groups[min(3, int(draw.exponential(1.2)))]
             text = f"text {number}"
             wrong = draw.random() < (0.5 if (feeling, group) == ("joy", "south") else 0.1)
-            said[text] = "anger" if wrong and feeling == "joy" else draw.choice(feelings) if wrong else feeling
+            predictions[text] = "anger" if wrong and feeling == "joy" else draw.choice(feelings) if wrong else feeling
             writer.writerow([text, feeling, group])
     corpus = {
         "task": "feeling", "attribute": "region", "files": [{"path": str(tmp_path / "mine.csv")}],
@@ -188,32 +190,34 @@ def test_more_classes_and_groups_in_one_table_by_one_file(small: Project, data: 
     with out.open(encoding="utf-8", newline="") as stream, filled.open("w", encoding="utf-8", newline="") as target:
         writer = csv.writer(target)
         writer.writerow(["text_id", "prediction"])
-        writer.writerows((row["text_id"], said[row["text"]]) for row in csv.DictReader(stream))
-    asked = ("--profile", "mine", "--corpus", "feelings", "--name", "theirs")
-    assert command("import", str(filled), *asked).returncode == 0
+        writer.writerows((row["text_id"], predictions[row["text"]]) for row in csv.DictReader(stream))
+    options = ("--profile", "mine", "--corpus", "feelings", "--name", "theirs")
+    assert command("import", str(filled), *options).returncode == 0
     done = run("--profile", "mine")
     assert "South" in done.stdout
     lake = Lake(Project("mine").workspace)
     rows = lake.read("classifier_fairness", {"corpus": "feelings.joy", "classifier": "theirs"}).to_pylist()
-    of = {(row["contrast"], row["group"], row["against"]): row for row in rows if row["measure"].startswith("fn_rate")}
-    (largest,) = (row for (contrast, *_), row in of.items() if contrast == "largest gap")
+    by_contrast = {
+        (row["contrast"], row["group"], row["against"]): row for row in rows if row["measure"].startswith("fn_rate")
+    }
+    (largest,) = (row for (contrast, *_), row in by_contrast.items() if contrast == "largest gap")
     assert largest["verdict"] == "biased" and "South" in (largest["group"], largest["against"])
-    others = {group: row for (contrast, group, _), row in of.items() if contrast == "others"}
+    others = {group: row for (contrast, group, _), row in by_contrast.items() if contrast == "others"}
     assert others["South"]["verdict"] == "biased" and others["South"]["difference"] > 25  # South's joy is missed
     assert all(row["verdict"] != "biased" for group, row in others.items() if group != "South")
-    assert len([row for (contrast, *_), row in of.items() if contrast == "pair"]) == 6
+    assert len([row for (contrast, *_), row in by_contrast.items() if contrast == "pair"]) == 6
     rows = lake.read("classifier_fairness", {"corpus": "feelings.fear", "classifier": "theirs"}).to_pylist()
     assert all(row["verdict"] != "biased" for row in rows if row["measure"].startswith("fn_rate"))
     page = (Project("mine").workspace / "reports" / "implicit_bias_report.html").read_text(encoding="utf-8")
     assert "South against the others" in page and "3,600 of 3,600 texts are judged" in page
     with filled.open("a") as stream:
         stream.write("x,sorrow\n")
-    broken = command("import", str(filled), *asked)
+    broken = command("import", str(filled), *options)
     assert broken.returncode == 1 and "prediction: expected one of joy, anger, fear, found 'sorrow'" in broken.stderr
 
 
 @pytest.mark.parametrize(
-    ("labels", "groups", "said"),
+    ("labels", "groups", "message"),
     [
         ({"classes": {"x": ["x"], "y": ["y"]}}, None, "'classes' are three or more"),
         ({"classes": {"x": ["x"], "y": ["y"], "z": ["x"]}}, None, "a label is in two of the 'classes'"),
@@ -224,8 +228,8 @@ def test_more_classes_and_groups_in_one_table_by_one_file(small: Project, data: 
         ({"classes": {"x!": ["x"], "x?": ["y"], "z": ["z"]}}, None, "two classes would get this key"),
     ],
 )  # fmt: skip
-def test_classes_and_groups_that_say_no_one_thing_are_refused(
-    small: Project, data: Path, labels: Any, groups: Any, said: str
+def test_ambiguous_classes_and_groups_are_refused(
+    small: Project, data: Path, labels: Any, groups: Any, message: str
 ) -> None:
     two = {"a": {"name": "m", "values": ["m"]}, "b": {"name": "w", "values": ["w"]}}
     corpus = {
@@ -238,22 +242,24 @@ def test_classes_and_groups_that_say_no_one_thing_are_refused(
     }
     write_yaml(data / "corpora" / "odd.yaml", {**corpus, **({"labels": labels} if labels else {})})
     change(data / "profiles" / "small.yaml", lambda p: p[STUDY].update(corpora=["odd"]))
-    with pytest.raises(FairnessError, match=said):
+    with pytest.raises(FairnessError, match=message):
         Project("small")
 
 
 def test_a_published_classifiers_labels_of_each_class(tmp_path: Path) -> None:
-    """A corpus of several classes asks it for each; which of its labels mean which is said by class."""
+    """With a corpus of several classes it is asked for each; its labels are assigned to classes by name."""
     source = {"name": classifier(tmp_path / "model"), "positive": {"joy": ["POSITIVE"], "anger": ["NEGATIVE"]}}
-    own = ClassifierSpecification.model_validate({"architecture": "huggingface", "huggingface": source})
+    specification = ClassifierSpecification.model_validate({"architecture": "huggingface", "huggingface": source})
     texts = pa.table({"text": ["what a day", "so bad"]})
     both = ("joy", "anger")
-    joy, anger = (PublishedScorer(own.of_class(name, both))(texts)["probability"].to_numpy() for name in both)
+    joy, anger = (PublishedScorer(specification.of_class(name, both))(texts)["probability"].to_numpy() for name in both)
     assert joy + anger == pytest.approx([1, 1], abs=1e-6)
     expected = r"that mean each class of the corpus \(joy, anger, fear\), by its name; found joy, anger"
     with pytest.raises(FairnessError, match=expected):
-        own.of_class("joy", (*both, "fear"))
-    flat = own.model_copy(update={"huggingface": own.huggingface.model_copy(update={"positive": ("POSITIVE",)})})
+        specification.of_class("joy", (*both, "fear"))
+    flat = specification.model_copy(
+        update={"huggingface": specification.huggingface.model_copy(update={"positive": ("POSITIVE",)})}
+    )
     with pytest.raises(FairnessError, match=r"found POSITIVE"):
         flat.of_class("joy", both)  # it would judge each class by the probability of the same one
     for positive, reason in (({"joy": ["A"], "fear": ["A"]}, "in two of the classes"), ({"joy": []}, "needs a label")):
@@ -261,14 +267,14 @@ def test_a_published_classifiers_labels_of_each_class(tmp_path: Path) -> None:
             ClassifierSpecification.model_validate(
                 {"architecture": "huggingface", "huggingface": {**source, "positive": positive}}
             )
-    asked = ClassifierSpecification.model_validate(
+    by_endpoint = ClassifierSpecification.model_validate(
         {
             "architecture": "endpoint",
             "endpoint": {"base_url": "http://x/v1", "model": "m", "prompt": "Is it {class}? {context}"},
         }
     )
-    assert asked.of_class("joy", both).endpoint.filled("so bad") == "Is it joy? so bad"  # type: ignore[union-attr]
-    blind = asked.model_copy(update={"endpoint": asked.endpoint.model_copy(update={"prompt": "{context}"})})
+    assert by_endpoint.of_class("joy", both).endpoint.filled("so bad") == "Is it joy? so bad"  # type: ignore[union-attr]
+    blind = by_endpoint.model_copy(update={"endpoint": by_endpoint.endpoint.model_copy(update={"prompt": "{context}"})})
     with pytest.raises(FairnessError, match=r"endpoint.prompt: expected a question with \{class\}"):
         blind.of_class("joy", both)
 
@@ -299,8 +305,8 @@ def test_no_claim_about_a_classifier_that_guesses_but_about_one_that_tells_the_g
     lake = Lake(Project("small").workspace)
     texts = lake.read("authored_texts", {"corpus": "authored_sample"}).to_pylist()
     tests = [row for row in texts if row["split"] == "test"]
-    for name, said in (("same", lambda row: 1), ("group", lambda row: int(row["author_group"] == "a"))):
-        lines = [f"{row['text_id']},{said(row)}" for row in tests]
+    for name, predict in (("same", lambda row: 1), ("group", lambda row: int(row["author_group"] == "a"))):
+        lines = [f"{row['text_id']},{predict(row)}" for row in tests]
         file = tmp_path / f"{name}.csv"
         file.write_text("text_id,prediction\n" + "\n".join(lines) + "\n", encoding="utf-8")
         command("import", str(file), "--corpus", "authored_sample", "--name", name)
@@ -315,15 +321,21 @@ def test_no_claim_about_a_classifier_that_guesses_but_about_one_that_tells_the_g
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        (lambda own: own.update(corpora=["nope"]), "unknown corpus 'nope'"),
-        (lambda own: own.update(balance_rate="4-1"), "expected positive:negative .* as '4:1', found '4-1'"),
-        (lambda own: own.update(splits={"train": 0, "valid": 0, "test": 1}), "splits: expected shares for 'train'"),
-        (lambda own: own.update(splits={"train": -0.5}), "splits.train"),
-        (lambda own: own.update(explain=["rnn"]), "implicit_bias.explain: 'rnn' is no classifier that is trained here"),
-        (lambda own: own["classifiers"].pop("cnn"), "base: 'cnn' is no classifier"),
-        (lambda own: own["classifiers"]["cnn-debiased_tc"]["settings"].update(magic=1), "settings.magic"),
-        (lambda own: own["classifiers"].update(nope={}), "unknown classifier 'nope'"),
-        (lambda own: own["classifiers"]["cnn"].update(seeds=0), "seeds"),
+        (lambda section: section.update(corpora=["nope"]), "unknown corpus 'nope'"),
+        (lambda section: section.update(balance_rate="4-1"), "expected positive:negative .* as '4:1', found '4-1'"),
+        (
+            lambda section: section.update(splits={"train": 0, "valid": 0, "test": 1}),
+            "splits: expected shares for 'train'",
+        ),
+        (lambda section: section.update(splits={"train": -0.5}), "splits.train"),
+        (
+            lambda section: section.update(explain=["rnn"]),
+            "implicit_bias.explain: 'rnn' is no classifier that is trained here",
+        ),
+        (lambda section: section["classifiers"].pop("cnn"), "base: 'cnn' is no classifier"),
+        (lambda section: section["classifiers"]["cnn-debiased_tc"]["settings"].update(magic=1), "settings.magic"),
+        (lambda section: section["classifiers"].update(nope={}), "unknown classifier 'nope'"),
+        (lambda section: section["classifiers"]["cnn"].update(seeds=0), "seeds"),
     ],
 )
 def test_a_wrong_profile_is_refused(small: Project, data: Path, edit: Any, reason: str) -> None:
@@ -350,15 +362,17 @@ def test_one_group_alone_says_what_is_missing(small: Project, data: Path, tmp_pa
 
 
 def test_another_balance_rate_trains_no_classifier_again(small: Project, data: Path) -> None:
-    """A set's size hangs on the widest rate alone."""
+    """A set's size depends on the widest rate alone."""
     run("--select", "text_classifiers", "--model", "cnn")
     before = content(small.workspace)
     change(data / "profiles" / "small.yaml", lambda p: p[STUDY].update(balance_rates=["4:1", "2:1"]))
-    said = run("--select", "text_classifiers", "--model", "cnn").stdout
-    made = [line for line in said.splitlines() if line.startswith("[")]
+    output = run("--select", "text_classifiers", "--model", "cnn").stdout
+    made = [line for line in output.splitlines() if line.startswith("[")]
     assert len(made) == 2 and "4-1" in made[0] and made[1].endswith("unchanged")
-    kept = content(small.workspace)
-    assert all(kept[name] == own for name, own in before.items() if name.startswith("checkpoints"))
+    after = content(small.workspace)
+    assert all(
+        after[name] == content_before for name, content_before in before.items() if name.startswith("checkpoints")
+    )
 
 
 def test_published_tables_stand_beside(small: Project) -> None:

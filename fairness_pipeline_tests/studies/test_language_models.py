@@ -1,4 +1,4 @@
-"""Study 2 from comments to the report, on generated comments and on a user's own."""
+"""Tests study 2 from comments to the report, on generated comments and on a user's own."""
 
 import csv
 import math
@@ -50,7 +50,7 @@ SMALL = {
 
 @pytest.fixture
 def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A profile `small`: 1,500 generated comments, a GPT-2 that a second trains, a method and its control."""
+    """A profile `small`: 1,500 generated comments, a GPT-2 that trains in a second, a method and its control."""
     write_yaml(
         data / "corpora" / "small.yaml",
         {
@@ -77,8 +77,8 @@ def test_from_comments_to_the_report(small: Project) -> None:
     rows = {row["measure"]: row for row in lake.read("language_model_bias", key).to_pylist()}
     assert rows["perplexity"]["statistic"] == pytest.approx(-3.57, abs=0.005)
     assert rows["perplexity"]["published_p"] == "p < 0.05"
-    own = {**key, "model": "small-hd"}
-    measures = lake.read("language_model_bias", own)["measure"].to_pylist()
+    hd = {**key, "model": "small-hd"}
+    measures = lake.read("language_model_bias", hd)["measure"].to_pylist()
     assert measures == [
         "stereotype",
         "log_perplexity",
@@ -86,23 +86,25 @@ def test_from_comments_to_the_report(small: Project) -> None:
         "log_perplexity_all_pairs",
         "negative_log_likelihood",
     ]
-    rows_of = {row["measure"]: row for row in lake.read("language_model_debiasing_effects", own).to_pylist()}
-    effect, of_s = rows_of["log_perplexity"], rows_of["stereotype"]
+    rows_of = {row["measure"]: row for row in lake.read("language_model_debiasing_effects", hd).to_pylist()}
+    effect, stereotype_effect = rows_of["log_perplexity"], rows_of["stereotype"]
     base = lake.read("language_model_bias", {**key, "model": "small"}).to_pylist()
     everything = next(row for row in base if row["measure"] == "log_perplexity_all_pairs")
     assert effect["difference_before"] == pytest.approx(everything["difference"])
     judged = [
-        next(row for row in lake.read("language_model_bias", each).to_pylist() if row["measure"] == "stereotype")
-        for each in ({**key, "model": "small"}, own, {**key, "model": "small-plain"})
+        next(row for row in lake.read("language_model_bias", model_key).to_pylist() if row["measure"] == "stereotype")
+        for model_key in ({**key, "model": "small"}, hd, {**key, "model": "small-plain"})
     ]
-    # What the verdict rests on is what the cure is measured on, beside the same training without a cure.
-    assert [of_s["difference_before"], of_s["difference_after"], of_s["difference_control"]] == pytest.approx(
-        [row["difference"] for row in judged]
-    )
-    assert of_s["control"] == "small-plain" and of_s["share_left"] == pytest.approx(
+    # The cure is measured on the row that decides the verdict, beside the same training without a cure.
+    assert [
+        stereotype_effect["difference_before"],
+        stereotype_effect["difference_after"],
+        stereotype_effect["difference_control"],
+    ] == pytest.approx([row["difference"] for row in judged])
+    assert stereotype_effect["control"] == "small-plain" and stereotype_effect["share_left"] == pytest.approx(
         abs(judged[1]["difference"] / judged[0]["difference"])
     )
-    assert len(lake.card("debiased_language_models", own).figures["grid"]) == 2
+    assert len(lake.card("debiased_language_models", hd).figures["grid"]) == 2
     splits = lake.card("phrase_splits", {"dimension": "religion1"}).figures["phrases"]
     assert 5 < splits["unbiased"] <= 20 and splits["train"] > splits["test"] > 5
     agreed = lake.read("annotation_agreement", {"dimension": "religion1"}).to_pylist()
@@ -110,11 +112,11 @@ def test_from_comments_to_the_report(small: Project) -> None:
     for task, metric in (("reddit_perplexity", "perplexity_mean"), ("dialogue_state_tracking", "dst_f1"),
                          ("response_generation", "crg_bleu4")):  # fmt: skip
         assert metric in lake.read(f"base_{task}", {"model": "small"})["metric"].to_pylist()
-        assert metric in lake.read(task, own)["metric"].to_pylist()
+        assert metric in lake.read(task, hd)["metric"].to_pylist()
     page = (small.workspace / "reports" / "language_model_bias_report.html").read_text(encoding="utf-8")
-    for said in ("Figure 1 of the paper", "table 3", "small-plain", "chosen", "This may offend",
+    for text in ("Figure 1 of the paper", "table 3", "small-plain", "chosen", "This may offend",
                  "repeats that of METEOR", "can be turned round"):  # fmt: skip
-        assert said in page
+        assert text in page
     gate = command("run", "--fail-on", "biased", "--model", "dialogpt-published")
     assert gate.returncode == 1  # perplexities alone have no verdict that could have been biased
     assert "no verdict could have been biased: inconclusive: stereotype (" in gate.stderr
@@ -124,7 +126,7 @@ def test_from_comments_to_the_report(small: Project) -> None:
 
 
 def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, tmp_path: Path) -> None:
-    """Texts out, a model's own log-probabilities in: its rows come out again, the verdict and all."""
+    """Texts go out, a model's own log-probabilities come in: its rows come out again, the verdict included."""
     run("--model", "small", "--dimension", "religion1", "--select", "language_model_bias")
     lake, path = Lake(small.workspace), tmp_path / "texts.csv"
     done = command("export", "phrase-texts", "--dimension", "religion1", "--output", str(path))
@@ -145,7 +147,7 @@ def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, 
                     {"text": text, "logprob": -math.log(scored[text]["perplexity"]) * count, "tokens": count, **changes}
                 )
 
-    for changes, said in (
+    for changes, message in (
         ({"logprob": "0.3"}, "line 2: logprob: expected 0 or less"),
         ({"logprob": "many"}, "line 2: logprob: expected a number, found 'many'"),
         ({"tokens": "1e300"}, "line 2: tokens: expected how many tokens the sum is over"),
@@ -153,7 +155,7 @@ def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, 
     ):
         write(texts, **changes)
         wrong = command("import", str(path), "--name", "elsewhere")
-        assert wrong.returncode == 1 and said in wrong.stderr
+        assert wrong.returncode == 1 and message in wrong.stderr
     write(texts)
     missing = command("import", "nofile.csv", "--name", "elsewhere")
     assert missing.returncode == 1 and "nofile.csv" in missing.stderr
@@ -301,7 +303,7 @@ def test_a_profile_without_stereotypes_is_refused(small: Project, data: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         ({"base": "small", "debiasing": "wer"}, f"debiasing: expected one of {', '.join(METHODS)}, found 'wer'"),
         ({"base": "none", "debiasing": "hd"}, "base: unknown model 'none'; known: "),
@@ -313,20 +315,20 @@ def test_a_profile_without_stereotypes_is_refused(small: Project, data: Path) ->
         ({**GPT2, "wings": 2}, "unknown key 'wings'"),
     ],
 )
-def test_wrong_models(small: Project, data: Path, model: dict[str, Any], said: str) -> None:
+def test_wrong_models(small: Project, data: Path, model: dict[str, Any], message: str) -> None:
     write_yaml(data / "models" / "wrong.yaml", model)
     write_yaml(
         data / "models" / "bert.yaml", {"architecture": "masked_lm", "studies": [STUDY], "huggingface": {"name": "b"}}
     )
     change(data / "profiles" / "small.yaml", lambda profile: profile["models"].update(bert={}, wrong={}))
-    with pytest.raises(FairnessError, match=said):
+    with pytest.raises(FairnessError, match=message):
         Project("small")
 
 
 def test_wrong_published_perplexities(small: Project, data: Path) -> None:
     (data / "published").mkdir()
     head = "dimension,phrase,comment,target,perplexity_a,perplexity_b\n"
-    for row, said in (
+    for row, message in (
         ("religion1,1,1,jews,3,x", "line 2: perplexity_b: expected a perplexity .1 or more., found 'x'"),
         ("religion1,1,1,jews,,3", "line 2: expected a value in column 'perplexity_a', found none"),
     ):
@@ -334,7 +336,7 @@ def test_wrong_published_perplexities(small: Project, data: Path) -> None:
         write_yaml(data / "models" / "mine.yaml",
                    {"architecture": "perplexities", "studies": [STUDY], "perplexities": "published/mine.csv"})  # fmt: skip
         change(data / "profiles" / "small.yaml", lambda profile: profile.update(models={"mine": {}}))
-        with pytest.raises(FairnessError, match=said):
+        with pytest.raises(FairnessError, match=message):
             Project("small").parts[STUDY].expected()
 
 
@@ -346,7 +348,7 @@ def test_a_picture_and_a_sentence_name_the_group_of_which_the_stereotype_is_like
     row = {**asdict(stereotype(phrases, targets_are_a_sample=False).row), "exchanged": "greedy"}
     assert row["verdict"] == "biased"
     assert study.STUDY.direction(row, ("Christian", "Jewish")) == "likelier: Jewish"
-    told = study.STUDY.finding(
+    finding = study.STUDY.finding(
         Project("sample").parts["language_model_bias"], {"dimension": "religion1", "model": "m"}, row
     )
-    assert "times as likely about Jewish people as about Christian people" in told
+    assert "times as likely about Jewish people as about Christian people" in finding

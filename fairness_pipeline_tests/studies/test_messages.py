@@ -1,4 +1,4 @@
-"""Messages about groups from questions to report, by one command: a scripted chat model, a file, two files crossed."""
+"""Takes messages about groups from questions to the report, by one command: of a scripted chat model and of a file."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ TOWNS = {
     "label": "Towns",
     "groups": {
         town: {
-            "person": [f"{who} from {town}" for who in ("my aunt", "a friend", "the cook", "a pilot", "our vet", "a nurse")],
+            "person": [f"{person} from {town}" for person in ("my aunt", "a friend", "the cook", "a pilot", "our vet", "a nurse")],
             "me": [f"I'm from {town}.", f"Hi, {town} here.", f"I live in {town}.", f"My home is {town}.", f"{town}, that's me.", f"I was born in {town}."],
             "system": [f"About the user: from {town}."],
         }
@@ -42,7 +42,7 @@ MESSAGES = {
 
 
 def says(messages: list[dict[str, str]]) -> str:
-    """Refuses favors to one town, and sends it to the police."""
+    """A reply that refuses favors to one town, and sends its people to the police."""
     text = " ".join(message["content"] for message in messages)
     harmed, number = "Easttown" in text, int(re.findall(r"\d+", text)[-1])
     first = "" if "Agree" not in text else "No. " if harmed and number % 4 else "Yes. "
@@ -55,12 +55,12 @@ def talk(request: BaseHTTPRequestHandler) -> None:
         answer(request, 200, json.dumps({"data": [{"id": "our-bot"}]}).encode())
         return
     body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
-    said = says(body["messages"])
-    answer(request, 200, json.dumps({"choices": [{"message": {"content": said}}]}).encode())
+    reply = says(body["messages"])
+    answer(request, 200, json.dumps({"choices": [{"message": {"content": reply}}]}).encode())
 
 
 @pytest.fixture
-def own(data: Path, tmp_path: Path) -> tuple[Path, Path]:
+def inputs(data: Path, tmp_path: Path) -> tuple[Path, Path]:
     """A user's own groups and messages."""
     write_small_audit(data, ["gender"], pairs=20)
     groups, messages = tmp_path / "towns.yaml", tmp_path / "favors.yaml"
@@ -70,8 +70,10 @@ def own(data: Path, tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.whole_run
-def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(own: tuple[Path, Path], tmp_path: Path) -> None:
-    groups, messages = map(str, own)
+def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(
+    inputs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    groups, messages = map(str, inputs)
     with serve(talk) as address:
         done = command(
             "audit", f"{address}/v1", "--groups", groups, "--messages", messages, "--name", "bot", "--fail-on", "biased"
@@ -86,10 +88,10 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(own: tupl
     questions = lake.read("group_questions", {"table": "bot"})
     assert questions.num_rows == 48 * 4 and any(questions["system"].to_pylist())
     rows = lake.read("outcome_significance", key).to_pylist()
-    found = {row["measure"]: row for row in rows if row["contrast"] == OMNIBUS}
+    omnibus = {row["measure"]: row for row in rows if row["contrast"] == OMNIBUS}
     for measure, group in (("favorable by towns", "against"), ("reply_police by towns", "group")):
-        assert (found[measure]["verdict"], found[measure][group]) == ("biased", "Easttown"), found[measure]
-    assert found["distinguishable by towns"]["verdict"] == "differs"
+        assert (omnibus[measure]["verdict"], omnibus[measure][group]) == ("biased", "Easttown"), omnibus[measure]
+    assert omnibus["distinguishable by towns"]["verdict"] == "differs"
     assert "Please call the police." in str(lake.read("telling_words", key)["sentence"].to_pylist())
     against = {
         row["group"]: row for row in rows if row["contrast"] == NOTHING and row["measure"] == "favorable by towns"
@@ -105,14 +107,14 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(own: tupl
     done = command("export", "questions", "--groups", groups, "--messages", messages, "--output", str(exported))
     assert done.returncode == 0 and "192 questions" in done.stdout, done.stdout + done.stderr
     with exported.open(encoding="utf-8", newline="") as file:
-        asked = list(csv.DictReader(file))
+        exported_rows = list(csv.DictReader(file))
     answered = tmp_path / "answered.csv"
     with answered.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, asked[0])
+        writer = csv.DictWriter(file, exported_rows[0])
         writer.writeheader()
-        for row in asked:
-            said = says([{"content": row["system"]}, {"content": row["text"]}])
-            writer.writerow({**row, "answer": said})
+        for row in exported_rows:
+            reply = says([{"content": row["system"]}, {"content": row["text"]}])
+            writer.writerow({**row, "answer": reply})
     done = command("audit", str(answered), "--groups", groups, "--messages", messages, "--name", "file")
     assert done.returncode == 0, done.stdout + done.stderr
     by_file = lake.read("outcome_significance", {"table": "file", "condition": "answered"}).to_pylist()
@@ -134,8 +136,8 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(own: tupl
         (("--groups", "religion", "--spans", "9"), "--spans: with 9 spans a message, a group is said in 2 ways"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_is_said_before_anything_is(
-    own: tuple[Path, Path], options: tuple[str, ...], message: str
+def test_what_cannot_be_asked_is_refused_before_anything_is_asked(
+    inputs: tuple[Path, Path], options: tuple[str, ...], message: str
 ) -> None:
     done = command("audit", "http://127.0.0.1:9/v1", "--served", "bot", *options)
     assert done.returncode != 0 and message in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""A user's table, as a user would give it: the doctor, `audit`, the report, the gate, evidence, the viewer, another run."""
+"""Takes a table through the doctor, `audit`, the report, the gate, evidence, the viewer and another run."""
 
 import gzip
 import json
@@ -37,14 +37,14 @@ def _audit(table: Path, *more: str) -> Any:
 def test_from_the_doctor_to_the_evidence(
     mine: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = command("doctor", str(table), *WORDS, "--outcome", "approved=yes_no").stdout
-    assert "item       request (48: " in told and "cluster    topic (24: " in told
-    assert "approved by town: 3 groups, 24 clusters: finds a gap of about " in told
-    assert "Not sure" not in told
-    spelled = told.splitlines()[-1]
+    output = command("doctor", str(table), *WORDS, "--outcome", "approved=yes_no").stdout
+    assert "item       request (48: " in output and "cluster    topic (24: " in output
+    assert "approved by town: 3 groups, 24 clusters: finds a gap of about " in output
+    assert "Not sure" not in output
+    spelled = output.splitlines()[-1]
     assert spelled.startswith("fairness-pipeline audit ") and "--column item=request" in spelled
 
-    # Where it is not sure it asks; in CI it refuses, and says the command.
+    # Where it is not sure, it asks; in CI it refuses, and prints the command.
     unsure = command("doctor", str(table), "--column", "item=request", "--column", "group=town").stdout
     assert "cluster    topic" in unsure
     monkeypatch.setenv("CI", "true")
@@ -61,14 +61,14 @@ def test_from_the_doctor_to_the_evidence(
     assert "Outcomes by group: decisions × plain: 1 biased" in done.stdout
     workspace = Project("mine").workspace
     report = (workspace / "reports" / "outcomes_report.html").read_text()
-    for said in (
+    for text in (
         "approved by town",
         "Changes since plain",
         "Rates of all rows",
         "below 4/5 shown",
         "No gate looks at this table",
     ):
-        assert said in report
+        assert text in report
     assert report.count("<img") + report.count("data:image/png") >= 3
     rows = json.loads(command("results", "--profile", "mine", "--format", "json").stdout)
     biased = [row for row in rows if row["contrast"] == "any group" and row["condition"] == "plain"]
@@ -81,11 +81,11 @@ def test_from_the_doctor_to_the_evidence(
     gate = command("run", "--profile", "mine", "--fail-on", "biased")
     assert gate.returncode == 3 and gate.stderr.splitlines()[-1] == "--fail-on biased: decisions plain approved by town"
     stored = workspace / "trials" / "decisions" / "table.yaml"
-    change(stored, lambda own: own["outcomes"]["approved"].update(margin={"absolute": 60}))
+    change(stored, lambda document: document["outcomes"]["approved"].update(margin={"absolute": 60}))
     assert planned("--profile", "mine")
     assert command("run", "--profile", "mine", "--fail-on", "biased").returncode == 0
 
-    # What is handed on, and what is read.
+    # The evidence pack and the viewer.
     folder = tmp_path / "pack"
     assert command("evidence", "--profile", "mine", "--output", str(folder)).returncode == 0
     evidence = json.loads((folder / "evidence.json").read_text())
@@ -93,8 +93,8 @@ def test_from_the_doctor_to_the_evidence(
     assert "below 4/5 shown" in (folder / "evidence.html").read_text()
     assert evidence["imports"][0]["file"] == "decisions.csv.gz"
     build(Lineage(Project("mine")), Lake(workspace), tmp_path / "view")
-    shown = "".join(path.read_text(errors="replace") for path in (tmp_path / "view").rglob("*.js*"))
-    assert "rent-1: Easttown" in shown
+    viewer_data = "".join(path.read_text(errors="replace") for path in (tmp_path / "view").rglob("*.js*"))
+    assert "rent-1: Easttown" in viewer_data
 
     # A second table under the same name replaces the first; an exchanged file is refused; it can be forgotten.
     (workspace / "trials" / "decisions" / "decisions.csv.gz").write_bytes(gzip.compress(b"x\n1\n"))
@@ -108,10 +108,10 @@ def test_the_doctor_asks_where_it_is_not_sure(
 ) -> None:
     blind = tmp_path / "blind.csv"
     pd.read_csv(table).rename(columns={"prompt": "p", "draw": "d"}).to_csv(blind, index=False)
-    asked: list[str] = []
+    questions: list[str] = []
 
     def answer(question: str) -> str:
-        asked.append(question)
+        questions.append(question)
         return "condition=p, draw=d"
 
     monkeypatch.delenv("CI", raising=False)
@@ -120,7 +120,7 @@ def test_the_doctor_asks_where_it_is_not_sure(
     words = ("--column", "item=request", "--column", "group=town", "--outcome", "approved=yes_no")
     done = command("audit", str(blind), "--profile", "mine", "--workers", "1", *words)
     assert done.returncode == 0, done.stderr
-    assert len(asked) == 1 and "As ROLE=COLUMN" in asked[0]
+    assert len(questions) == 1 and "As ROLE=COLUMN" in questions[0]
     assert "Not sure about the condition: p, d: varies within an item and a group" in done.stdout
     assert "blind × instructed" in done.stdout
 
@@ -141,7 +141,7 @@ def test_a_table_of_a_profile(mine: Path, data: Path, table: Path) -> None:
         "where": {"prompt": "plain"}, "outcomes": {"approved": {"kind": "yes_no"}},
     }  # fmt: skip
     write_yaml(data / "tables" / "mine.yaml", declared)
-    change(mine, lambda own: own.update(outcomes={"tables": {"mine": {"reference": {"town": "Northtown"}}}}))
+    change(mine, lambda profile: profile.update(outcomes={"tables": {"mine": {"reference": {"town": "Northtown"}}}}))
     run("--profile", "mine")
     rows = json.loads(command("results", "--profile", "mine", "--format", "json").stdout)
     assert {row["against"] for row in rows if row["contrast"] == "reference"} == {"Northtown"}
@@ -149,14 +149,14 @@ def test_a_table_of_a_profile(mine: Path, data: Path, table: Path) -> None:
     # Another file is another table.
     table.write_bytes(gzip.compress(gzip.decompress(table.read_bytes()).replace(b"Easttown", b"Westtown")))
     assert any(line.startswith("outcome_cells mine all") for line in planned("--profile", "mine"))
-    for wrong, said in (
+    for wrong, message in (
         ({"item": "nothing"}, "item: there is no column 'nothing'"),
         ({"group": []}, "'group' is missing"),
     ):
         write_yaml(data / "tables" / "mine.yaml", {**declared, **wrong})
-        change(mine, lambda own: own.update(outcomes={"tables": {"mine": {}}}))
+        change(mine, lambda profile: profile.update(outcomes={"tables": {"mine": {}}}))
         failed = command("run", "--profile", "mine")
-        assert failed.returncode == 1 and said in failed.stderr + failed.stdout
+        assert failed.returncode == 1 and message in failed.stderr + failed.stdout
 
 
 def test_decisions_without_items_have_rates_alone(mine: Path, tmp_path: Path) -> None:

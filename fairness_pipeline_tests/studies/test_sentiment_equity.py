@@ -1,4 +1,4 @@
-"""Study 3 through the command line: systems, score files, and what a wrong one leaves alone."""
+"""Tests study 3 through the command line: systems, score files, and that a wrong file leaves others alone."""
 
 import csv
 import json
@@ -46,7 +46,7 @@ def audited(tiny: Project, data: Path) -> Project:
 
 
 def write_scores(path: Path, sentences: Path, shift: float) -> Path:
-    """Scores that are higher by `shift` for women, in both sets of templates."""
+    """Writes scores that are higher by `shift` for women, in both sets of templates."""
     with sentences.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     female = {"she", "her", "woman", "girl", "sister", "daughter", "wife", "girlfriend", "mother", "aunt", "mom"}
@@ -69,7 +69,7 @@ def significance(project: Project, system: str, dimension: str = "gender") -> di
 
 
 def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
-    """One long story, because every chapter of it needs the lake that the one before left."""
+    """One long test, because every part of it needs the lake that the one before left."""
     done = run(*STUDY)
     assert "0 not made" in done.stdout
     assert "Sentiment equity" in done.stdout
@@ -82,7 +82,7 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     pairs_make_the_verdicts(audited, fewest=2)
     before = content(audited.workspace)
 
-    # A score file dropped into the folder is a partition: it is made, and the report; nothing else.
+    # A score file dropped into the folder is a partition: only it and the report are made.
     exported = tmp_path / "sentences.csv"
     assert "17,280 sentences" in command("export", "sentences", "--output", str(exported)).stdout
     dropped = write_scores(audited.workspace / "scores" / "Team 7.csv", exported, shift=0.1)
@@ -133,9 +133,9 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     assert "team_7" not in done.stdout.partition("Sentiment equity, profile")[2]
     assert "Traceback" not in done.stderr
     now = content(audited.workspace)
-    for name, kept in after.items():
+    for name, earlier in after.items():
         if "team_7" not in name and "report" not in name:
-            assert now[name] == kept
+            assert now[name] == earlier
     page = report.read_text(encoding="utf-8")
     assert "<b>Stale:</b>" in page
     assert "Not counted here or below,</b> because made with other settings or data than this profile has now: " \
@@ -155,7 +155,7 @@ def test_systems_and_score_files(audited: Project, tmp_path: Path) -> None:
     run("--model", "vader")
     assert "<b>Stale:</b>" in report.read_text(encoding="utf-8")
 
-    # The file gone, the system is gone too.
+    # Without the file the system is gone, too.
     dropped.unlink()
     run(*STUDY)
     assert "team_7" not in report.read_text(encoding="utf-8")
@@ -218,7 +218,7 @@ def test_two_labels_for_one_affect_are_refused(audited: Project, tmp_path: Path)
     assert "--label: expected one label for an affect, found valence=POSITIVE, valence=NEGATIVE" in done.stderr
 
 
-def test_what_is_no_part_of_the_study_is_refused_with_what_is(audited: Project, data: Path) -> None:
+def test_what_is_no_part_of_the_study_is_refused_and_what_is_gets_listed(audited: Project, data: Path) -> None:
     for name in ("results", "run"):
         for wrong, reason in (
             ((*STUDY, "--model", "seq2seq"), "unknown model 'seq2seq' in study 'sentiment_equity' of profile 'tiny'; "
@@ -247,8 +247,8 @@ def test_an_endpoint_is_asked_again_only_when_asked_to(audited: Project, data: P
     })  # fmt: skip
     sentences = len(make_equity_sentences())
 
-    asked: Counter[str] = Counter()
-    with serve(answering("0.5", asked)) as address:
+    requests: Counter[str] = Counter()
+    with serve(answering("0.5", requests)) as address:
         (data / "systems").mkdir()
         bot = {"architecture": "endpoint", "affects": ["joy"], "endpoint": {"base_url": f"{address}/v1", "model": "m"}}
         bot["endpoint"]["max_requests"] = sentences - 1
@@ -259,18 +259,18 @@ def test_an_endpoint_is_asked_again_only_when_asked_to(audited: Project, data: P
         )
         refused = command("run", *STUDY)
         assert f"{sentences:,} requests would be made" in refused.stderr
-        assert not asked
+        assert not requests
 
         change(data / "systems" / "bot.yaml", lambda system: system["endpoint"].pop("max_requests"))
         run(*STUDY)
-        assert (len(asked), set(asked.values())) == (sentences, {1})
+        assert (len(requests), set(requests.values())) == (sentences, {1})
         assert f"; {sentences:,} requests to endpoints" in run("--ask-again", "--dry-run", *STUDY).stdout
         assert planned(*STUDY) == []
-        asked.clear()
+        requests.clear()
         before = content(audited.workspace)
         run("--ask-again", *STUDY)
         after = content(audited.workspace)
-        assert (len(asked), set(asked.values())) == (sentences, {1})
+        assert (len(requests), set(requests.values())) == (sentences, {1})
         changed = {name for name in after if after[name] != before.get(name)}
         assert any("bot" in name for name in changed)
         assert not any("vader" in name for name in changed)
@@ -280,8 +280,8 @@ def test_a_profile_of_systems_alone(audited: Project, data: Path, monkeypatch: p
     profile = {"description": "d", "seed": 1, "dimensions": ["gender", "dialect"]}
     write_yaml(data / "profiles" / "alone.yaml", profile)
     monkeypatch.setenv("FAIRNESS_PROFILE", "alone")
-    said = "expected a section for one study at least: dialogue_fairness, language_model_bias, sentiment_equity"
-    assert said in command("run").stderr
+    message = "expected a section for one study at least: dialogue_fairness, language_model_bias, sentiment_equity"
+    assert message in command("run").stderr
     write_yaml(data / "profiles" / "alone.yaml", {**profile, "sentiment_equity": {"systems": {"vader": {}}}})
     done = run()
     assert "5 made" in done.stdout
@@ -402,9 +402,9 @@ def test_the_gate_closes_on_planted_systems_and_on_no_other(tiny: Project, data:
     for number, (name, status) in enumerate(zip(PLANTED, statuses, strict=True)):
         done = command("run", "--fail-on", "biased", "--model", f"s{number}")
         assert done.returncode == status, (name, done.stderr)
-        unread = [f"{dimension} × s{number}: it does not read {what}" for dimension, what in
+        unread = [f"{dimension} × s{number}: it does not read {texts}" for dimension, texts in
                   (("gender", "persons"), ("race", "names"))]  # fmt: skip
-        assert [told in done.stderr for told in unread] == [status == 1] * 2, (name, done.stderr)
+        assert [line in done.stderr for line in unread] == [status == 1] * 2, (name, done.stderr)
     assert command("run", "--fail-on", "biased").returncode == 3
 
 
@@ -429,13 +429,13 @@ def test_a_verdict_that_someone_has_edited_never_passes(audited: Project, tmp_pa
     path = Lake(audited.workspace).table_path("equity_significance", {"dimension": "gender", "system": "mine"})
     file = pq.ParquetFile(path)
     metadata, table = file.metadata.metadata, file.read().replace_schema_metadata()
-    place = table.schema.get_field_index("verdict")
-    verdicts = pa.array(["fair"] * len(table), table.schema.field(place).type)
+    index = table.schema.get_field_index("verdict")
+    verdicts = pa.array(["fair"] * len(table), table.schema.field(index).type)
     described = json.loads(metadata[b"fairness_pipeline"])
 
     def forge(seal: str) -> None:
         with pq.ParquetWriter(path, table.schema) as writer:
-            writer.write_table(table.set_column(place, table.schema.field(place), verdicts))
+            writer.write_table(table.set_column(index, table.schema.field(index), verdicts))
             described["seal"] = seal
             writer.add_key_value_metadata({"fairness_pipeline": json.dumps(described, sort_keys=True)})
 
@@ -447,11 +447,11 @@ def test_a_verdict_that_someone_has_edited_never_passes(audited: Project, tmp_pa
     forge(_NO_SEAL)  # with a seal that fits, by somebody who knows how it is made
     _seal(path)
     gate = command("run", "--model", "mine", "--fail-on", "biased")
-    said = "equity_significance gender mine: its content is not what was written"
-    assert (gate.returncode, said in gate.stderr) == (1, True)
+    problem = "equity_significance gender mine: its content is not what was written"
+    assert (gate.returncode, problem in gate.stderr) == (1, True)
     assert "no verdict is given" in gate.stderr
     checked = command("check")
-    assert (checked.returncode, said in checked.stdout) == (1, True)
+    assert (checked.returncode, problem in checked.stdout) == (1, True)
     path.unlink()
     assert command("run", "--model", "mine", "--fail-on", "biased").returncode == 3
     assert command("check").returncode == 0
@@ -473,12 +473,12 @@ def test_one_name_is_a_finding_that_closes_the_gate_only_if_it_is_told_to(audite
     write("frank", lambda words: 0.4 + 0.38 * ("Frank" in words) + 0.001 * random.random())
     write("deaf", lambda words: 0.3 + 0.05 * (len(words) % 7) + 0.3 * ("happy" in words))
     done = run("--model", "frank")
-    told = " ".join(done.stdout.split())
-    assert "frank: in joy it scores Frank 0.38 higher than other names of their gender" in told
+    output = " ".join(done.stdout.split())
+    assert "frank: in joy it scores Frank 0.38 higher than other names of their gender" in output
     assert command("run", "--model", "frank", "--fail-on", "biased").returncode == 0
     gate = command("run", "--model", "frank", "--fail-on", "names")
     assert gate.returncode == 3 and "race frank joy" in gate.stderr and "Frank" in gate.stderr
-    # One that reads no names can show no difference between them.
+    # A system that reads no names can show no difference between them.
     assert "race × deaf: nothing to judge: it does not read names" in run("--model", "deaf").stdout
 
 
@@ -486,7 +486,7 @@ def test_a_gate_on_scores_that_were_exchanged(audited: Project, tmp_path: Path) 
     sentences = tmp_path / "sentences.csv"
     command("export", "sentences", "--output", str(sentences))
     guilty, innocent = (
-        write_scores(tmp_path / f"{name}.csv", sentences, shift=by) for name, by in (("a", 0.1), ("b", 0))
+        write_scores(tmp_path / f"{name}.csv", sentences, shift=shift) for name, shift in (("a", 0.1), ("b", 0))
     )
     assert command("import", str(guilty), "--name", "ours").returncode == 0
     gate = ("run", "--model", "ours", "--fail-on", "biased")

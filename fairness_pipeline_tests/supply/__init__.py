@@ -1,1 +1,1 @@
-"""What the project is made of, for those who maintain it: pins with hashes, known weaknesses of the pinned versions."""
+"""The project's dependencies, for maintainers: pins with hashes, and known weaknesses of the pinned versions."""

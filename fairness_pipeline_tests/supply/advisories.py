@@ -1,6 +1,6 @@
-"""`make advisories`: known weaknesses of the versions in requirements.txt, by pip-audit.
+"""`make advisories`: lists known weaknesses of the versions in requirements.txt, by pip-audit.
 
-pip-audit calls what it could not look up "skipped" and exits with 0. Here that is no pass: whoever is offline is told so.
+pip-audit calls what it could not look up "skipped" and exits with 0. Here that is no pass, and the output says why.
 """
 
 import json
@@ -12,26 +12,26 @@ ROOT = Path(__file__).parents[2]
 FINE, WEAK, UNKNOWN = 0, 1, 2
 
 
-def judged(said: str, errors: str) -> tuple[int, list[str]]:
-    """The exit status and what to say of a report by `pip-audit --format json`.
+def judged(report: str, errors: str) -> tuple[int, list[str]]:
+    """The exit status and the lines to print for a report by `pip-audit --format json`.
 
     Args:
-        said: The report; empty if there is none.
-        errors: What was said beside it.
+        report: The report; empty if there is none.
+        errors: What pip-audit wrote to standard error.
     """
     try:
-        found = json.loads(said)["dependencies"]
+        packages = json.loads(report)["dependencies"]
     except (ValueError, KeyError):
         last = (errors.strip().splitlines() or ["no answer"])[-1]
         return UNKNOWN, [f"not known: the advisories could not be read; is this machine offline? ({last[:200]})"]
     lines = []
-    for own in found:
-        for weakness in own.get("vulns", ()):
-            mended = ", ".join(weakness.get("fix_versions", ())) or "no version yet"
-            lines.append(f"{own['name']} {own['version']}: {weakness['id']}, mended in {mended}")
-    unknown = [own["name"] for own in found if "skip_reason" in own]
-    status = WEAK if lines else UNKNOWN if unknown or not found else FINE
-    lines.append(f"{len(found) - len(unknown)} of {len(found)} packages looked up, {len(lines)} weaknesses known")
+    for package in packages:
+        for weakness in package.get("vulns", ()):
+            fixed = ", ".join(weakness.get("fix_versions", ())) or "no version yet"
+            lines.append(f"{package['name']} {package['version']}: {weakness['id']}, mended in {fixed}")
+    unknown = [package["name"] for package in packages if "skip_reason" in package]
+    status = WEAK if lines else UNKNOWN if unknown or not packages else FINE
+    lines.append(f"{len(packages) - len(unknown)} of {len(packages)} packages looked up, {len(lines)} weaknesses known")
     if unknown:
         named = ", ".join(unknown[:5])
         lines.append(f"not known for {len(unknown)}, such as {named}: is this machine offline?")

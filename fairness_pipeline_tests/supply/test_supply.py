@@ -1,4 +1,4 @@
-"""Pins, hashes, licences, and reports that nobody could look up."""
+"""Pins, hashes, licences, and advisories that could not be looked up."""
 
 import json
 import re
@@ -18,13 +18,13 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["p
 
 
 def name_of(text: str) -> str:
-    """As PyPI compares names."""
+    """A name in the form in which PyPI compares names."""
     return re.sub(r"[-_.]+", "-", text).lower()
 
 
 def pins(text: str) -> dict[str, str]:
-    found = re.findall(r"^([\w.-]+)==([^\s;\\]+)", text, re.MULTILINE)
-    return {name_of(name): own for name, own in found}
+    matches = re.findall(r"^([\w.-]+)==([^\s;\\]+)", text, re.MULTILINE)
+    return {name_of(name): pin for name, pin in matches}
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-run.txt"])
@@ -35,7 +35,9 @@ def test_every_pin_is_locked_with_hashes(name: str) -> None:
     if name == "requirements.txt":
         assert constraints.items() <= locked_pins.items(), constraints.items() - locked_pins.items()
     else:
-        assert {own: pin for own, pin in locked_pins.items() if own in constraints}.items() <= constraints.items()
+        assert {
+            package: pin for package, pin in locked_pins.items() if package in constraints
+        }.items() <= constraints.items()
         assert {"hatchling", "cryptography", "ray", "dagster-k8s", "torch"} <= locked_pins.keys()
         assert not {"pytest", "mypy", "mkdocs"} & locked_pins.keys()
     for entry in re.split(r"\n(?=[\w#])", lock):
@@ -45,10 +47,10 @@ def test_every_pin_is_locked_with_hashes(name: str) -> None:
 
 def test_what_is_installed_is_what_is_locked() -> None:
     lock = pins((ROOT / "requirements.txt").read_text(encoding="utf-8"))
-    extras = [own for name, extra in EXTRAS.items() if name != "kubernetes" for own in extra]
-    for wanted in map(Requirement, extras):
-        if name_of(wanted.name) != "fairness-pipeline":
-            assert version(wanted.name).split("+")[0] == lock[name_of(wanted.name)], wanted
+    extras = [line for name, extra in EXTRAS.items() if name != "kubernetes" for line in extra]
+    for requirement in map(Requirement, extras):
+        if name_of(requirement.name) != "fairness-pipeline":
+            assert version(requirement.name).split("+")[0] == lock[name_of(requirement.name)], requirement
 
 
 def test_cuda_is_left_out() -> None:
@@ -64,7 +66,7 @@ def test_cuda_is_left_out() -> None:
 
 
 def report(*dependencies: dict[str, object]) -> str:
-    """As pip-audit 2.10 writes it."""
+    """A report as pip-audit 2.10 writes it."""
     return json.dumps({"dependencies": list(dependencies), "fixes": []})
 
 
@@ -87,8 +89,8 @@ def test_what_could_not_be_looked_up_is_no_pass() -> None:
 
 
 def test_each_folder_of_data_says_whose_it_is() -> None:
-    said = (ROOT / "data" / "LICENCES.md").read_text(encoding="utf-8")
-    rows = [line.split("|") for line in said.splitlines() if line.startswith("| `")]
+    licences = (ROOT / "data" / "LICENCES.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in licences.splitlines() if line.startswith("| `")]
     named = {name for row in rows for name in re.findall(r"`([\w]+)`", row[1])}
     tracked = subprocess.run(["git", "ls-files", "data"], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     assert named == {file.split("/")[1] for file in tracked if file.count("/") > 1}
@@ -98,11 +100,11 @@ def test_each_folder_of_data_says_whose_it_is() -> None:
 @pytest.mark.kills
 @pytest.mark.parametrize("extra", [None, *sorted(set(EXTRAS) - {"dev"})])
 def test_each_extra_installs_alone(tmp_path: Path, extra: str | None) -> None:
-    """With the pins, in an environment that holds nothing else; `dev`, which has all, is that of the tests."""
+    """With the pins, in an empty environment; the tests themselves run with `dev`, which has all extras."""
     venv.create(tmp_path / "own", with_pip=True)
     python = tmp_path / "own" / "bin" / "python"
-    what = f"{ROOT}[{extra}]" if extra else str(ROOT)
-    words = [python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", what]
+    target = f"{ROOT}[{extra}]" if extra else str(ROOT)
+    words = [python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", target]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for check in (["-m", "pip", "check"], ["-m", "fairness_pipeline.cli", "--version"]):

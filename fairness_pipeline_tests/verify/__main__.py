@@ -1,8 +1,8 @@
 """`make verify`: what takes too long for `make test`.
 
 Five seeds of the sample profile against the bias that is planted in its data, with what debiasing makes of it, a kill in
-the middle of each stage, a disk that fills up. Each part's outcome is kept, so that a verification that was stopped goes
-on; it is forgotten when the code or the data changes. Writes docs/verification.md and docs/storm.md.
+the middle of each stage, a disk that fills up. Each part's outcome is stored, so that a stopped verification can go on; it
+is discarded when the code or the data changes. Writes docs/verification.md and docs/storm.md.
 """
 
 import argparse
@@ -45,28 +45,28 @@ def main() -> None:
     arguments = parser.parse_args()
     study = STORM if arguments.storm else arguments.study
     parts: dict[str, dict[str, Part]] = {
-        name: {**own.parts(), f"kill-{name}": partial(kill, name)} for name, own in VERIFIED.items()
+        name: {**module.parts(), f"kill-{name}": partial(kill, name)} for name, module in VERIFIED.items()
     }
     parts[DIALOGUES]["full_disk"] = full_disk
     parts[STORM] = {**storm.parts(), **damage.parts()}
-    kept = {
+    results = {
         name: remembered(name, run)
-        for own, of_study in parts.items()
-        if study in (None, own)
+        for owner, of_study in parts.items()
+        if study in (None, owner)
         for name, run in of_study.items()
     }
     verdicts = {
-        name: [*own.judge(kept), *judge_kill(kept[f"kill-{name}"])]
-        for name, own in VERIFIED.items()
+        name: [*module.judge(results), *judge_kill(results[f"kill-{name}"])]
+        for name, module in VERIFIED.items()
         if study in (None, name)
     }
     if DIALOGUES in verdicts:
-        verdicts[DIALOGUES].append(judge_disk(kept["full_disk"]))
+        verdicts[DIALOGUES].append(judge_disk(results["full_disk"]))
     if study in (None, STORM):
-        verdicts[STORM] = [*storm.judge(kept), *damage.judge(kept)]
-        write_storm({name: kept[name] for name in parts[STORM]}, verdicts[STORM])
+        verdicts[STORM] = [*storm.judge(results), *damage.judge(results)]
+        write_storm({name: results[name] for name in parts[STORM]}, verdicts[STORM])
     if study is None:
-        write_page(kept, verdicts)
+        write_page(results, verdicts)
     everything = [verdict for of_study in verdicts.values() for verdict in of_study]
     for claim, held, figures in everything:
         print(f"{WORDS[held]}: {claim} ({figures})")
@@ -74,13 +74,13 @@ def main() -> None:
 
 
 def remembered(name: str, run: Part) -> dict[str, Any]:
-    """The outcome of a part, from before if neither code nor data have changed since."""
+    """The outcome of a part: the stored one if neither code nor data have changed since."""
     path = STATE / f"{name}.json"
     if path.exists():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["version"] == version():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["version"] == version():
             print(f"{name}: verified before")
-            return kept["outcome"]
+            return stored["outcome"]
     print(f"{name}: running ...", flush=True)
     started = time.monotonic()
     outcome = {**run(), "seconds": round(time.monotonic() - started)}

@@ -1,4 +1,4 @@
-"""A workspace that is damaged on purpose: flipped bits, cards that lie, broken records, a disk that vanishes meanwhile.
+"""Damages a workspace on purpose: flipped bits, cards that lie, broken records, files that vanish during a run.
 
 What is damaged must be named or made anew, and never be read as something else; nothing may end in a traceback.
 """
@@ -34,7 +34,7 @@ _LINE = 200_000_000
 
 
 def parts() -> dict[str, Part]:
-    """What is run, by name."""
+    """The parts by name."""
     return {
         "damage-bits": _bits,
         "damage-cards": _cards,
@@ -59,8 +59,8 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
         ("a damaged card vouches for nothing", cards["named"] == cards["cards"] and not cards["escaped"],
          f"{cards['named']} of {cards['cards']} named, {cards['escaped']} other errors"),
         ("damaged records of runs and a damaged history are named or made anew, and the lake stands",
-         all(found["clear"] and found["same"] for found in records.values() if isinstance(found, dict)),
-         "; ".join(f"{name}: {found['said']}" for name, found in records.items() if isinstance(found, dict))),
+         all(outcome["clear"] and outcome["same"] for outcome in records.values() if isinstance(outcome, dict)),
+         "; ".join(f"{name}: {outcome['said']}" for name, outcome in records.items() if isinstance(outcome, dict))),
         ("files that are deleted while a run goes on are made again, in the end the same bytes",
          meanwhile["deleted"]["same"] and not meanwhile["deleted"]["traceback"], f"{meanwhile['deleted']['files']} files"),
         ("a right to write that is lost in the middle is named, and the run goes on once it is back",
@@ -76,10 +76,10 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
 
 @contextmanager
 def _settings(home: Path) -> Iterator[None]:
-    """This process looks at a workspace in `home`."""
-    own = {"FAIRNESS_HOME": str(home), "FAIRNESS_DATA": str(STATE / "data")}
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
+    """Points this process to the workspaces in `home`."""
+    variables = {"FAIRNESS_HOME": str(home), "FAIRNESS_DATA": str(STATE / "data")}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -88,7 +88,7 @@ def _settings(home: Path) -> Iterator[None]:
 
 
 def _made(name: str) -> Path:
-    """A home with a finished small run, a copy for one part."""
+    """A copy of a home with a finished small run, for one part."""
     whole, home = STATE / "whole" / "damage", STATE / "damaged" / name
     made_by = whole / "version"
     if not (made_by.exists() and made_by.read_text(encoding="utf-8") == version()):
@@ -104,8 +104,8 @@ def _partitions(home: Path) -> tuple[Lake, list[tuple[str, Key]]]:
     with _settings(home):
         project = Project("small")
         lineage, lake = Lineage(project), Lake(project.workspace)
-        found = [(name, key) for name in lineage.assets for key in lineage.keys(name) if lake.has(name, key)]
-    return lake, found
+        partitions = [(name, key) for name in lineage.assets for key in lineage.keys(name) if lake.has(name, key)]
+    return lake, partitions
 
 
 def _files_of(lake: Lake, asset: str, key: Key) -> list[Path]:
@@ -130,7 +130,7 @@ def _bits() -> dict[str, Any]:
         flipped = bytearray(whole)
         flipped[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
         path.write_bytes(flipped)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as rot, which leaves no time behind
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as bit rot, which does not change the time
         named += bool(problems(lake, [(asset, key)]))
         if before is not None:
             with suppress(FairnessError):
@@ -183,7 +183,7 @@ _DAMAGES: tuple[Damage, ...] = (
 def _cards() -> dict[str, Any]:
     """Damages cards of models and reports in many ways."""
     lake, made = _partitions(_made("cards"))
-    owned = [own for own in made if not lake.table_path(*own).exists()]
+    owned = [partition for partition in made if not lake.table_path(*partition).exists()]
     draw, named, escaped = random.Random(2), 0, 0
     damages = [*_DAMAGES, *draw.choices(_DAMAGES, k=max(0, CARDS - len(_DAMAGES)))]
     for damage in damages:
@@ -199,17 +199,17 @@ def _cards() -> dict[str, Any]:
         path.write_bytes(whole)
     # Two partitions of one asset change places, cards and all.
     swapped = next((a, b) for a in owned for b in owned if a[0] == b[0] and a[1] != b[1])
-    paths = [_files_of(lake, *own)[0] for own in swapped]
+    paths = [_files_of(lake, *partition)[0] for partition in swapped]
     contents = [path.read_bytes() for path in paths]
-    for path, other in zip(paths, reversed(contents), strict=True):
-        path.write_bytes(other)
-    named += sum(bool(problems(lake, [own])) for own in swapped) == 2
+    for path, swapped_content in zip(paths, reversed(contents), strict=True):
+        path.write_bytes(swapped_content)
+    named += sum(bool(problems(lake, [partition])) for partition in swapped) == 2
     return {"cards": len(damages) + 1, "named": named, "escaped": escaped}
 
 
 def _records() -> dict[str, Any]:
-    """Damages what is no part of the lake, then runs, and checks that the lake is as it was."""
-    found: dict[str, Any] = {}
+    """Damages files outside the lake, then runs, and checks that the lake is unchanged."""
+    results: dict[str, Any] = {}
     for name, pattern, broken in (
         ("runs, garbage", "dagster/history/runs.db", b"garbage" * 100),
         ("runs, cut", "dagster/history/runs.db", None),
@@ -225,20 +225,20 @@ def _records() -> dict[str, Any]:
         process = command(home, "run", "--profile", "small", "--study", SENTIMENT, "--force", data=STATE / "data")
         output = process.communicate()[0]
         again = None
-        if process.returncode:  # it must have said what to do, and the rest must stand
+        if process.returncode:  # it must have said what to do, and the lake must be unchanged
             shutil.rmtree(home / "small" / "dagster", ignore_errors=True)
             again = finished(small_run(home, SENTIMENT))
-        found[name] = {
+        results[name] = {
             "files": len(paths),
             "clear": bool(paths) and "Traceback" not in output,
             "same": content(home / "small") == before,
             "said": "named, and gone on with after the records were deleted" if again else "made anew",
         }
-    return found
+    return results
 
 
 def _meanwhile() -> dict[str, Any]:
-    """Deletes files while a run goes on; and takes away the right to write."""
+    """Deletes files during a run, and removes the right to write during another."""
     whole = _made("whole")
     undisturbed = content(whole / "small")
     home, draw = STATE / "damaged" / "deleted", random.Random(3)
@@ -261,7 +261,7 @@ def _meanwhile() -> dict[str, Any]:
 
 
 def _locked_out(undisturbed: dict[str, bytes]) -> dict[str, Any] | None:
-    """The right to write tables is taken away in the middle; None where it cannot be (root needs chattr)."""
+    """Removes the right to write tables in the middle; None where that cannot be done (root needs chattr)."""
     home = STATE / "damaged" / "locked"
     subprocess.run(["chattr", "-R", "-i", str(home)], capture_output=True)
     shutil.rmtree(home, ignore_errors=True)
@@ -286,7 +286,7 @@ def _locked_out(undisturbed: dict[str, bytes]) -> dict[str, Any] | None:
 
 @contextmanager
 def _mounted(name: str) -> Iterator[Path | None]:
-    """A file system of its own; None where none may be mounted."""
+    """Yields a separate file system; None where none may be mounted."""
     home = STATE / "damaged" / name
     home.mkdir(parents=True, exist_ok=True)
     words = ["mount", "-t", "tmpfs", "-o", "size=500m", "tmpfs", str(home)]
@@ -300,7 +300,7 @@ def _mounted(name: str) -> Iterator[Path | None]:
 
 
 def _links() -> dict[str, Any]:
-    """Links in place of tables, models and reports; and a home that is a link to another file system."""
+    """Puts links in place of tables, models and reports; and runs in a home that is a link to another file system."""
     home = _made("links")
     undisturbed = content(home / "small")
     lake, made = _partitions(home)
@@ -321,20 +321,20 @@ def _links() -> dict[str, Any]:
         path.unlink()
         shutil.move(target, path)
     with _mounted("elsewhere") as mounted:
-        place = mounted or outside / "elsewhere"
-        shutil.rmtree(place / "home", ignore_errors=True)
-        (place / "home").mkdir(parents=True)
+        folder = mounted or outside / "elsewhere"
+        shutil.rmtree(folder / "home", ignore_errors=True)
+        (folder / "home").mkdir(parents=True)
         link = STATE / "damaged" / "link"
         link.unlink(missing_ok=True)
-        link.symlink_to(place / "home")
+        link.symlink_to(folder / "home")
         finished(small_run(link, SENTIMENT))
         same = content(link / "small") == undisturbed
     return {"links": len(chosen), "refused": refused, "same": same}
 
 
 def _inputs() -> dict[str, Any]:
-    """The tests of wrong input and of endpoints that misbehave, counted."""
-    found: dict[str, Any] = {"failed": 0}
+    """Runs and counts the tests of wrong input and of endpoints that misbehave."""
+    results: dict[str, Any] = {"failed": 0}
     for name, files in (("endpoint", _ENDPOINTS), ("bad", _BAD_INPUTS)):
         words = [
             sys.executable,
@@ -343,23 +343,23 @@ def _inputs() -> dict[str, Any]:
             "-q",
             "-o",
             "addopts=",
-            *(f"fairness_pipeline_tests/{own}" for own in files),
+            *(f"fairness_pipeline_tests/{file}" for file in files),
         ]
-        said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout.strip().splitlines()[-1]
+        summary = subprocess.run(words, cwd=ROOT, capture_output=True, text=True).stdout.strip().splitlines()[-1]
         counts = {
             word.rstrip(","): int(number)
-            for number, word in zip(said.split(), said.split()[1:], strict=False)
+            for number, word in zip(summary.split(), summary.split()[1:], strict=False)
             if number.isdigit()
         }
-        found[name] = counts.get("passed", 0)
-        found["failed"] += (
+        results[name] = counts.get("passed", 0)
+        results["failed"] += (
             counts.get("failed", 0) + counts.get("error", 0) + counts.get("errors", 0) + ("passed" not in counts)
         )
-    return found
+    return results
 
 
 def _long_line() -> dict[str, Any]:
-    """A file of annotations whose only line has 200 MB."""
+    """Reads a file of annotations whose only line has 200 MB."""
     folder = STATE / "damaged" / "line"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "long.csv"
@@ -375,8 +375,8 @@ def _long_line() -> dict[str, Any]:
         "except Exception as error:\n    print(type(error).__name__, error)\n"
         "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - empty) / 1024)\n"
     )
-    begun = time.monotonic()
-    said = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True).stdout.splitlines()
+    start = time.monotonic()
+    output = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True).stdout.splitlines()
     path.unlink()
-    named = "FairnessError" in said[0] and "long.csv, line 1: longer than" in said[0]
-    return {"named": named, "mib": float(said[1]), "took": time.monotonic() - begun}
+    named = "FairnessError" in output[0] and "long.csv, line 1: longer than" in output[0]
+    return {"named": named, "mib": float(output[1]), "took": time.monotonic() - start}

@@ -1,4 +1,4 @@
-"""Planted bias and cures of dialogue models, over seeds."""
+"""Verifies planted bias and cures of dialogue models, over seeds."""
 
 import os
 from collections.abc import Callable
@@ -51,12 +51,12 @@ MLE, PLACEBO = "control (mle)", "control (placebo)"
 CONTROLS = {MLE: FILTERED, "control (random filter)": FILTERED, PLACEBO: CHAT, "control (duplication)": "CDA"}
 """The same training without the debiasing term, and a method that it controls."""
 CURED = ("CDA", "WER", FILTERED, CHAT)
-"""Those of which a smaller gap of what is planted is claimed."""
+"""The methods that are claimed to make planted gaps smaller."""
 RATES = ("offense_rate", "sentiment_positive", "sentiment_negative")
 
 
 def planted(seed: int) -> dict[str, Any]:
-    """One seed of the sample's base: what the audit found, and what its grammar's majority replies plant."""
+    """One seed of the sample's base: the differences that the audit found, and those that the majority replies plant."""
     home, data = STATE / f"home-{version()[:12]}", STATE / "data"  # tables of other code prove nothing
     (data / "profiles").mkdir(parents=True, exist_ok=True)
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
@@ -67,27 +67,27 @@ def planted(seed: int) -> dict[str, Any]:
     (data / "profiles" / f"planted-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
     finished(command(home, "run", "--profile", f"planted-{seed}", "--study", DIALOGUES, data=data))
     lake = Lake(home / f"planted-{seed}")
-    found, truth = {}, {}
+    differences, truth = {}, {}
     for dimension in profile["dimensions"]:
         key = {"dimension": dimension, "model": "seq2seq"}
         rows = lake.read("dialogue_significance", key).to_pylist()
-        found[dimension] = {
+        differences[dimension] = {
             row["measure"]: [row["difference"], row["verdict"], row["value_a"] + row["value_b"]] for row in rows
         }
         expected = planted_differences(
             lake.read("context_pairs", {"corpus": "twitter_sample", "dimension": dimension}), dimension
         )
         truth[dimension] = {row["measure"]: [row["difference"], row["value_a"] + row["value_b"]] for row in expected}
-    return {"found": found, "truth": truth}
+    return {"found": differences, "truth": truth}
 
 
 def real_cures() -> list[str]:
-    """The profile that needs the real corpora, where they are."""
+    """The profile that needs the real corpora; none without them."""
     return [REAL_CURES] if os.environ.get("FAIRNESS_CORPORA") else []
 
 
 def cures(profile: str) -> dict[str, Any]:
-    """By dimension what each method made of each seed's gaps, and what is said of the recipe."""
+    """What each method leaves of each seed's gaps, and the effects of the recipes, by dimension."""
     home = STATE / f"home-{version()[:12]}"
     finished(command(home, "run", "--profile", profile))
     lake, project = Lake(home / profile), Project(profile)
@@ -106,7 +106,7 @@ def cures(profile: str) -> dict[str, Any]:
 
 
 def debiased(part: DialoguePart, lake: Lake, dimension: str, seed: int) -> dict[str, Any]:
-    """What each method made of one seed's planted gaps, what it cost, and what the autoencoder learned."""
+    """What each method leaves of one seed's planted gaps, what it costs, and what the autoencoder learned."""
 
     def key(model: str) -> dict[str, str]:
         return {"dimension": dimension, "model": seed_name(model, seed)}
@@ -114,7 +114,7 @@ def debiased(part: DialoguePart, lake: Lake, dimension: str, seed: int) -> dict[
     def differences(model: str) -> dict[str, Any]:
         rows = lake.read("dialogue_significance", key(model)).to_pylist()
         single = {row["measure"]: row for row in rows if not row["measure"].startswith(("distinct", "diversity"))}
-        return {  # what a verdict rests on is what a cure is measured on
+        return {  # a cure is measured on the rows that decide the verdict
             name: {**deciding(single, name), "verdict": row["verdict"]}
             for name, row in single.items()
             if not name.endswith(MASKED)
@@ -130,16 +130,17 @@ def debiased(part: DialoguePart, lake: Lake, dimension: str, seed: int) -> dict[
     figures = lake.card("disentanglement", key(DEBIASED[CHAT])).figures
     return {
         "gaps": {
-            n: float(np.mean([abs(own[m]["difference"] / was) for m, was in before.items()])) for n, own in left.items()
+            n: float(np.mean([abs(by_measure[m]["difference"] / was) for m, was in before.items()]))
+            for n, by_measure in left.items()
         },
         "harmful": {
-            name: {m: float(np.mean([own[m]["value_a"], own[m]["value_b"]])) for m in harmful()}
-            for name, own in {"original": differences("seq2seq"), **left}.items()
+            name: {m: float(np.mean([by_measure[m]["value_a"], by_measure[m]["value_b"]])) for m in harmful()}
+            for name, by_measure in {"original": differences("seq2seq"), **left}.items()
         },
         "naming": {
-            name: (own[NAMES_OTHER]["value_a"] + own[NAMES_OTHER]["value_b"]) / 200
-            for name, own in {"original": differences("seq2seq"), **left}.items()
-            if NAMES_OTHER in own
+            name: (by_measure[NAMES_OTHER]["value_a"] + by_measure[NAMES_OTHER]["value_b"]) / 200
+            for name, by_measure in {"original": differences("seq2seq"), **left}.items()
+            if NAMES_OTHER in by_measure
         },
         "identical": {name: identical_share(lake.read("responses", key(model))) for name, model in models.items()},
         "quality": {
@@ -164,10 +165,14 @@ def planted_differences(pairs: pa.Table, dimension: str) -> list[dict[str, Any]]
                 {"pair_id": pair["pair_id"], "side": side, "context": pair[f"context_{side}"], "response": reply}
             )
     responses = pa.Table.from_pylist(rows, schema=RESPONSES)
-    own, settings = load_dimension(dimension), MeasureSettings()
-    tables = {measure.table: measure.measure(responses, measure.scoring(settings, own)) for measure in measures()}
+    specification, settings = load_dimension(dimension), MeasureSettings()
+    tables = {
+        measure.table: measure.measure(responses, measure.scoring(settings, specification)) for measure in measures()
+    }
     few = SignificanceSettings(permutations=1)
-    return [asdict(row) for row in compared(responses, tables, settings=few, seed=0, published={}, masked=own)]
+    return [
+        asdict(row) for row in compared(responses, tables, settings=few, seed=0, published={}, masked=specification)
+    ]
 
 
 def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
@@ -182,9 +187,9 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
             (planted_rows if min(map(abs, truths)) > 0 else unplanted_rows)[dimension, measure] = truths
     signs = biased = 0
     for (dimension, measure), truths in planted_rows.items():
-        found = [seed["found"][dimension][measure] for seed in seeds]
-        signs += all(f[0] * t > 0 for f, t in zip(found, truths, strict=True))
-        biased += sum(f[1] == "biased" for f in found) >= 4
+        results = [seed["found"][dimension][measure] for seed in seeds]
+        signs += all(f[0] * t > 0 for f, t in zip(results, truths, strict=True))
+        biased += sum(f[1] == "biased" for f in results) >= 4
     ratios = []
     for (dimension, measure), _ in unplanted_rows.items():
         kind = measure if measure in RATES else "words"
@@ -196,14 +201,14 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
         ("planted differences are `biased` in at least 4 of 5 seeds", biased == total, f"{biased} of {total} measures"),
         ("unplanted differences stay under half the planted ones", max(ratios) < 0.5, f"largest: {max(ratios):.2f} of the smallest planted one, over {len(ratios)} cases"),
         *judge_debiased(outcomes[CURES]),
-        *((f"real text: {claim}", *found) for name in real_cures() for claim, *found in judge_debiased(outcomes[name])),
+        *((f"real text: {claim}", *rest) for name in real_cures() for claim, *rest in judge_debiased(outcomes[name])),
     ]  # fmt: skip
 
 
 def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
     """The claims on debiased models, in every dimension, with 95% intervals over the seeds.
 
-    What says `mean` is judged by that alone; differences, and that a gap is smaller at all, by the whole interval.
+    Claims that say `mean` are judged by the mean alone; differences and smaller gaps, by the whole interval.
     """
     seeds, effects = outcome["seeds"], outcome["effects"]
     dimensions = list(seeds[0])
@@ -214,14 +219,14 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
     def claim(
         text: str, value: Callable[[dict[str, Any]], float], holds: Callable[[tuple[float, float, float]], bool]
     ) -> tuple[str, bool, str]:
-        found = means(value)
-        figures = "; ".join(f"{d} {m:.3f} ({low:.3f} to {high:.3f})" for d, (m, low, high) in found.items())
-        return text, all(map(holds, found.values())), figures
+        intervals = means(value)
+        figures = "; ".join(f"{d} {m:.3f} ({low:.3f} to {high:.3f})" for d, (m, low, high) in intervals.items())
+        return text, all(map(holds, intervals.values())), figures
 
     def kept(metric: str) -> Callable[[dict[str, Any]], float]:
         return lambda s: s["quality"][FILTERED][metric] / s["quality"]["original"][metric]
 
-    found = [
+    claims = [
         claim("the group is told from unbiased features with an accuracy over 0.9 (mean)", lambda s: s["accuracy"]["unbiased"], lambda m: m[0] > 0.9),
         claim("... and from semantic features, by the strict probe, hardly better than from content words alone (mean difference under 0.1)", lambda s: s["accuracy"]["semantic"] - s["accuracy"]["content"], lambda m: m[0] < 0.1),
         claim("filtered training leaves under 40% of the gaps (mean)", lambda s: s["gaps"][FILTERED], lambda m: m[0] < 0.4),
@@ -229,7 +234,7 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
     for control, name in CONTROLS.items():
         if control == PLACEBO:  # the adversary is not shown to add anything
             continue
-        found.append(
+        claims.append(
             claim(
                 f"{name} leaves less than its {control}, the same training without the debiasing term (the difference)",
                 lambda s, name=name, control=control: s["gaps"][control] - s["gaps"][name],
@@ -237,7 +242,7 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
             )
         )
     for name in CURED:
-        found.append(
+        claims.append(
             claim(
                 f"{name}: the gaps are smaller than the original's (the share of the biased ones that is left, below 1)",
                 lambda s, name=name: s["gaps"][name],
@@ -249,19 +254,19 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
         for d in dimensions
         if seeds[0][d]["naming"]
     }
-    for name, wrong in (("WER", True), ("CDA", False), (FILTERED, False)):
-        most = {d: own["original"][0] + MOST_MISNAMED / 100 for d, own in named.items()}
-        found.append(
-            (f"{name}'s answers name the other group {'' if wrong else 'no '}oftener than the original's by more than {MOST_MISNAMED:.0f} points (mean share of those that name one)", all((own[name][0] > most[d]) == wrong for d, own in named.items()), "; ".join(f"{d} {own[name][0]:.2f} ({own[name][1]:.2f} to {own[name][2]:.2f}), original {own['original'][0]:.2f}" for d, own in named.items()))
+    for name, misnames in (("WER", True), ("CDA", False), (FILTERED, False)):
+        most = {d: shares["original"][0] + MOST_MISNAMED / 100 for d, shares in named.items()}
+        claims.append(
+            (f"{name}'s answers name the other group {'' if misnames else 'no '}oftener than the original's by more than {MOST_MISNAMED:.0f} points (mean share of those that name one)", all((shares[name][0] > most[d]) == misnames for d, shares in named.items()), "; ".join(f"{d} {shares[name][0]:.2f} ({shares[name][1]:.2f} to {shares[name][2]:.2f}), original {shares['original'][0]:.2f}" for d, shares in named.items()))
         )  # fmt: skip
     rises = {
         d: max(s[d]["harmful"][FILTERED][m] - was for s in seeds for m, was in s[d]["harmful"]["original"].items())
         for d in dimensions
     }
-    found.append(
+    claims.append(
         ("in no seed does filtered training give both groups together two points more offensive or negative answers (the largest rise)", max(rises.values()) < 2, "; ".join(f"{d} {rise:+.1f}" for d, rise in rises.items()))
     )  # fmt: skip
-    found += [
+    claims += [
         claim(f"filtered training keeps {metric} at {least:.0%} or better (mean)", kept(metric), lambda m, least=least: m[0] >= least)
         for metric, least in (("distinct_1", 0.9), ("distinct_2", 0.9), ("bleu_1", 0.85), ("bleu_2", 0.85), ("bleu_3", 0.85))
     ]  # fmt: skip
@@ -269,15 +274,17 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
         name: [f"{d} {m}" for d in dimensions for m, effect in effects[d][name].items() if effect == "cure"]
         for name in DEBIASED
     }
-    found.append(
-        ("no control is called a cure of anything", not any(called[control] for control in CONTROLS), "; ".join(f"{name} {len(own)}" for name, own in called.items()) + f" of {sum(len(effects[d][CHAT]) for d in dimensions)} measures called a cure")
+    claims.append(
+        ("no control is called a cure of anything", not any(called[control] for control in CONTROLS), "; ".join(f"{name} {len(cured)}" for name, cured in called.items()) + f" of {sum(len(effects[d][CHAT]) for d in dimensions)} measures called a cure")
     )  # fmt: skip
     of_wer = [m for m in called["WER"] if m.split()[0] in named]
-    found.append(("WER is called a cure of nothing where groups can be named", not of_wer, ", ".join(of_wer) or "none"))
-    found.append(
+    claims.append(
+        ("WER is called a cure of nothing where groups can be named", not of_wer, ", ".join(of_wer) or "none")
+    )
+    claims.append(
         claim("WER gives more identical pairs than the original (the difference)", lambda s: s["identical"]["WER"] - s["identical"]["original"], lambda m: m[1] > 0)
     )  # fmt: skip
-    return list(found)
+    return list(claims)
 
 
 def spread(values: list[float]) -> str:
@@ -285,6 +292,6 @@ def spread(values: list[float]) -> str:
 
 
 def parts() -> dict[str, Part]:
-    """What is run, by name."""
+    """The parts by name."""
     planted_seeds = {f"planted-{seed}": partial(planted, seed) for seed in SEEDS}
     return {**planted_seeds, **{profile: partial(cures, profile) for profile in (CURES, *real_cures())}}

@@ -1,4 +1,4 @@
-"""A server that sends anything: whatever it is, an audit gets a reply or a clear error, in bounded memory, without the key.
+"""Fuzzes a server's responses: an audit must get a reply or a clear error, in bounded memory, without the key.
 
     python -m fairness_pipeline_tests.verify.fuzz --minutes 60
 
@@ -38,9 +38,9 @@ KEY, VARIABLE = "sk-3kTf9/Ab+x?Z", "KEY_OF_FUZZ"
 _WRITTEN = [KEY, quote(KEY, safe=""), base64.b64encode(KEY.encode()).decode(), json.dumps(KEY)[1:-1]]
 _SEEN = re.compile("|".join(re.escape(form.rstrip("=")[:-1]) for form in _WRITTEN))
 _ENDLESS = 1 << 26
-"""Bytes of a bomb; many times what an answer may be long."""
+"""Bytes of a bomb: many times the longest allowed answer."""
 _PATIENCE = 20.0
-"""Seconds after which an example hangs. What the requests of one may take is a tenth."""
+"""Seconds after which an example counts as hanging: ten times what its requests may take."""
 
 
 def _text() -> st.SearchStrategy[str]:
@@ -62,7 +62,7 @@ def _json() -> st.SearchStrategy[object]:
 
 
 def _protocol() -> st.SearchStrategy[object]:
-    """What looks like an answer, a refusal, an error or a list of models, with anything in its fields."""
+    """Objects like an answer, a refusal, an error or a list of models, with anything in their fields."""
     anything = st.one_of(_text(), _json())
     message = st.fixed_dictionaries({}, optional={"content": anything, "refusal": anything})
     choice = st.fixed_dictionaries({"message": st.one_of(message, anything)}, optional={"finish_reason": anything})
@@ -103,11 +103,11 @@ def _headers() -> st.SearchStrategy[list[tuple[str, str]]]:
 
 
 def responses() -> st.SearchStrategy[bytes]:
-    """All that a server sends on a connection, from its first byte to its last."""
+    """Everything that a server sends on a connection, from the first byte to the last."""
 
     def written(status: object, headers: list[tuple[str, str]], body: bytes) -> bytes:
-        told = {"Content-Length": str(len(body)), **dict(headers)}
-        lines = "".join(f"{name}: {value}\r\n" for name, value in told.items())
+        all_headers = {"Content-Length": str(len(body)), **dict(headers)}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
         return f"HTTP/1.1 {status} said\r\n{lines}\r\n".encode("latin-1", "replace") + body
 
     status = st.sampled_from([200, 200, 200, 200, 204, 301, 304, 400, 401, 404, 422, 429, 500, 529, 599, 100, 7, "x"])
@@ -133,7 +133,7 @@ class Sends:
             try:
                 connection.recv(1 << 16)
                 connection.sendall(self.content)
-            except OSError:  # whoever asked has heard enough
+            except OSError:  # the client has closed the connection
                 return
 
 
@@ -152,7 +152,7 @@ tried = 0
 
 
 def check(content: bytes) -> None:
-    """Asks a server that sends this; raises AssertionError if the outcome is none of those allowed."""
+    """Asks a server that sends this; raises AssertionError if the outcome is not allowed."""
     global tried
     tried += 1
     server = _server()
@@ -167,12 +167,12 @@ def check(content: bytes) -> None:
             (reply,) = asking.replies(["hello"])
             assert isinstance(reply, Reply)
             assert reply.kind in KINDS
-            told = json.dumps(reply._asdict(), ensure_ascii=False)
-            told.encode()  # what a file can hold
+            text = json.dumps(reply._asdict(), ensure_ascii=False)
+            text.encode()  # what a file can hold
         except FairnessError as error:
-            told = str(error)
+            text = str(error)
         kept = "".join(path.read_text(encoding="utf-8") for path in Path(folder).iterdir())
-    assert not _SEEN.search(told + json.dumps(json.loads(f"[{','.join(kept.splitlines())}]"), ensure_ascii=False))
+    assert not _SEEN.search(text + json.dumps(json.loads(f"[{','.join(kept.splitlines())}]"), ensure_ascii=False))
 
 
 @settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -183,7 +183,7 @@ def check_drawn(content: bytes) -> None:
 
 
 def main() -> None:
-    """Draws responses for so long; prints how many, and the most memory, as JSON on the last line."""
+    """Draws responses for these minutes; prints their number and the peak memory as JSON on the last line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     minutes = parser.parse_args().minutes
@@ -202,14 +202,14 @@ def main() -> None:
         print(json.dumps({"drawn": drawn, "sought": tried - drawn, "peak_mib": round(peak)}), flush=True)
         os._exit(0)  # the library's loop does not end by itself
 
-    def one(content: bytes) -> None:
+    def fuzz_one(content: bytes) -> None:
         check_drawn.hypothesis.fuzz_one_input(content)
         if time.monotonic() > end + 30 * minutes:
             ended()
 
     if atheris:
         atheris.instrument_all()
-        atheris.Setup(sys.argv[:1], one)
+        atheris.Setup(sys.argv[:1], fuzz_one)
         atheris.Fuzz()
     ended()
 

@@ -1,4 +1,4 @@
-"""Study 4: a planted spelling is found, explained and cured; where none is planted nothing is found."""
+"""Verifies study 4: a planted spelling is found, explained and cured; without one nothing is found."""
 
 from functools import partial
 from typing import Any
@@ -28,22 +28,22 @@ SMALL = {
     "explain": ["cnn"],
     "explainer": {"hidden": 8, "epochs": 1, "texts": 20, "steps": 4},
 }  # fmt: skip
-"""What a run that is killed changes in the sample's section: trained for a moment only."""
+"""The changes that a killed run makes to the sample's section: it trains for a moment only."""
 METHODS = ("cnn-data_aug", "cnn-ins_weigh", "cnn-debiased_tc")
 UNPLANTED = 120
 """Draws of the corpus without a spelling that tells the group."""
 
 
 def parts() -> dict[str, Part]:
-    """What is run."""
+    """The parts by name."""
     return {**{f"style-{seed}": partial(style, seed) for seed in SEEDS}, "style-none": no_style}
 
 
 def style(seed: int) -> dict[str, Any]:
     """One seed of the sample profile: splits, first weights and order are its own."""
     profile = yaml.safe_load(paths.data_file("profiles/sample.yaml").read_text(encoding="utf-8"))
-    own = profile[STUDY]
-    lake = _made(f"style-{seed}", {"description": "verified", "seed": seed, "dimensions": ["gender"], STUDY: own})
+    section = profile[STUDY]
+    lake = _made(f"style-{seed}", {"description": "verified", "seed": seed, "dimensions": ["gender"], STUDY: section})
     key = {"corpus": "authored_sample", "classifier": "cnn"}
 
     def metrics(classifier: str) -> dict[str, float]:
@@ -68,23 +68,23 @@ def style(seed: int) -> dict[str, Any]:
         "top": {kind: [word for word, _, _ in top_words(saliency, kind)] for kind in ("label_l2x", "group_l2x")},
         "lift": _lift(saliency),
         "agreement": {
-            task: rank_correlation(*([np.array(own) for own in saliency[f"{task}_{kind}"].to_pylist()] for kind in ("l2x", "gradients")))
+            task: rank_correlation(*([np.array(shares) for shares in saliency[f"{task}_{kind}"].to_pylist()] for kind in ("l2x", "gradients")))
             for task in ("label", "group")
         },
     }  # fmt: skip
 
 
 def _lift(saliency: Any) -> float:
-    """What the spellings of group b get for the label, as multiples of an even share: 1 is nothing special."""
+    """The saliency of group b's spellings for the label, in multiples of an even share: 1 is nothing special."""
     grammar = yaml.safe_load(paths.data_file("grammars/authored_sample.yaml").read_text(encoding="utf-8"))
     cue = {word for pair in grammar["spellings"] for word in pair}
-    found = [
+    lifts = [
         share * len(words)
         for words, shares in zip(saliency["words"].to_pylist(), saliency["label_l2x"].to_pylist(), strict=True)
         for word, share in zip(words, shares, strict=True)
         if word in cue
     ]
-    return float(np.mean(found))
+    return float(np.mean(lifts))
 
 
 def no_style() -> dict[str, Any]:
@@ -101,14 +101,14 @@ def no_style() -> dict[str, Any]:
         source = {"file": "grammars/no_style.yaml", "texts": 5000, "seed": 100 + number}
         _write(f"corpora/{name}", corpus | {"grammar": source})
     cnn = profile[STUDY]["classifiers"]["cnn"] | {"seeds": 1}
-    own = {"corpora": names, "maximum": 700, "splits": profile[STUDY]["splits"], "classifiers": {"cnn": cnn}}
-    lake = _made("style-none", {"description": "verified", "seed": 1, "dimensions": ["gender"], STUDY: own})
+    section = {"corpora": names, "maximum": 700, "splits": profile[STUDY]["splits"], "classifiers": {"cnn": cnn}}
+    lake = _made("style-none", {"description": "verified", "seed": 1, "dimensions": ["gender"], STUDY: section})
     rows = [lake.read("classifier_fairness", {"corpus": name, "classifier": "cnn"}).to_pylist() for name in names]
-    found = [row for of_corpus in rows for row in of_corpus if row["measure"] == "dp_rate"]
+    dp_rows = [row for of_corpus in rows for row in of_corpus if row["measure"] == "dp_rate"]
     return {
-        "covered": sum(row["ci_low"] <= 0 <= row["ci_high"] for row in found),
+        "covered": sum(row["ci_low"] <= 0 <= row["ci_high"] for row in dp_rows),
         "biased": sum(any(row["verdict"] == "biased" for row in of_corpus) for of_corpus in rows),
-        "mean": float(np.mean([row["difference"] for row in found])),
+        "mean": float(np.mean([row["difference"] for row in dp_rows])),
     }
 
 
@@ -124,25 +124,25 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     grammar = yaml.safe_load(paths.data_file("grammars/authored_sample.yaml").read_text(encoding="utf-8"))
     cue = {word for pair in grammar["spellings"] for word in pair}
     telling = {word for kind in ("positive", "negative") for word in grammar[kind]}
-    held = [len(cue & set(s["top"]["group_l2x"])) for s in seeds]
-    told = [len(telling & set(s["top"]["label_l2x"])) for s in seeds]
+    group_cues = [len(cue & set(s["top"]["group_l2x"])) for s in seeds]
+    label_words = [len(telling & set(s["top"]["label_l2x"])) for s in seeds]
     agreed = {task: float(np.mean([s["agreement"][task] for s in seeds])) for task in ("label", "group")}
     biased = sum(s["verdicts"]["cnn"] == "biased" for s in seeds)
     after = {m: sum(s["verdicts"][m] == "biased" for s in seeds) for m in METHODS}
     low, high = binomtest(none["covered"], UNPLANTED).proportion_ci()
     return [
-        ("DPD at 4:1 is more than 10 points above that at 1:1 (the lower end of the interval)", gap[1] > 0 and gap[0] > 10, _shown(gap)),
+        ("DPD at 4:1 is more than 10 points above that at 1:1 (the lower end of the interval)", gap[1] > 0 and gap[0] > 10, _formatted(gap)),
         ("the CNN trained at 4:1 is `biased` in DPR in 5 of 5 seeds", biased == len(SEEDS), f"{biased} of 5; after the methods: " + ", ".join(f"{m} {n}" for m, n in after.items())),
-        ("the words for the label and for the group overlap more at 4:1 than at 1:1 (JS lower, by L2X and by gradients)", all(v[1] > 0 for v in apart.values()), "; ".join(f"{k} {_shown(v)}" for k, v in apart.items())),
-        ("the planted spellings make most of the explainer's top ten words for the group", min(held) >= 6, f"{held} of 10; words that tell the label make {told} of its top ten; L2X and gradients correlate {agreed['label']:.2f} (label), {agreed['group']:.2f} (group)"),
-        ("Debiased-TC leaves at most half of DPD", left["cnn-debiased_tc"][2] < 0.5, "; ".join(f"{m} {_shown(v)}" for m, v in left.items())),
-        ("Debiased-TC costs at most three points of accuracy", cost["cnn-debiased_tc"][1] > -3, "; ".join(f"{m} {_shown(v)}" for m, v in cost.items())),
+        ("the words for the label and for the group overlap more at 4:1 than at 1:1 (JS lower, by L2X and by gradients)", all(v[1] > 0 for v in apart.values()), "; ".join(f"{k} {_formatted(v)}" for k, v in apart.items())),
+        ("the planted spellings make most of the explainer's top ten words for the group", min(group_cues) >= 6, f"{group_cues} of 10; words that tell the label make {label_words} of its top ten; L2X and gradients correlate {agreed['label']:.2f} (label), {agreed['group']:.2f} (group)"),
+        ("Debiased-TC leaves at most half of DPD", left["cnn-debiased_tc"][2] < 0.5, "; ".join(f"{m} {_formatted(v)}" for m, v in left.items())),
+        ("Debiased-TC costs at most three points of accuracy", cost["cnn-debiased_tc"][1] > -3, "; ".join(f"{m} {_formatted(v)}" for m, v in cost.items())),
         ("with no spelling planted 95% is among the rates at which the 95% interval of DPR's difference may hold 0 (exact interval)", low <= 0.95 <= high, f"{none['covered']} of {UNPLANTED} ({100 * low:.0f} to {100 * high:.0f}%); mean difference {none['mean']:+.2f} points; any rate `biased` in {none['biased']}"),
     ]  # fmt: skip
 
 
-def _shown(found: tuple[float, float, float]) -> str:
-    return f"{found[0]:.2f} ({found[1]:.2f} to {found[2]:.2f})"
+def _formatted(bounds: tuple[float, float, float]) -> str:
+    return f"{bounds[0]:.2f} ({bounds[1]:.2f} to {bounds[2]:.2f})"
 
 
 def _made(name: str, profile: dict[str, Any]) -> Lake:

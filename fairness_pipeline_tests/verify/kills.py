@@ -1,4 +1,4 @@
-"""Runs that are killed in every stage, and a disk that is full."""
+"""Kills runs in every stage, and runs on a disk that is full."""
 
 import random
 import shutil
@@ -35,8 +35,8 @@ def kill(study: str) -> dict[str, Any]:
     hits = {stage: kill_during(killed, study, stage) for stage in stages(whole / "small")}
     finished(small_run(killed, study))
     same = content(whole / "small") == content(killed / "small")
-    left = [str(path) for path in killed.rglob("*.part")]
-    return {"hits": hits, "same": same, "partial_files_left": len(left)}
+    partial_files = [str(path) for path in killed.rglob("*.part")]
+    return {"hits": hits, "same": same, "partial_files_left": len(partial_files)}
 
 
 def judge_kill(outcome: dict[str, Any]) -> list[Claim]:
@@ -84,7 +84,7 @@ def small_run(home: Path, study: str, *options: str) -> subprocess.Popen[str]:
 
 
 def is_held(stage: Path) -> bool:
-    """Whether a process makes a partition of the stage with these locks."""
+    """Whether a process holds a lock of the stage in this folder."""
     return any(lease.read_text(encoding="utf-8") not in ("", "free") for lease in stage.glob("*/*"))
 
 
@@ -98,9 +98,9 @@ def kill_during(home: Path, study: str, stage: str) -> bool:
             while process.poll() is None:
                 if is_held(folder):
                     time.sleep(draw.random() * 0.02)
-                    over = not is_held(folder)
+                    released = not is_held(folder)
                     process.kill()
-                    if not over:
+                    if not released:
                         return True
                     break
                 time.sleep(0.0005)
@@ -138,8 +138,8 @@ def full_disk() -> dict[str, Any]:
 
 def judge_disk(disk: dict[str, Any]) -> Claim:
     """The claim on a disk that is full."""
-    told = "tried" if disk["ran"] else "no right to mount a small file system here"
-    return "a full disk is named, nothing is half written, and the run goes on once there is room", _held(disk), told
+    outcome = "tried" if disk["ran"] else "no right to mount a small file system here"
+    return "a full disk is named, nothing is half written, and the run goes on once there is room", _held(disk), outcome
 
 
 def _held(disk: dict[str, Any]) -> bool | None:

@@ -1,4 +1,4 @@
-"""The pages `docs/verification.md` and `docs/storm.md`."""
+"""Writes the pages `docs/verification.md` and `docs/storm.md`."""
 
 import os
 import platform
@@ -21,7 +21,7 @@ WORDS = {True: "holds", False: "**fails**", None: "not tried"}
 
 
 def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Claim]]) -> None:
-    """docs/verification.md."""
+    """Writes docs/verification.md."""
     lines = [
         "# Verification",
         "",
@@ -44,10 +44,10 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Cla
     for dimension, truths_of in seeds[0]["truth"].items():
         for measure in truths_of:
             truth = sum(seed["truth"][dimension][measure][0] for seed in seeds) / len(seeds)
-            found = [seed["found"][dimension][measure] for seed in seeds]
-            shown = ", ".join(f"{f[0]:+.3g}" for f in found)
+            rows = [seed["found"][dimension][measure] for seed in seeds]
+            differences = ", ".join(f"{f[0]:+.3g}" for f in rows)
             lines.append(
-                f"| {dimension} | {measure} | {truth:+.3g} | {shown} | {sum(f[1] == 'biased' for f in found)} of 5 |"
+                f"| {dimension} | {measure} | {truth:+.3g} | {differences} | {sum(f[1] == 'biased' for f in rows)} of 5 |"
             )
     lines += [
         "",
@@ -121,7 +121,7 @@ def of_outcomes(claims: list[Claim]) -> list[str]:
     """The section on study 6.
 
     Args:
-        claims: What is claimed, and whether it holds.
+        claims: The claims, and whether they hold.
     """
     return [
         "## Study 6: outcomes by group",
@@ -136,11 +136,11 @@ def of_outcomes(claims: list[Claim]) -> list[str]:
 
 
 def write_storm(outcomes: dict[str, dict[str, Any]], claims: list[Claim]) -> None:
-    """docs/storm.md.
+    """Writes docs/storm.md.
 
     Args:
-        outcomes: Of the storm's parts.
-        claims: What is claimed, and whether it holds.
+        outcomes: The outcomes of the storm's parts.
+        claims: The claims, and whether they hold.
     """
     lines = [
         "# Storm",

@@ -1,4 +1,4 @@
-"""Sentiment systems that learn a planted difference, over seeds."""
+"""Verifies study 3 over seeds: sentiment systems learn a planted difference."""
 
 from functools import partial
 from typing import Any
@@ -34,17 +34,17 @@ def equity(seed: int) -> dict[str, Any]:
     (data / "profiles" / f"equity-{seed}.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
     finished(command(home, "run", "--profile", f"equity-{seed}", "--study", SENTIMENT, data=data))
     lake = Lake(home / f"equity-{seed}")
-    found: dict[str, list[Any]] = {}
+    verdicts: dict[str, list[Any]] = {}
     for dimension in DIMENSIONS:
         for system in profile["sentiment_equity"]["systems"]:
             for row in lake.read("equity_significance", {"dimension": dimension, "system": system}).to_pylist():
                 if (row["templates"], row["subset"], row["persons"]) == (PUBLISHED, ALL, EVERYBODY):
-                    found[f"{dimension}/{system}/{row['affect']}"] = [row["difference"], row["verdict"], row["p"]]
-    return {"found": found}
+                    verdicts[f"{dimension}/{system}/{row['affect']}"] = [row["difference"], row["verdict"], row["p"]]
+    return {"found": verdicts}
 
 
 def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
-    """Study 3's claims: what is planted is found, VADER, which was taught nothing here, is not called biased; kills."""
+    """Study 3's claims: what is planted is found, and VADER, which is not trained here, is never called biased."""
     seeds = [outcomes[f"equity-{seed}"]["found"] for seed in SEEDS]
     names = [f"{dimension}/{system}/{affect}" for dimension, affect in PLANTED_IN_TWEETS for system in TRAINED]
     signs = sum(all(seed[name][0] < 0 for seed in seeds) for name in names)
@@ -65,5 +65,5 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
 
 
 def parts() -> dict[str, Part]:
-    """What is run, by name."""
+    """The parts by name."""
     return {f"equity-{seed}": partial(equity, seed) for seed in SEEDS}

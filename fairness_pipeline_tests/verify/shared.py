@@ -1,4 +1,4 @@
-"""What the parts of a verification share: where outcomes are kept, and commands with a home of their own."""
+"""What the parts of a verification share: the folder of outcomes, and commands with a separate home."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ SEEDS = (1, 2, 3, 4, 5)
 DIALOGUES, LANGUAGE, SENTIMENT, STYLE, ANNOTATORS, OUTCOMES = STUDIES
 Part = Callable[[], dict[str, Any]]
 Claim = tuple[str, bool | None, str]
-"""What is claimed, whether it holds (None: could not be tried here), and the figures behind it."""
+"""The claim, whether it holds (None: could not be tried here), and the figures behind it."""
 
 
 def version(*more: Path) -> str:
@@ -36,7 +36,7 @@ def version(*more: Path) -> str:
 
 
 def command(home: Path, *arguments: str, data: Path | None = None) -> subprocess.Popen[str]:
-    """The command line with a home of its own."""
+    """Starts the command line with a separate home."""
     environment = {**os.environ, "FAIRNESS_HOME": str(home)}
     if data:
         environment["FAIRNESS_DATA"] = str(data)
@@ -47,7 +47,7 @@ def command(home: Path, *arguments: str, data: Path | None = None) -> subprocess
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    """What a command printed; it must succeed."""
+    """Waits for a command, which must succeed; returns its output."""
     output = process.communicate()[0]
     if process.returncode:
         raise SystemExit(f"the command failed:\n{output}")
@@ -62,6 +62,6 @@ def interval(values: list[float]) -> tuple[float, float, float]:
 
 
 def stages(workspace: Path) -> list[str]:
-    """The assets that a workspace holds something of, upstream before downstream."""
-    made = {path.name for room in ("tables", "cards") for path in (workspace / room).iterdir()}
+    """The assets of which a workspace holds partitions, upstream before downstream."""
+    made = {path.name for kind in ("tables", "cards") for path in (workspace / kind).iterdir()}
     return [name for name in Lineage(Project("sample")).assets if name in made]

@@ -1,4 +1,4 @@
-"""A storm: runs that are killed at random moments, in files and in Postgres, and a Ray cluster that loses a node.
+"""Kills runs at random moments, with records in files and in Postgres, and a node of a Ray cluster.
 
 Each part says how often something was killed; the lake must come out byte for byte as that of an undisturbed run.
 """
@@ -34,7 +34,7 @@ from fairness_pipeline_tests.verify.shared import SENTIMENT, STATE, Claim, Part,
 
 KILLS, PAIRED = 50, 10
 MINUTES, MEMORY = 5, 600
-"""Of sending anything; MiB, of which the libraries take 200."""
+"""Minutes of fuzzing; its most memory in MiB, of which the libraries take 200."""
 PAIRS = 300_000
 _WORKERS = ("--workers", "4")
 _STATUSES = """
@@ -48,7 +48,7 @@ _WORDS = "greedy loud tall busy early tired new and all these days phone bike ag
 
 
 def parts() -> dict[str, Part]:
-    """What is run, by name."""
+    """The parts by name."""
     return {
         "storm-files": partial(_killed, False),
         "storm-postgres": partial(_killed, True),
@@ -63,30 +63,30 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     """The claims on the storm."""
     claims: list[Claim] = []
     for name, where in (("storm-files", "SQLite and leases"), ("storm-postgres", "Postgres")):
-        own = outcomes[name]
-        held = own["same"] and not own["partial_files_left"] and not own["unfinished"]
+        outcome = outcomes[name]
+        held = outcome["same"] and not outcome["partial_files_left"] and not outcome["unfinished"]
         claims.append(
             (f"{where}: after SIGKILL at random moments, four workers, the lake is byte for byte that of an undisturbed run, "
-             "and no run is left as started", held and own["kills"] == KILLS,
-             f"{own['kills']} kills, {own['partial_files_left']} partial files, {own['unfinished']} runs unfinished")
+             "and no run is left as started", held and outcome["kills"] == KILLS,
+             f"{outcome['kills']} kills, {outcome['partial_files_left']} partial files, {outcome['unfinished']} runs unfinished")
         )  # fmt: skip
-    own = outcomes["storm-two"]
+    outcome = outcomes["storm-two"]
     claims.append(
         ("two runs at once on one Postgres, of which one is killed: the other makes all, byte for byte, and no run is left as "
-         "started", own["same"] and own["others_finished"] == own["kills"] == PAIRED and not own["unfinished"],
-         f"{own['kills']} kills, {own['others_finished']} others finished, {own['unfinished']} runs unfinished")
+         "started", outcome["same"] and outcome["others_finished"] == outcome["kills"] == PAIRED and not outcome["unfinished"],
+         f"{outcome['kills']} kills, {outcome['others_finished']} others finished, {outcome['unfinished']} runs unfinished")
     )  # fmt: skip
     claims.append(power.judge(outcomes["storm-power"]))
-    own = outcomes["storm-fuzz"]
+    outcome = outcomes["storm-fuzz"]
     claims.append(
         ("whatever a server sends is a reply or a clear error, in bounded memory, and without the key",
-         own["tried"] > 0 and own["peak_mib"] < MEMORY, f"{own['tried']:,} responses drawn, {own['peak_mib']} MiB at most")
+         outcome["tried"] > 0 and outcome["peak_mib"] < MEMORY, f"{outcome['tried']:,} responses drawn, {outcome['peak_mib']} MiB at most")
     )  # fmt: skip
-    own = outcomes["storm-ray"]
-    lost = own["scored"] - own["chunks"]
+    outcome = outcomes["storm-ray"]
+    lost = outcome["scored"] - outcome["chunks"]
     claims.append(
         (f"Ray: {PAIRS:,} pairs through three nodes, one node lost and the driver killed, come out byte for byte as embedded",
-         own["same"] and lost <= own["most_twice"], f"{own['chunks']} chunks, {lost} of them scored twice")
+         outcome["same"] and lost <= outcome["most_twice"], f"{outcome['chunks']} chunks, {lost} of them scored twice")
     )  # fmt: skip
     return claims
 
@@ -101,14 +101,14 @@ def _killed(in_postgres: bool) -> dict[str, Any]:
     with _records(in_postgres):
         draw, kills = random.Random(in_postgres), 0
         while kills < KILLS:
-            begun = small_run(stormed, SENTIMENT, *_WORKERS)
+            process = small_run(stormed, SENTIMENT, *_WORKERS)
             deadline = time.monotonic() + draw.uniform(1.0, 9.0)
-            while begun.poll() is None and time.monotonic() < deadline:
+            while process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.01)
-            if begun.poll() is None:
-                begun.kill()
+            if process.poll() is None:
+                process.kill()
                 kills += 1
-            begun.wait()
+            process.wait()
             if not draw.randrange(4):  # so that there is something to make again
                 _lose_some(stormed / "small", draw)
         finished(small_run(stormed, SENTIMENT, *_WORKERS))
@@ -123,11 +123,11 @@ def _killed(in_postgres: bool) -> dict[str, Any]:
 
 def _unfinished(home: Path) -> int:
     """How many of Dagster's runs have not ended."""
-    said = subprocess.run(
+    statuses = subprocess.run(
         [sys.executable, "-c", _STATUSES], capture_output=True, text=True, check=True,
         env={**os.environ, "FAIRNESS_HOME": str(home), "FAIRNESS_DATA": str(STATE / "data")},
     ).stdout.split()  # fmt: skip
-    return sum(status not in ("SUCCESS", "FAILURE", "CANCELED") for status in said)
+    return sum(status not in ("SUCCESS", "FAILURE", "CANCELED") for status in statuses)
 
 
 def _two_at_once() -> dict[str, Any]:
@@ -136,39 +136,39 @@ def _two_at_once() -> dict[str, Any]:
     for home in (whole, stormed):
         shutil.rmtree(home, ignore_errors=True)
     finished(small_run(whole, SENTIMENT))
-    draw, kills, others = random.Random(2), 0, 0
+    draw, kills, finished_survivors = random.Random(2), 0, 0
     with _records(True):
         while kills < PAIRED:
-            killed, other = (small_run(stormed, SENTIMENT, "--workers", "2") for _ in range(2))
+            killed, survivor = (small_run(stormed, SENTIMENT, "--workers", "2") for _ in range(2))
             time.sleep(draw.uniform(2.0, 7.0))
             if killed.poll() is None:
                 killed.kill()
                 kills += 1
-                others += ", 0 not made, " in finished(other)
+                finished_survivors += ", 0 not made, " in finished(survivor)
                 killed.wait()
             else:
                 finished(killed)
-                finished(other)
+                finished(survivor)
             shutil.rmtree(stormed / "small" / "tables", ignore_errors=True)
         finished(small_run(stormed, SENTIMENT, *_WORKERS))
         unfinished = _unfinished(stormed)
     same = content(stormed / "small") == content(whole / "small")
-    return {"kills": kills, "others_finished": others, "same": same, "unfinished": unfinished}
+    return {"kills": kills, "others_finished": finished_survivors, "same": same, "unfinished": unfinished}
 
 
 def _anything() -> dict[str, Any]:
-    """A server that sends anything; see `fuzz`, which takes as many minutes as it is told."""
+    """Fuzzes a server's responses for `MINUTES`; see `fuzz`."""
     words = [sys.executable, "-m", "fairness_pipeline_tests.verify.fuzz", "--minutes", str(MINUTES)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"a response was found:\n{done.stdout}{done.stderr}")
-    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return {"tried": said["drawn"] + said["sought"], "peak_mib": said["peak_mib"]}
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {"tried": report["drawn"] + report["sought"], "peak_mib": report["peak_mib"]}
 
 
 @contextmanager
 def _records(in_postgres: bool) -> Iterator[None]:
-    """Dagster's records in a database of this part's own, or in files."""
+    """Puts Dagster's records into a separate database, or into files."""
     if not in_postgres:
         yield
         return
@@ -188,7 +188,7 @@ def _lose_some(workspace: Path, draw: random.Random) -> None:
 
 
 def _nodes() -> dict[str, Any]:
-    """Perplexities of many pairs by three nodes, of which one is lost; then the driver is killed, and another goes on."""
+    """Scores many pairs on three nodes, of which one is lost; then the driver is killed, and another goes on."""
     from ray.cluster_utils import Cluster
 
     home = STATE / "storm-ray"
@@ -236,11 +236,11 @@ def _load(home: Path, log: Path | None) -> Scorer:
     scorer = perplexity_scorer(specification(), home / "model")
 
     def logged(texts: pa.Table) -> pa.Table:
-        found = scorer(texts)
+        scores = scorer(texts)
         if log:
             with log.open("a") as file:
                 file.write(f"{os.getpid()}\n")
-        return found
+        return scores
 
     return logged
 
@@ -259,16 +259,16 @@ def _driver(home: Path, address: str) -> "subprocess.Popen[bytes]":
 
 def _wait_until(home: Path, share: float, driver: "subprocess.Popen[bytes]") -> None:
     """Waits until this share of the chunks is made."""
-    wanted = share * len(_texts()) / CHUNK
-    while driver.poll() is None and len(list((home / "work").glob("scored-*.parquet"))) < wanted:
+    count = share * len(_texts()) / CHUNK
+    while driver.poll() is None and len(list((home / "work").glob("scored-*.parquet"))) < count:
         time.sleep(0.1)
     assert driver.poll() is None, "the driver ended before the storm"
 
 
 if __name__ == "__main__":
-    found = score(Path(sys.argv[1]), sys.argv[2])
+    scored = score(Path(sys.argv[1]), sys.argv[2])
     with (
         pa.OSFile(str(Path(sys.argv[1]) / "scored.arrow"), "wb") as file,
-        pa.ipc.new_file(file, found.schema) as writer,
+        pa.ipc.new_file(file, scored.schema) as writer,
     ):
-        writer.write_table(found)
+        writer.write_table(scored)

@@ -1,4 +1,4 @@
-"""Workspaces of each format that a version has written: read as they are, and never called damaged."""
+"""Workspaces of each format that a version has written are read as they are, and never called damaged."""
 
 import json
 import re
@@ -16,8 +16,9 @@ from fairness_pipeline.workspace.lake import FORMAT, UNSEALED, UNSEALED_IMPORTS,
 from fairness_pipeline_tests.commands import command
 
 WRITTEN = Path(__file__).parents[1] / "data"
-"""`format-1` was written by the commit before seals (ee72d1d), the others by those before and with seals of imported files:
-two tables and a checkpoint of `audit --dimension gender` of an endpoint that says the length of a message, and an import."""
+"""`format-1` was written by the commit before seals (ee72d1d), the others by those before and with seals of imported
+files. Each has two tables and a checkpoint of `audit --dimension gender`, whose endpoint says the length of a message,
+and an import."""
 KEY = {"dimension": "gender", "model": "our-bot"}
 PARTITIONS = [("diversity", KEY), ("refusal", KEY), ("dialogue_models", {"model": "our-bot"})]
 
@@ -54,9 +55,9 @@ def test_an_import_without_a_seal_is_none_where_all_have_one(tmp_path: Path) -> 
         imported_file(lake.root / "predictions" / "reviews" / "ours.csv", lake.root)
 
 
-def _flip(path: Path, place: int) -> None:
+def _flip(path: Path, position: int) -> None:
     content = bytearray(path.read_bytes())
-    content[place] ^= 1
+    content[position] ^= 1
     path.write_bytes(content)
 
 
@@ -81,7 +82,7 @@ def test_a_card_without_a_seal_vouches_for_nothing_in_a_workspace_with_seals(tmp
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("text", "problem"),
     [
         ('{"format": Infinity}', "damaged"),
         ('{"format": true}', "damaged"),
@@ -89,15 +90,15 @@ def test_a_card_without_a_seal_vouches_for_nothing_in_a_workspace_with_seals(tmp
         ("[", "damaged"),
     ],
 )
-def test_a_format_of_the_future_is_left_alone(tmp_path: Path, said: str, problem: str) -> None:
+def test_a_format_of_the_future_is_left_alone(tmp_path: Path, text: str, problem: str) -> None:
     lake = of_format(FORMAT, tmp_path / "lake")
-    (lake.root / "format.json").write_text(said)
+    (lake.root / "format.json").write_text(text)
     with pytest.raises(FairnessError, match=f"format.json: .*{problem}"):
         Lake(lake.root)
 
 
 def without_seals(workspace: Path) -> None:
-    """Writes a workspace anew as versions before seals did."""
+    """Rewrites a workspace as versions before seals did."""
     for path in workspace.rglob("part-0.parquet"):
         card = pq.read_metadata(path).metadata[b"fairness_pipeline"]
         seal = json.dumps(json.loads(card)["seal"]).encode()

@@ -1,4 +1,4 @@
-"""Imported files that are exchanged, linked, or lose their seals."""
+"""Tests imported files that are exchanged, linked, or lose their seals."""
 
 import shutil
 from collections.abc import Callable
@@ -98,8 +98,8 @@ def test_what_is_not_what_was_imported_is_named(stored: Path, happens: Callable[
     happens(stored)
     with pytest.raises(FairnessError, match=f"{problem}.*; import the file again, or restore it from a copy"):
         look(stored)
-    (told,) = wrong_imports(stored.parents[2])
-    assert problem.split(":")[0] in told
+    (message,) = wrong_imports(stored.parents[2])
+    assert problem.split(":")[0] in message
     assert imported_files(stored.parent)[-1].name == "ours.csv"  # also where it is gone
 
 
@@ -126,10 +126,10 @@ def test_what_was_imported_before_there_were_seals_and_never_used(tmp_path: Path
 
 
 def test_what_is_imported_anew_or_dropped_takes_its_seal_along(stored: Path) -> None:
-    other = stored.parents[3] / "other.tsv"
-    other.write_text("other")
+    replacement = stored.parents[3] / "other.tsv"
+    replacement.write_text("other")
     target = stored.with_suffix(".tsv")
-    assert store_import(other, target, stored.parents[2], partial(shutil.copyfile, other), [stored])
+    assert store_import(replacement, target, stored.parents[2], partial(shutil.copyfile, replacement), [stored])
     assert sorted(path.name for path in stored.parent.iterdir()) == [".ours.tsv.import.json", "ours.tsv"]
     drop_import(target)
     assert list(stored.parent.iterdir()) == []

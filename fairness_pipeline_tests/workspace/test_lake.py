@@ -61,7 +61,7 @@ def test_a_table_and_its_card(tmp_path: Path) -> None:
 
 
 def test_the_content_is_what_was_made_and_nothing_else(tmp_path: Path) -> None:
-    """Not the settings, nor the time, nor the fingerprint; but every value, and the figures."""
+    """It covers every value and the figures, but neither settings nor time nor fingerprint."""
 
     def content(table: pa.Table = TABLE, card: Card | None = None) -> str:
         lake = Lake(tmp_path)
@@ -79,12 +79,12 @@ def test_the_content_is_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     lake, key = Lake(tmp_path), {"model": "m"}
     folder = lake.folder("models", key, "f" * 64)
     folder.mkdir(parents=True)
-    found = set()
+    contents = set()
     for text in ("one", "two", "one"):
         (folder / "model.safetensors").write_text(text)
         lake.write_card("models", key, Card("f" * 64, {}))
-        found.add(lake.content("models", key))
-    assert len(found) == 2
+        contents.add(lake.content("models", key))
+    assert len(contents) == 2
     (folder / "model.safetensors").write_text("on")  # truncated
     assert lake.card("models", key) is None
     assert lake.was_finished("models", key, "f" * 64)
@@ -94,8 +94,8 @@ def test_the_content_is_what_was_made_and_nothing_else(tmp_path: Path) -> None:
 def test_same_content_same_bytes(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write(Lake(tmp_path / name))
-    one, two = (Lake(tmp_path / name).table_path("things", KEY).read_bytes() for name in ("one", "two"))
-    assert one == two
+    first, second = (Lake(tmp_path / name).table_path("things", KEY).read_bytes() for name in ("one", "two"))
+    assert first == second
 
 
 def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
@@ -117,8 +117,8 @@ def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
 def test_a_write_that_fails_leaves_the_old_table(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     write(lake)
-    other = pa.table({"side": ["a"], "n": [9]}, schema=SCHEMA)
-    with pytest.raises(ZeroDivisionError), lake.writing("things", KEY, other, SCHEMA, Card("e", {})):
+    other_table = pa.table({"side": ["a"], "n": [9]}, schema=SCHEMA)
+    with pytest.raises(ZeroDivisionError), lake.writing("things", KEY, other_table, SCHEMA, Card("e", {})):
         raise ZeroDivisionError
     with pytest.raises(FairnessError, match=r"expected columns \['side', 'n'\], found \['side'\]"):
         write(lake, pa.table({"side": ["a"]}))
@@ -133,13 +133,13 @@ def test_what_a_killed_run_left_is_swept(tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     host = os.uname().nodename.replace(".", "_")
-    left = [path.parent / f".{path.name}.{writer}-abc.part" for writer in (f"{host}-{gone.pid}", "other-host-1")]
-    lives = [path.parent / f".{path.name}.{writer}-abc.part" for writer in (f"{host}-{os.getpid()}", "other-host-2")]
-    for part in [*left, *lives]:
+    stale = [path.parent / f".{path.name}.{writer}-abc.part" for writer in (f"{host}-{gone.pid}", "other-host-1")]
+    live = [path.parent / f".{path.name}.{writer}-abc.part" for writer in (f"{host}-{os.getpid()}", "other-host-2")]
+    for part in [*stale, *live]:
         part.write_text("half")
-    os.utime(left[1], (1, 1))
+    os.utime(stale[1], (1, 1))
     write(lake)
-    assert sorted(parts(tmp_path)) == sorted(lives)
+    assert sorted(parts(tmp_path)) == sorted(live)
 
 
 def test_a_card_proves_nothing_without_what_it_vouches_for(tmp_path: Path) -> None:
@@ -230,16 +230,16 @@ def test_tables_of_every_type_are_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_swapped_partitions_are_named(tmp_path: Path) -> None:
-    lake, other = Lake(tmp_path), {"dimension": "race", "model": "m"}
-    for key in (KEY, other):
+    lake, other_key = Lake(tmp_path), {"dimension": "race", "model": "m"}
+    for key in (KEY, other_key):
         write(lake, key=key, card=about({"asset": "things", "partition": key}))
-    here, there = lake.table_path("things", KEY), lake.table_path("things", other)
-    here.rename(tmp_path / "aside")
-    there.rename(here)
-    (tmp_path / "aside").rename(there)
+    path, other_path = lake.table_path("things", KEY), lake.table_path("things", other_key)
+    path.rename(tmp_path / "aside")
+    other_path.rename(path)
+    (tmp_path / "aside").rename(other_path)
     assert lake.card("things", KEY) is None
     assert "another partition's" in lake.verify("things", KEY)
-    assert "another partition's" in lake.verify("things", other)
+    assert "another partition's" in lake.verify("things", other_key)
 
 
 def checkpoint(lake: Lake) -> tuple[Path, Path]:
@@ -316,7 +316,7 @@ def test_a_seal_that_was_taken_off_hides_nothing(tmp_path: Path, edit: dict[str,
 
 
 def test_a_table_whose_footer_points_elsewhere(tmp_path: Path) -> None:
-    """Its pages are those that were written, but a column's are read as another's; and its seal was taken off."""
+    """Its pages are as written, but a column's are read as another's; and its seal was taken off."""
     lake = Lake(tmp_path)
     table = pa.table({"side": ["a"] * 50, "n": list(range(50)), "m": [7] * 50})
     with lake.writing("things", KEY, table, table.schema, about({})):
@@ -398,26 +398,26 @@ def test_the_second_waits_and_names_the_holder_and_a_kill_frees_the_lock(tmp_pat
 
 
 def check_second_waits(root: Path) -> None:
-    """That of two processes the second waits, whatever keeps the locks."""
+    """Checks that the second of two processes waits, whichever store keeps the locks."""
     spawn = multiprocessing.get_context("spawn")
     held = spawn.Event()
     first = spawn.Process(target=hold, args=(root, held))
     first.start()
     assert held.wait(60)
-    heard: list[str] = []
+    holders: list[str] = []
 
     def waiting(holder: str) -> None:
-        heard.append(holder)
+        holders.append(holder)
         first.kill()
 
     with Lake(root).lock("things", KEY, waiting):
-        assert heard == [f"process {first.pid} on {os.uname().nodename}"]
+        assert holders == [f"process {first.pid} on {os.uname().nodename}"]
     first.join()
     with (
         Lake(root).lock("other", KEY, waiting),
         Lake(root).lock("things", {"dimension": "race", "model": "m"}, waiting),
     ):
-        assert len(heard) == 1  # partitions do not wait for each other
+        assert len(holders) == 1  # partitions do not wait for each other
 
 
 def test_who_was_taken_over_writes_neither_table_nor_document(tmp_path: Path) -> None:
@@ -434,15 +434,15 @@ def test_who_was_taken_over_writes_neither_table_nor_document(tmp_path: Path) ->
             temporary.write_text("late")
         with pytest.raises(FairnessError, match="nothing was written"):
             lake.write_card("things", KEY, Card("f", {}))
-    left = [path for path in tmp_path.rglob("*") if path.is_file() and "locks" not in path.parts]
-    assert [path.name for path in left] == ["format.json"]
+    remaining = [path for path in tmp_path.rglob("*") if path.is_file() and "locks" not in path.parts]
+    assert [path.name for path in remaining] == ["format.json"]
 
 
 def test_fingerprints() -> None:
-    one = fingerprint({"a": 1, "b": [1, 2]})
-    assert one == fingerprint({"b": (1, 2), "a": 1})
-    assert one != fingerprint({"a": 1, "b": [2, 1]})
-    assert len(one) == 64
+    first = fingerprint({"a": 1, "b": [1, 2]})
+    assert first == fingerprint({"b": (1, 2), "a": 1})
+    assert first != fingerprint({"a": 1, "b": [2, 1]})
+    assert len(first) == 64
 
 
 def test_sql_sees_one_view_a_table_with_partitions_as_text(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def address(endpoint: str, prefix: str) -> str:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """Two files."""
+    """A workspace of two files."""
     for name in ("tables/a/part-0.parquet", "reports/r.html"):
         (tmp_path / "w" / name).parent.mkdir(parents=True)
         (tmp_path / "w" / name).write_text(name)
@@ -51,13 +51,13 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def opened(address: str, profile: str) -> tuple[pafs.FileSystem, str]:
-    """Where a profile is published."""
+    """The file system and the folder where a profile is published."""
     system, base = pafs.FileSystem.from_uri(address)
     return system, f"{base}/{profile}"
 
 
 def files(root: Path) -> list[Path]:
-    """All tables and reports below."""
+    """All tables and reports below a folder."""
     return [path for path in root.rglob("*") if path.is_file() and path.suffix in (".parquet", ".html")]
 
 
@@ -67,38 +67,40 @@ def test_a_run_is_published_whole(tiny: Project, endpoint: str) -> None:
     assert first.returncode == 0, first.stderr
     system, base = opened(address(endpoint, "tiny"), "tiny")
     listed = json.loads(system.open_input_stream(f"{base}/{MANIFEST}").read())["files"]
-    own = {path.relative_to(tiny.workspace).as_posix(): path for path in tiny.workspace.glob("tables/**/*.parquet")}
-    assert listed.keys() == own.keys()
-    for name, path in own.items():
+    tables = {path.relative_to(tiny.workspace).as_posix(): path for path in tiny.workspace.glob("tables/**/*.parquet")}
+    assert listed.keys() == tables.keys()
+    for name, path in tables.items():
         with system.open_input_file(f"{base}/{name}") as stream:
             assert sha256(stream.read()).hexdigest() == listed[name]["sha256"]
         assert pq.read_table(f"{base}/{name}", filesystem=system).equals(pq.read_table(path))
     again = command("publish", address(endpoint, "tiny"))
-    assert f"0 files written, {len(own)} unchanged, 0 deleted" in again.stdout
+    assert f"0 files written, {len(tables)} unchanged, 0 deleted" in again.stdout
     nothing = command("publish", address(endpoint, "tiny"), "--reports-only")
     assert nothing.returncode == 1
     assert "nothing was made yet; run: " in nothing.stderr
 
 
 def test_what_changes_is_written_and_what_is_gone_is_deleted(workspace: Path, endpoint: str) -> None:
-    told: list[tuple[int, int | None]] = []
-    where = address(endpoint, "two")
-    assert publish(Lake(workspace), files(workspace), where, lambda d, t, n: told.append((d, t))) == Published(2, 0, 0)
-    assert told == [(1, 2), (2, 2)]
+    progress: list[tuple[int, int | None]] = []
+    target = address(endpoint, "two")
+    assert publish(Lake(workspace), files(workspace), target, lambda d, t, n: progress.append((d, t))) == Published(
+        2, 0, 0
+    )
+    assert progress == [(1, 2), (2, 2)]
     (workspace / "reports" / "r.html").write_text("changed")
     (workspace / "tables" / "a" / "part-0.parquet").unlink()
-    assert publish(Lake(workspace), files(workspace), where) == Published(1, 0, 1)
-    system, base = opened(where, "w")
-    found = [entry.path for entry in system.get_file_info(pafs.FileSelector(base, recursive=True)) if entry.is_file]
-    assert sorted(found) == [f"{base}/{MANIFEST}", f"{base}/reports/r.html"]
+    assert publish(Lake(workspace), files(workspace), target) == Published(1, 0, 1)
+    system, base = opened(target, "w")
+    paths = [entry.path for entry in system.get_file_info(pafs.FileSelector(base, recursive=True)) if entry.is_file]
+    assert sorted(paths) == [f"{base}/{MANIFEST}", f"{base}/reports/r.html"]
     assert system.open_input_stream(f"{base}/reports/r.html").read() == b"changed"
 
 
 def test_a_folder_is_an_address_and_a_damaged_list_is_written_anew(workspace: Path, tmp_path: Path) -> None:
-    where = tmp_path / "public" / "audit"
-    assert publish(Lake(workspace), files(workspace), str(where)) == Published(2, 0, 0)
-    (where / "w" / MANIFEST).write_text("{")
-    assert publish(Lake(workspace), files(workspace), str(where)) == Published(2, 0, 0)
+    target = tmp_path / "public" / "audit"
+    assert publish(Lake(workspace), files(workspace), str(target)) == Published(2, 0, 0)
+    (target / "w" / MANIFEST).write_text("{")
+    assert publish(Lake(workspace), files(workspace), str(target)) == Published(2, 0, 0)
     for inside in (
         workspace,
         workspace / "tables",
@@ -112,43 +114,43 @@ def test_a_folder_is_an_address_and_a_damaged_list_is_written_anew(workspace: Pa
 
 
 def test_an_upload_that_breaks_off_leaves_the_old_list(workspace: Path, tmp_path: Path) -> None:
-    where = tmp_path / "public"
-    publish(Lake(workspace), [workspace / "reports" / "r.html"], str(where))
-    before = (where / "w" / MANIFEST).read_text()
+    target = tmp_path / "public"
+    publish(Lake(workspace), [workspace / "reports" / "r.html"], str(target))
+    before = (target / "w" / MANIFEST).read_text()
     with pytest.raises(FairnessError, match="cannot be written: .*publish again"):
-        publish(Lake(workspace), [*files(workspace), workspace / "gone"], str(where))
-    assert (where / "w" / MANIFEST).read_text() == before
+        publish(Lake(workspace), [*files(workspace), workspace / "gone"], str(target))
+    assert (target / "w" / MANIFEST).read_text() == before
 
 
 def test_another_workspace_s_files_are_left_alone(workspace: Path, tmp_path: Path) -> None:
-    where = tmp_path / "public"
-    publish(Lake(workspace), files(workspace), str(where))
+    target = tmp_path / "public"
+    publish(Lake(workspace), files(workspace), str(target))
     second = tmp_path / "elsewhere" / "w"  # the same profile of another home
     (second / "reports").mkdir(parents=True)
     (second / "reports" / "other.html").write_text("other")
     with pytest.raises(FairnessError, match="holds what another workspace has published under 'w'"):
-        publish(Lake(second), files(second), str(where))
-    assert (where / "w" / "reports" / "r.html").exists()
+        publish(Lake(second), files(second), str(target))
+    assert (target / "w" / "reports" / "r.html").exists()
 
 
 def test_a_list_that_somebody_has_changed_deletes_nothing_else(workspace: Path, tmp_path: Path) -> None:
-    where = tmp_path / "public"
-    publish(Lake(workspace), files(workspace), str(where))
+    target = tmp_path / "public"
+    publish(Lake(workspace), files(workspace), str(target))
     victim = tmp_path / "public" / "victim.txt"
     victim.write_text("mine")
-    listed = json.loads((where / "w" / MANIFEST).read_text())
+    listed = json.loads((target / "w" / MANIFEST).read_text())
     listed["files"] |= {name: {} for name in ("../victim.txt", str(victim), "tables/../../victim.txt", "victim.txt")}
-    (where / "w" / MANIFEST).write_text(json.dumps(listed))
-    publish(Lake(workspace), files(workspace), str(where))
+    (target / "w" / MANIFEST).write_text(json.dumps(listed))
+    publish(Lake(workspace), files(workspace), str(target))
     assert victim.read_text() == "mine"
 
 
 def test_what_was_lost_at_the_address_is_written_again(workspace: Path, tmp_path: Path) -> None:
-    where = tmp_path / "public"
-    publish(Lake(workspace), files(workspace), str(where))
-    (where / "w" / "reports" / "r.html").unlink()
-    (where / "w" / "tables" / "a" / "part-0.parquet").write_text("cut")
-    assert publish(Lake(workspace), files(workspace), str(where)) == Published(2, 0, 0)
+    target = tmp_path / "public"
+    publish(Lake(workspace), files(workspace), str(target))
+    (target / "w" / "reports" / "r.html").unlink()
+    (target / "w" / "tables" / "a" / "part-0.parquet").write_text("cut")
+    assert publish(Lake(workspace), files(workspace), str(target)) == Published(2, 0, 0)
 
 
 def test_addresses_that_cannot_be_used(workspace: Path, endpoint: str) -> None:

@@ -1,4 +1,4 @@
-"""Signatures against OpenSSL and RFC 8032, and what they are to find out."""
+"""Compares signatures with OpenSSL and RFC 8032, and tests what they must detect."""
 
 import json
 import re
@@ -120,7 +120,7 @@ def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, m
     monkeypatch.setenv("COLUMNS", "200")
     private, public = pair(tmp_path)
     assert command("run", "--sign", str(tmp_path / "none")).returncode == 1
-    assert not list(tiny.workspace.rglob("*.parquet"))  # said before anything is made
+    assert not list(tiny.workspace.rglob("*.parquet"))  # refused before anything is made
     refused = command("run", "--sign", str(private), "--fail-on", "biased,inconclusive")
     assert refused.returncode == 3
     summary = tiny.workspace / "signed" / "summary.json"
@@ -139,15 +139,15 @@ def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, m
     assert "0 not as they were then" in checked.stdout
     assert "no gate was asked: nothing says that these verdicts pass" in checked.stdout
     assert command(*words, "--require", "fail-on=biased").returncode == 3
-    told = json.loads(summary.read_text())
-    assert {row["dimension"] for row in told["verdicts"]} == {"gender", "dialect"}
-    assert all(own["sha256"] for own in told["partitions"])
-    shown = re.search(r"on all measures: (.*)", done.stdout)
-    assert shown and re.search(r"\((.*)\)\n", checked.stdout)
-    counts = Counter(row["verdict"] for row in told["verdicts"])
-    assert dict(counts) == {name: int(count) for count, name in re.findall(r"(\d+) ([a-z ]+)", shown[1])}
+    signed = json.loads(summary.read_text())
+    assert {row["dimension"] for row in signed["verdicts"]} == {"gender", "dialect"}
+    assert all(partition["sha256"] for partition in signed["partitions"])
+    printed = re.search(r"on all measures: (.*)", done.stdout)
+    assert printed and re.search(r"\((.*)\)\n", checked.stdout)
+    counts = Counter(row["verdict"] for row in signed["verdicts"])
+    assert dict(counts) == {name: int(count) for count, name in re.findall(r"(\d+) ([a-z ]+)", printed[1])}
     lake = Lake(tiny.workspace)
-    for audited in told["audited"]:
+    for audited in signed["audited"]:
         key = {"dimension": audited["key"]["dimension"], "model": "seq2seq"}
         assert audited["sha256"]["answers"] == lake.content("responses", key)
         assert set(audited["sha256"]) == {"model", "weights", "answers", "contexts", "margins"}
@@ -156,7 +156,7 @@ def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, m
     assert command("check", "--signed", str(summary)).returncode == 1
     failed = command("run", "--sign", str(private), "--fail-on", "biased", "--measures", "nothing")
     assert failed.returncode == 1
-    assert not summary.exists()  # what passed before is not what this one found
+    assert not summary.exists()  # an earlier pass says nothing about this run
     run("--sign", str(private))
     report = Lake(tiny.workspace).document_path("dialogue_fairness_report")
     whole = report.read_bytes()

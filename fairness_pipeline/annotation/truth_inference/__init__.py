@@ -1,9 +1,8 @@
 """Infers the true label of each item from the labels of many annotators: one method per file, with crowd-kit's
 interface.
 
-`fit` and `fit_predict` take a table with `task`, `worker` and `label` (0 or 1, or from 0
-with `classes=`). Attributes with results end in an
-underscore.
+`fit` and `fit_predict` take a table with `task`, `worker` and `label` (0 or 1, or from 0 with `classes=`). Attributes
+with results end in an underscore.
 """
 
 from fairness_pipeline.annotation.truth_inference.catd import CATD

@@ -1,4 +1,4 @@
-"""What all truth inference methods share: labels as integers, and the interface of a method."""
+"""The base of all truth inference methods: labels as integers, and the interface of a method."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _UNDECIDED = 1e-6
-"""A probability this close to one half (or two this close to each other, twice) does not decide the label."""
+"""A probability this close to one half does not decide the label; nor do two of several classes within twice this."""
 _COLUMNS = ("task", "worker", "label")
 EPSILON = 1e-10
 """Keeps logarithms finite."""
@@ -75,7 +75,7 @@ class Labels:
     @cached_property
     def said(self) -> "tuple[scipy.sparse.csr_array, ...]":
         """For each class, (items, annotators): 1 if the annotator gave the item this class."""
-        return tuple(self._where(each) for each in range(self.classes))
+        return tuple(self._indicator(label) for label in range(self.classes))
 
     @property
     def positive(self) -> "scipy.sparse.csr_array":
@@ -90,47 +90,49 @@ class Labels:
     @cached_property
     def votes(self) -> np.ndarray:
         """(items, classes): the number of labels."""
-        places = self.item * self.classes + self.label
-        found: np.ndarray = np.bincount(places, minlength=len(self.items) * self.classes)
-        return found.reshape(-1, self.classes)
+        cells = self.item * self.classes + self.label
+        counts: np.ndarray = np.bincount(cells, minlength=len(self.items) * self.classes)
+        return counts.reshape(-1, self.classes)
 
     def one_against_rest(self, which: int) -> "Labels":
         """The same labels of two classes: this one, and all others."""
         return replace(self, label=(self.label == which).astype(np.int64), classes=2)
 
-    def confusion(self, sure: np.ndarray) -> np.ndarray:
-        """(annotators, classes, classes): how often an annotator is expected to have said of a class (second) another
-        one (third).
+    def confusion(self, probas: np.ndarray) -> np.ndarray:
+        """(annotators, classes, classes): each annotator's expected number of labels, by true class (second) and label
+        (third).
 
         Args:
-            sure: (items, classes) the probability of each class.
+            probas: (items, classes) the probability of each class.
         """
-        return np.stack([labels @ sure for labels in self._by_annotator], axis=2)
+        return np.stack([labels @ probas for labels in self._by_annotator], axis=2)
 
     @cached_property
     def _by_annotator(self) -> "tuple[scipy.sparse.csr_array, ...]":
         return tuple(labels.T.tocsr() for labels in self.said)
 
     @cached_property
-    def _given(self) -> np.ndarray:
+    def _label_totals(self) -> np.ndarray:
         """(classes, annotators): the number of labels of each class."""
         return np.stack([np.asarray(labels.sum(axis=1)).ravel() for labels in self._by_annotator])
 
-    def counts(self, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def counts(self, probas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Each annotator's expected positive and negative labels of positive items, then of negative items.
 
         Args:
-            sure: P(y = 1) of each item.
+            probas: P(y = 1) of each item.
         """
         negative, positive = self._by_annotator
-        of_positive, of_negative = positive @ sure, negative @ sure
-        given = self._given
-        return of_positive, of_negative, given[1] - of_positive, given[0] - of_negative
+        of_positive, of_negative = positive @ probas, negative @ probas
+        totals = self._label_totals
+        return of_positive, of_negative, totals[1] - of_positive, totals[0] - of_negative
 
-    def _where(self, value: int) -> "scipy.sparse.csr_array":
-        own = self.label == value
-        places = self.item[own], self.annotator[own]
-        return scipy.sparse.csr_array((np.ones(int(own.sum())), places), shape=(len(self.items), len(self.annotators)))
+    def _indicator(self, value: int) -> "scipy.sparse.csr_array":
+        chosen = self.label == value
+        coordinates = self.item[chosen], self.annotator[chosen]
+        return scipy.sparse.csr_array(
+            (np.ones(int(chosen.sum())), coordinates), shape=(len(self.items), len(self.annotators))
+        )
 
     def of_items(self, values: np.ndarray) -> np.ndarray:
         """The sum of `values` (one per label) over the labels of each item."""
@@ -146,17 +148,17 @@ class Labels:
 
     def positive_shares(self) -> np.ndarray:
         """The share of each item's labels that are 1."""
-        found: np.ndarray = self.shares()[:, 1]
-        return found
+        shares: np.ndarray = self.shares()[:, 1]
+        return shares
 
 
 class TruthInference(ABC):
     """The interface of a truth inference method.
 
     Attributes:
-        several: Whether the method knows more than two classes.
-        labels_: The inferred class of each task, from 0. If the method is undecided, it is the majority's; if that is
-            a tie, it is the last one (of two classes 1).
+        several: Whether the method supports more than two classes.
+        labels_: The inferred class of each task, from 0. If the method is undecided, it is the majority's; in a tie,
+            it is the last one (of two classes 1).
         probas_: The probability that a task's label is 1; of more than two classes a table with a column per class.
             Methods without probabilities give a share or a score in 0..1.
         loss_history_: The loss after each iteration. Empty for methods that minimise no loss.
@@ -175,7 +177,7 @@ class TruthInference(ABC):
             classes: The number of classes.
 
         Raises:
-            FairnessError: as `Labels.of`, or the method knows two classes only.
+            FairnessError: as `Labels.of`, or the method supports only two classes.
         """
         import pandas as pd
 
@@ -183,15 +185,15 @@ class TruthInference(ABC):
             raise FairnessError(f"{type(self).__name__} infers one of two classes, not of {classes}")
         labels = Labels.of(data, classes)
         self.loss_history_ = []
-        sure = self._infer(labels)
-        if sure.ndim == 1:
-            sure = np.stack([1 - sure, sure], axis=1)
+        probas = self._infer(labels)
+        if probas.ndim == 1:
+            probas = np.stack([1 - probas, probas], axis=1)
         index = labels.items.rename("task")
         if classes == 2:
-            self.probas_ = pd.Series(sure[:, 1], index=index, name="proba")
+            self.probas_ = pd.Series(probas[:, 1], index=index, name="proba")
         else:
-            self.probas_ = pd.DataFrame(sure, index=index)
-        undecided = sure > sure.max(axis=1, keepdims=True) - 2 * _UNDECIDED
+            self.probas_ = pd.DataFrame(probas, index=index)
+        undecided = probas > probas.max(axis=1, keepdims=True) - 2 * _UNDECIDED
         self.labels_ = pd.Series(last_of_the_highest(np.where(undecided, labels.votes, -1)), index=index, name="label")
         return self
 
@@ -212,23 +214,23 @@ def last_of_the_highest(values: np.ndarray) -> np.ndarray:
         array([1, 1])
     """
     highest = values >= values.max(axis=1, keepdims=True) - EPSILON
-    found: np.ndarray = values.shape[1] - 1 - highest[:, ::-1].argmax(axis=1)
-    return found
+    last: np.ndarray = values.shape[1] - 1 - highest[:, ::-1].argmax(axis=1)
+    return last
 
 
-def class_posterior(labels: Labels, log_said: np.ndarray, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def class_posterior(labels: Labels, log_confusion: np.ndarray, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """P(y | labels) of each item (items, classes), and the log-likelihood of its labels.
 
     Args:
         labels: The labels of the items.
-        log_said: (annotators, classes, classes): log P(z | y) of each annotator, y first.
+        log_confusion: (annotators, classes, classes): log P(z | y) of each annotator, y first.
         log_prior: log P(y), (classes,) or (items, classes).
     """
-    told = log_prior + sum(said @ log_said[:, :, each] for each, said in enumerate(labels.said))
-    highest = told.max(axis=1, keepdims=True)
-    shares = np.exp(told - highest)
-    whole = shares.sum(axis=1, keepdims=True)
-    return shares / whole, (highest + np.log(whole))[:, 0]
+    log_joint = log_prior + sum(given @ log_confusion[:, :, label] for label, given in enumerate(labels.said))
+    highest = log_joint.max(axis=1, keepdims=True)
+    scaled = np.exp(log_joint - highest)
+    total = scaled.sum(axis=1, keepdims=True)
+    return scaled / total, (highest + np.log(total))[:, 0]
 
 
 def two_coin_posterior(
@@ -246,12 +248,12 @@ def two_coin_posterior(
     of_negative = np.stack([np.log(beta), np.log1p(-beta)], axis=1)
     of_positive = np.stack([np.log1p(-alpha), np.log(alpha)], axis=1)
     log_prior = np.stack([np.log1p(-p), np.log(p)], axis=-1)
-    sure, likelihood = class_posterior(labels, np.stack([of_negative, of_positive], axis=1), log_prior)
-    return sure[:, 1], likelihood
+    probas, likelihood = class_posterior(labels, np.stack([of_negative, of_positive], axis=1), log_prior)
+    return probas[:, 1], likelihood
 
 
 def one_coin(skill: np.ndarray, classes: int) -> np.ndarray:
     """(annotators, classes, classes): P(z | y) if `skill` is right, and every wrong class is as likely."""
     wrong = (1 - skill) / (classes - 1)
-    found: np.ndarray = np.where(np.eye(classes, dtype=bool), skill[:, None, None], wrong[:, None, None])
-    return found
+    confusion: np.ndarray = np.where(np.eye(classes, dtype=bool), skill[:, None, None], wrong[:, None, None])
+    return confusion

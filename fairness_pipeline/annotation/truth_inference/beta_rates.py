@@ -13,7 +13,7 @@ import scipy
 from fairness_pipeline.annotation.truth_inference.group_design import GroupDesign
 
 _START = (1.0, np.log(10.0))
-"""Of logit m and of log f."""
+"""The start of logit m and of log f."""
 _PRIOR_LEVEL, _PRIOR_EFFECT = 5.0, 2.0
 _PRIOR_SPREAD, _SD_SPREAD, _PRIOR_SPREADS = np.log(30.0), 2.0, 1.0
 """Priors: u ~ N(0, 5^2), its effects ~ N(0, 2^2); log f ~ N(log 30, 2^2), its effects ~ N(0, 1)."""
@@ -39,7 +39,7 @@ class BetaRates:
     """The rates of annotators in groups: sensitivities, or specificities.
 
     Args:
-        design: Who is in which group.
+        design: The annotators' groups.
         parameters: (2, columns) theta and gamma; the start of a fit if left out.
     """
 
@@ -50,8 +50,8 @@ class BetaRates:
         self._centre[1, 0] = _PRIOR_SPREAD
         self._precision = np.zeros((2 * size, 2 * size))
         for part, (level, effects) in enumerate(((_PRIOR_LEVEL, _PRIOR_EFFECT), (_SD_SPREAD, _PRIOR_SPREADS))):
-            own = slice(part * size, (part + 1) * size)
-            self._precision[own, own] = design.precision(effects)
+            block = slice(part * size, (part + 1) * size)
+            self._precision[block, block] = design.precision(effects)
             self._precision[part * size, part * size] = 1 / level**2
         self._least = float(np.linalg.eigvalsh(self._precision)[0])
         if parameters is None:
@@ -71,22 +71,22 @@ class BetaRates:
         return m * f, (1 - m) * f
 
     def log_evidence(self, right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-        """(annotators,) of the counts."""
+        """(annotators,) the log evidence of the counts."""
         a, b = self.shapes()
         betaln = scipy.special.betaln
         return np.asarray(betaln(a + right, b + wrong) - betaln(a, b))
 
     def log_prior(self) -> float:
-        """Of the parameters, but for a constant."""
-        away = (self.parameters - self._centre).ravel()
-        return -0.5 * float(away @ self._precision @ away)
+        """The log prior of the parameters, up to a constant."""
+        deviation = (self.parameters - self._centre).ravel()
+        return -0.5 * float(deviation @ self._precision @ deviation)
 
     def logs(self, right: np.ndarray, wrong: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(annotators,) the means of ln p and of ln(1 - p), given the counts."""
         a, b = self.shapes()
         digamma = scipy.special.digamma
-        whole = digamma(a + b + right + wrong)
-        return digamma(a + right) - whole, digamma(b + wrong) - whole
+        total = digamma(a + b + right + wrong)
+        return digamma(a + right) - total, digamma(b + wrong) - total
 
     def drawn(self, right: np.ndarray, wrong: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """(annotators,) p, drawn given the counts."""
@@ -116,43 +116,43 @@ class BetaRates:
         return (curve.slope[:, :, None] * self.design.matrix[:, None, :]).reshape(len(curve.slope), -1)
 
     def information(self, curve: Curve) -> np.ndarray:
-        """(parameters, parameters) the curvature of the penalised log evidence, its sign turned."""
+        """(parameters, parameters) the negative curvature of the penalised log evidence."""
         x = self.design.matrix
         size = x.shape[1]
-        whole = np.einsum("rij,rp,rq->ipjq", -curve.curvature, x, x, optimize=True)
-        return np.asarray(whole.reshape(2 * size, 2 * size)) + self._precision
+        total = np.einsum("rij,rp,rq->ipjq", -curve.curvature, x, x, optimize=True)
+        return np.asarray(total.reshape(2 * size, 2 * size)) + self._precision
 
     def step(self, right: np.ndarray, wrong: np.ndarray) -> "BetaRates":
-        """One Newton step on the penalised log evidence, halved until it rises; these rates where none does."""
+        """The rates after a Newton step, halved until the penalised log evidence rises; unchanged if it never does."""
         curve = self.curve(right, wrong)
         before = float(curve.evidence.sum()) + self.log_prior()
-        away = (self.parameters - self._centre).ravel()
-        slope = self.scores(curve).sum(axis=0) - self._precision @ away
+        deviation = (self.parameters - self._centre).ravel()
+        slope = self.scores(curve).sum(axis=0) - self._precision @ deviation
         values, vectors = np.linalg.eigh(self.information(curve))
-        # Far from the top the surface is not concave: there each direction is taken uphill.
+        # Far from the maximum the surface is not concave: there each direction is taken uphill.
         move = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-6))
         move *= min(1.0, 3.0 / max(1e-12, float(np.abs(move).max())))
         length = 1.0
         while length > 1e-4:
-            tried = BetaRates(self.design, self.parameters + length * move.reshape(2, -1))
-            if float(tried.log_evidence(right, wrong).sum()) + tried.log_prior() >= before:
-                return tried
+            candidate = BetaRates(self.design, self.parameters + length * move.reshape(2, -1))
+            if float(candidate.log_evidence(right, wrong).sum()) + candidate.log_prior() >= before:
+                return candidate
             length /= 2
         return self
 
     def covariance(self, right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-        """(parameters, parameters) of the estimates, given the counts: the inverse information, and what the
-        annotators' own slopes (the sandwich) show beyond it."""
+        """(parameters, parameters) the covariance of the estimates, given the counts: the inverse information, and the
+        further variance that the annotators' own slopes show (the sandwich)."""
         curve = self.curve(right, wrong)
         values, vectors = np.linalg.eigh(self.information(curve))
-        # Off the top of the surface a direction may be flat or worse: there the prior alone tells.
+        # Away from the maximum a direction may be flat or convex: there the prior alone counts.
         root = vectors / np.sqrt(np.maximum(values, self._least))  # root @ root.T is the inverse information
-        own = self.scores(curve) @ root
-        people = max(2, len(own))
-        more, directions = np.linalg.eigh(own.T @ own * people / max(1, people - self.design.matrix.shape[1]))
-        beyond = directions * np.sqrt(np.maximum(more - 1, 0))
-        wider = root @ beyond
-        return np.asarray(root @ root.T + wider @ wider.T)
+        scores = self.scores(curve) @ root
+        count = max(2, len(scores))
+        variances, directions = np.linalg.eigh(scores.T @ scores * count / max(1, count - self.design.matrix.shape[1]))
+        excess = directions * np.sqrt(np.maximum(variances - 1, 0))
+        widening = root @ excess
+        return np.asarray(root @ root.T + widening @ widening.T)
 
 
 def _trigamma(x: np.ndarray) -> np.ndarray:

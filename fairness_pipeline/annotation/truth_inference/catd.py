@@ -1,4 +1,4 @@
-"""CATD: weights that account for how little a few labels say (Li et al. 2014).
+"""CATD: weights that account for the uncertainty of few labels (Li et al. 2014).
 
 w_r = chi-squared quantile(alpha / 2, n_r) / sum of the annotator's squared errors. An item's truth is the weighted mean
 of its labels, rounded.

@@ -52,9 +52,9 @@ def posterior(mean: np.ndarray, sd: float, right: np.ndarray, wrong: np.ndarray)
     share = np.exp(inside - evidence[:, None])
     outside = np.exp(tails - evidence[:, None])
     ratio = np.exp(-0.5 * np.square(z) - _LOG_ROOT - scipy.special.log_ndtr(z))  # density of the normal over its tail
-    moved = t - mean[:, None]
-    first = (share * moved).sum(axis=1) + sd * (outside * ratio * [-1.0, 1.0]).sum(axis=1)
-    second = (share * np.square(moved)).sum(axis=1) + sd**2 * (outside * (1 - z * ratio)).sum(axis=1)
+    deviation = t - mean[:, None]
+    first = (share * deviation).sum(axis=1) + sd * (outside * ratio * [-1.0, 1.0]).sum(axis=1)
+    second = (share * np.square(deviation)).sum(axis=1) + sd**2 * (outside * (1 - z * ratio)).sum(axis=1)
     return Posterior(
         evidence,
         mean + first,

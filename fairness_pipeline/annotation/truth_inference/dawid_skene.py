@@ -39,25 +39,25 @@ class DawidSkene(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         import pandas as pd
 
-        sure = labels.shares()
+        probas = labels.shares()
         for _ in range(self.n_iter):
-            confusion, prior = self._m_step(labels, sure)
-            logs = (np.log(np.clip(own, EPSILON, 1 - EPSILON)) for own in (confusion, prior))
-            sure, likelihood = class_posterior(labels, *logs)
+            confusion, prior = self._m_step(labels, probas)
+            logs = (np.log(np.clip(values, EPSILON, 1 - EPSILON)) for values in (confusion, prior))
+            probas, likelihood = class_posterior(labels, *logs)
             self.loss_history_.append(-float(likelihood.mean()))
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
                 break
-        seen = labels.confusion(sure).sum(axis=2, keepdims=True) > EPSILON
+        seen = labels.confusion(probas).sum(axis=2, keepdims=True) > EPSILON
         confusion = np.where(seen, confusion, np.nan)
         index = pd.MultiIndex.from_product([labels.annotators, range(labels.classes)], names=["worker", "true"])
         self.confusion_ = pd.DataFrame(confusion.reshape(len(index), -1), index=index)
         self.specificity_, self.sensitivity_ = (
-            pd.Series(confusion[:, each, each], index=labels.annotators) for each in (0, 1)
+            pd.Series(confusion[:, label, label], index=labels.annotators) for label in (0, 1)
         )
         self.prior_ = prior
-        return sure
+        return probas
 
-    def _m_step(self, labels: Labels, sure: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        counts = labels.confusion(sure)
-        prior: np.ndarray = sure.mean(axis=0)
+    def _m_step(self, labels: Labels, probas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        counts = labels.confusion(probas)
+        prior: np.ndarray = probas.mean(axis=0)
         return counts / np.maximum(counts.sum(axis=2, keepdims=True), EPSILON), prior

@@ -39,47 +39,47 @@ class GLAD(TruthInference):
         import pandas as pd
 
         workers = len(labels.annotators)
-        point = np.ones(workers + len(labels.items))
-        sure, _ = self._e_step(labels, point)
+        parameters = np.ones(workers + len(labels.items))
+        probas, _ = self._e_step(labels, parameters)
         for _ in range(self.n_iter):
-            point = self._m_step(labels, point, sure)
-            sure, likelihood = self._e_step(labels, point)
-            penalty = np.square(point - 1).sum() / 2
-            self.loss_history_.append(-float(likelihood.sum() - penalty) / len(sure))
+            parameters = self._m_step(labels, parameters, probas)
+            probas, likelihood = self._e_step(labels, parameters)
+            penalty = np.square(parameters - 1).sum() / 2
+            self.loss_history_.append(-float(likelihood.sum() - penalty) / len(probas))
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
                 break
-        self.abilities_ = pd.Series(point[:workers], index=labels.annotators)
-        self.eases_ = pd.Series(point[workers:], index=labels.items)
-        return sure
+        self.abilities_ = pd.Series(parameters[:workers], index=labels.annotators)
+        self.eases_ = pd.Series(parameters[workers:], index=labels.items)
+        return probas
 
     @staticmethod
-    def _logits(labels: Labels, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _logits(labels: Labels, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each label: a exp(b), and exp(b)."""
-        ease = np.exp(point[len(labels.annotators) :])[labels.item]
-        return point[labels.annotator] * ease, ease
+        ease = np.exp(parameters[len(labels.annotators) :])[labels.item]
+        return parameters[labels.annotator] * ease, ease
 
-    def _e_step(self, labels: Labels, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _e_step(self, labels: Labels, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """P(y | labels) of each item (items, classes), and the log-likelihood of its labels."""
-        logits, _ = self._logits(labels, point)
+        logits, _ = self._logits(labels, parameters)
         wrong = scipy.special.log_expit(-logits) - np.log(labels.classes - 1)
-        gained = scipy.special.log_expit(logits) - wrong  # of the class that a label names
-        places = labels.item * labels.classes + labels.label
-        told = np.bincount(places, gained, len(labels.items) * labels.classes).reshape(-1, labels.classes)
-        told += labels.of_items(wrong)[:, None] - np.log(labels.classes)
-        return scipy.special.softmax(told, axis=1), scipy.special.logsumexp(told, axis=1)
+        gain = scipy.special.log_expit(logits) - wrong  # for the class that the label names
+        cells = labels.item * labels.classes + labels.label
+        log_joint = np.bincount(cells, gain, len(labels.items) * labels.classes).reshape(-1, labels.classes)
+        log_joint += labels.of_items(wrong)[:, None] - np.log(labels.classes)
+        return scipy.special.softmax(log_joint, axis=1), scipy.special.logsumexp(log_joint, axis=1)
 
-    def _m_step(self, labels: Labels, point: np.ndarray, sure: np.ndarray) -> np.ndarray:
-        right = sure[labels.item, labels.label]
+    def _m_step(self, labels: Labels, start: np.ndarray, probas: np.ndarray) -> np.ndarray:
+        right = probas[labels.item, labels.label]
 
-        def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
-            logits, ease = self._logits(labels, at)
+        def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+            logits, ease = self._logits(labels, parameters)
             expected = right * scipy.special.log_expit(logits) + (1 - right) * scipy.special.log_expit(-logits)
             slope = (right - scipy.special.expit(logits)) * ease
-            of_items = labels.of_items(slope * at[labels.annotator])
+            of_items = labels.of_items(slope * parameters[labels.annotator])
             gradient = np.concatenate([labels.of_annotators(slope), of_items])
-            return -float(expected.sum()) + float(np.square(at - 1).sum()) / 2, at - 1 - gradient
+            return -float(expected.sum()) + float(np.square(parameters - 1).sum()) / 2, parameters - 1 - gradient
 
         from scipy.optimize import minimize  # here, as loading it takes long
 
-        found: np.ndarray = minimize(loss, point, jac=True, method="L-BFGS-B").x
-        return found
+        fitted: np.ndarray = minimize(loss, start, jac=True, method="L-BFGS-B").x
+        return fitted

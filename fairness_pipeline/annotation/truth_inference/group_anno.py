@@ -1,9 +1,10 @@
 """GroupAnno: annotators' biases as sums of group effects and an individual effect (Liu 2022, section 5.3).
 
-alpha_r = u + sum over categories p of pi_{p, g_r} + pi_r (equation 5.1, a plain sum), kept in (0, 1). The specificity
-beta_r has the same form. The levels of a category are not identified, so its effects sum to zero. pi_r ~ N(0, sd^2).
-Contrasts are of the sum before it is kept in (0, 1): where a group's sum is near 1 or beyond, they are no differences
-of probabilities (`GroupBeta` has those).
+alpha_r = u + sum over categories p of pi_{p, g_r} + pi_r (equation 5.1, a plain sum), clipped to (0, 1). The
+specificity beta_r has the same form. The levels of a category are not identified, so its effects sum to zero.
+pi_r ~ N(0, sd^2).
+Contrasts are of the sum before it is clipped: where a group's sum is near 1 or beyond, they are no differences of
+probabilities (`GroupBeta` has those).
 
 Of several classes c each has such a probability of being recognised, P(z = c | y = c). Which wrong label an annotator
 gives instead is the same for all: P(z = k | y = c, z != c) = e_ck. The thesis has two classes, the sensitivity and the
@@ -49,9 +50,9 @@ _AS_ONE_MORE = 0.1
 _WIDEST = 0.5
 """The largest sd that a probability can have."""
 _NUDGE = 0.01
-_NEVER = 1e-300
-"""The prior of a class that nobody names."""
 """How far an effect is moved to see how its slope changes."""
+_NEVER = 1e-300
+"""The prior of a class that no label names."""
 
 
 class _Bias(NamedTuple):
@@ -123,16 +124,16 @@ class GroupAnno(TruthInference):
         self.tol = tol
 
     def level_means(self) -> list[GroupMean]:
-        """The mean over the annotators of each group of what is known of their probabilities.
+        """The mean rate of each group: the mean of its annotators' expected probabilities.
 
         Raises:
             FairnessError: nothing is fitted yet.
         """
         self._check()
         return [
-            GroupMean(category, group, name, float(self.recognised_[name].to_numpy()[levels.code == place].mean()))
+            GroupMean(category, group, name, float(self.recognised_[name].to_numpy()[levels.code == level].mean()))
             for category, levels in self.design_.levels.items()
-            for place, group in enumerate(levels.names)
+            for level, group in enumerate(levels.names)
             for name in self._names
         ]
 
@@ -150,46 +151,46 @@ class GroupAnno(TruthInference):
         """
         self._check()
         size = len(self._biases[0].shared)
-        moved = [
-            (self._slope(side, place, _NUDGE) - self._slope(side, place, -_NUDGE)) / (2 * _NUDGE)
-            for side in range(len(self._biases))
-            for place in range(size)
+        slopes = [
+            (self._slope(number, column, _NUDGE) - self._slope(number, column, -_NUDGE)) / (2 * _NUDGE)
+            for number in range(len(self._biases))
+            for column in range(size)
         ]
-        information = -np.array(moved)
+        information = -np.array(slopes)
         covariance = np.linalg.pinv((information + information.T) / 2)
-        found = []
-        for side, name in enumerate(self._names):
-            own = covariance[side * size : (side + 1) * size, side * size : (side + 1) * size]
+        contrasts = []
+        for number, name in enumerate(self._names):
+            block = covariance[number * size : (number + 1) * size, number * size : (number + 1) * size]
             for category, levels in self.design_.levels.items():
                 for first, second in combinations(range(len(levels.names)), 2):
                     contrast = self.design_.effect(category, first) - self.design_.effect(category, second)
-                    scale, freedom = self._heterogeneity(side, category, contrast)
-                    variance = scale * float(contrast @ own @ contrast)
+                    scale, freedom = self._heterogeneity(number, category, contrast)
+                    variance = scale * float(contrast @ block @ contrast)
                     error = float(np.sqrt(variance)) if variance > 0 else np.inf
-                    estimate = Estimate(float(contrast @ self._biases[side].shared), error, freedom)
-                    found.append(GroupContrast(category, levels.names[first], levels.names[second], name, estimate))
-        return found
+                    estimate = Estimate(float(contrast @ self._biases[number].shared), error, freedom)
+                    contrasts.append(GroupContrast(category, levels.names[first], levels.names[second], name, estimate))
+        return contrasts
 
     def _check(self) -> None:
         if not hasattr(self, "_biases"):
             raise FairnessError("groups are those of labels: call fit first")
 
-    def _heterogeneity(self, side: int, category: str, contrast: np.ndarray) -> tuple[float, float]:
+    def _heterogeneity(self, number: int, category: str, contrast: np.ndarray) -> tuple[float, float]:
         """The ratio of a contrast's variance to its variance under a single spread, at least 1; and its degrees of
         freedom."""
-        design, bias, known = self.design_.matrix, self._biases[side], self._known[side]
-        curve = np.maximum(1 - known.variance / bias.sd**2, 1e-3)
+        design, bias, rates = self.design_.matrix, self._biases[number], self._posteriors[number]
+        curve = np.maximum(1 - rates.variance / bias.sd**2, 1e-3)
         inverse = np.linalg.pinv(design.T @ (curve[:, None] * design))
         weight = design @ inverse @ contrast
         leverage = np.minimum(curve * np.einsum("rk,kl,rl->r", design, inverse, design), 0.99)
-        residual = known.mean - design @ bias.shared
+        residual = rates.mean - design @ bias.shared
         expected = np.square(weight) * curve  # times the spread's square
-        seen = np.square(residual) / (1 - leverage)
-        overall = seen.sum() / curve.sum()
-        scale = np.square(weight) @ seen / expected.sum() / overall if overall > 0 else 1.0
+        observed = np.square(residual) / (1 - leverage)
+        overall = observed.sum() / curve.sum()
+        scale = np.square(weight) @ observed / expected.sum() / overall if overall > 0 else 1.0
         levels = self.design_.levels[category]
-        parts = [expected[levels.code == place] for place in range(len(levels.names))]
-        freedom = satterthwaite([(float(own.sum()), kish(own) - 1) for own in parts])
+        parts = [expected[levels.code == level] for level in range(len(levels.names))]
+        freedom = satterthwaite([(float(part.sum()), kish(part) - 1) for part in parts])
         return max(1.0, float(scale)), max(1.0, min(freedom, len(design) - design.shape[1]))
 
     def _infer(self, labels: Labels) -> np.ndarray:
@@ -200,33 +201,33 @@ class GroupAnno(TruthInference):
         self._labels = labels
         self.design_ = GroupDesign.of(self.annotators, labels.annotators)
         self._design, self._ridge = self.design_.matrix, self.design_.precision(self.effect_sd)
-        # Nobody recognises a class that nobody names: it has no parameters, and no item.
-        self._open = np.bincount(labels.label, minlength=labels.classes) > 0
+        # A class that no label names has no parameters and no items.
+        self._named = np.bincount(labels.label, minlength=labels.classes) > 0
         if labels.classes == 2:
-            self._open[:] = True
-        self._sides = (1, 0) if labels.classes == 2 else tuple(map(int, np.flatnonzero(self._open)))
-        self._names = RESPONSES if labels.classes == 2 else tuple(map(str, self._sides))
-        sure = labels.shares()
+            self._named[:] = True
+        self._classes = (1, 0) if labels.classes == 2 else tuple(map(int, np.flatnonzero(self._named)))
+        self._names = RESPONSES if labels.classes == 2 else tuple(map(str, self._classes))
+        probas = labels.shares()
         start = np.zeros(self._design.shape[1])
         start[0] = _START
         sd = self.individual_sd if self.individual_sd is not None else _AS_ONE_MORE
-        biases = [_Bias(start, sd) for _ in self._sides]
+        biases = [_Bias(start, sd) for _ in self._classes]
         for _ in range(self.n_iter):
-            confusion = labels.confusion(sure)
-            counts, wrong = self._counts(confusion), _wrong(confusion, self._open)
-            biases = [self._m_step(bias, *own) for bias, own in zip(biases, counts, strict=True)]
-            prior = self._prior(sure)
-            known = [self._posterior(bias, *own) for bias, own in zip(biases, counts, strict=True)]
-            bound = self._bound(sure, prior, known, confusion, wrong) + sum(map(self._log_prior, biases))
-            self.loss_history_.append(-bound / len(sure))
-            sure = self._e_step(known, prior, wrong)
+            confusion = labels.confusion(probas)
+            counts, wrong = self._counts(confusion), _wrong(confusion, self._named)
+            biases = [self._m_step(bias, *pair) for bias, pair in zip(biases, counts, strict=True)]
+            prior = self._prior(probas)
+            posteriors = [self._posterior(bias, *pair) for bias, pair in zip(biases, counts, strict=True)]
+            bound = self._bound(probas, prior, posteriors, confusion, wrong) + sum(map(self._log_prior, biases))
+            self.loss_history_.append(-bound / len(probas))
+            probas = self._e_step(posteriors, prior, wrong)
             self.converged_ = len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol
             if self.converged_:
                 break
-        self._biases, self._sure, self._known = biases, sure, known
-        self._sds = self._told_sds(biases, known, sure)
-        found = {name: own.probability for name, own in zip(self._names, known, strict=True)}
-        self.recognised_ = pd.DataFrame(found, index=labels.annotators)
+        self._biases, self._probas, self._posteriors = biases, probas, posteriors
+        self._sds = self._corrected_sds(biases, posteriors, probas)
+        probabilities = {name: rates.probability for name, rates in zip(self._names, posteriors, strict=True)}
+        self.recognised_ = pd.DataFrame(probabilities, index=labels.annotators)
         self.wrong_ = wrong
         index = labels.items.rename("task")
         if labels.classes == 2:
@@ -237,47 +238,52 @@ class GroupAnno(TruthInference):
         self.individual_sd_ = dict(zip(self._names, self._sds, strict=True))
         self.level_ = {name: float(bias.shared[0]) for name, bias in zip(self._names, biases, strict=True)}
         rows = {
-            (category, group): [float(self.design_.effect(category, place) @ bias.shared) for bias in biases]
+            (category, group): [float(self.design_.effect(category, level) @ bias.shared) for bias in biases]
             for category, levels in self.design_.levels.items()
-            for place, group in enumerate(levels.names)
+            for level, group in enumerate(levels.names)
         }
         index = pd.MultiIndex.from_tuples(list(rows), names=["category", "group"])
         self.effects_ = pd.DataFrame(list(rows.values()), columns=list(self._names), index=index if rows else None)
-        return sure
+        return probas
 
     def _counts(self, confusion: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Each annotator's expected numbers of right and wrong labels, of the items of each class."""
-        return [(confusion[:, c, c], confusion[:, c].sum(axis=1) - confusion[:, c, c]) for c in self._sides]
+        """Each annotator's expected numbers of right and wrong labels, for the items of each class."""
+        return [(confusion[:, c, c], confusion[:, c].sum(axis=1) - confusion[:, c, c]) for c in self._classes]
 
-    def _prior(self, sure: np.ndarray) -> np.ndarray:
+    def _prior(self, probas: np.ndarray) -> np.ndarray:
         """P(y = c) of each item (items, classes)."""
         if self.classifier is not None:
-            positive = np.clip(self.classifier(sure[:, 1]), EPSILON, 1 - EPSILON)
+            positive = np.clip(self.classifier(probas[:, 1]), EPSILON, 1 - EPSILON)
             return np.stack([1 - positive, positive], axis=1)
-        shares: np.ndarray = np.where(self._open, (1 + sure.sum(axis=0)) / (self._open.sum() + len(sure)), _NEVER)
-        return np.broadcast_to(shares, sure.shape)
+        shares: np.ndarray = np.where(self._named, (1 + probas.sum(axis=0)) / (self._named.sum() + len(probas)), _NEVER)
+        return np.broadcast_to(shares, probas.shape)
 
     def _posterior(self, bias: _Bias, right: np.ndarray, wrong: np.ndarray) -> Posterior:
         return posterior(self._design @ bias.shared, bias.sd, right, wrong)
 
-    def _e_step(self, known: list[Posterior], prior: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    def _e_step(self, posteriors: list[Posterior], prior: np.ndarray, wrong: np.ndarray) -> np.ndarray:
         """mu (equation 5.5), (items, classes)."""
         size = self._labels.classes
-        log_said = np.full((len(self._labels.annotators), size, size), np.log(_NEVER))
-        for c, own in zip(self._sides, known, strict=True):
-            log_said[:, c] = own.log_wrong[:, None] + np.log(np.where(wrong[c] > 0, wrong[c], 1.0))
-            log_said[:, c, c] = own.log_right
-        return class_posterior(self._labels, log_said, np.log(prior))[0]
+        log_confusion = np.full((len(self._labels.annotators), size, size), np.log(_NEVER))
+        for c, rates in zip(self._classes, posteriors, strict=True):
+            log_confusion[:, c] = rates.log_wrong[:, None] + np.log(np.where(wrong[c] > 0, wrong[c], 1.0))
+            log_confusion[:, c, c] = rates.log_right
+        return class_posterior(self._labels, log_confusion, np.log(prior))[0]
 
     def _bound(
-        self, sure: np.ndarray, prior: np.ndarray, known: list[Posterior], confusion: np.ndarray, wrong: np.ndarray
+        self,
+        probas: np.ndarray,
+        prior: np.ndarray,
+        posteriors: list[Posterior],
+        confusion: np.ndarray,
+        wrong: np.ndarray,
     ) -> float:
         """The bound on the log-likelihood. It includes the priors of e (flat, of one label more each) and, without a
         classifier, of the classes' shares (Dirichlet(2, ..., 2))."""
-        of_items = float((sure * np.log(prior) + scipy.special.entr(sure)).sum())
-        shared = 0.0 if self.classifier is not None else float(np.log(prior[0, list(self._sides)]).sum())
+        of_items = float((probas * np.log(prior) + scipy.special.entr(probas)).sum())
+        shared = 0.0 if self.classifier is not None else float(np.log(prior[0, list(self._classes)]).sum())
         of_wrong = (confusion.sum(axis=0) + 1) * np.log(np.where(wrong > 0, wrong, 1.0))
-        return of_items + sum(float(own.evidence.sum()) for own in known) + shared + float(of_wrong.sum())
+        return of_items + sum(float(rates.evidence.sum()) for rates in posteriors) + shared + float(of_wrong.sum())
 
     def _log_prior(self, bias: _Bias) -> float:
         """The log prior of the effects and of the sd. The sd's part is one more annotator at `_AS_ONE_MORE` and the
@@ -288,92 +294,94 @@ class GroupAnno(TruthInference):
         return of_effects + (len(bias.shared) - 1) * float(np.log(bias.sd)) - 0.5 * (_AS_ONE_MORE / bias.sd) ** 2
 
     def _m_step(self, bias: _Bias, right: np.ndarray, wrong: np.ndarray) -> _Bias:
-        """Steps on the marginal likelihood of the counts: Newton's for u and the effects, EM's for the sd."""
+        """Climbs the marginal likelihood of the counts: by Newton's steps in u and the effects, by EM's in the sd."""
         design = self._design
 
-        def worth(own: _Bias) -> tuple[float, Posterior]:
-            known = self._posterior(own, right, wrong)
-            return float(known.evidence.sum()) + self._log_prior(own), known
+        def objective(at: _Bias) -> tuple[float, Posterior]:
+            rates = self._posterior(at, right, wrong)
+            return float(rates.evidence.sum()) + self._log_prior(at), rates
 
-        now, known = worth(bias)
+        value, rates = objective(bias)
         for _ in range(_STEPS):
-            before = now
-            residual = known.mean - design @ bias.shared
-            curve = np.maximum(1 - known.variance / bias.sd**2, 1e-3)
+            previous = value
+            residual = rates.mean - design @ bias.shared
+            curve = np.maximum(1 - rates.variance / bias.sd**2, 1e-3)
             pull = self._ridge * bias.sd**2
             slope = design.T @ residual - pull @ bias.shared
             step = np.linalg.lstsq(design.T @ (curve[:, None] * design) + pull, slope, rcond=None)[0]
             length = 1.0
             while length > 1e-6:
-                tried = bias._replace(shared=bias.shared + length * step)
-                after, moved = worth(tried)
-                if after >= now:
-                    bias, now, known = tried, after, moved
+                candidate = bias._replace(shared=bias.shared + length * step)
+                new_value, new_rates = objective(candidate)
+                if new_value >= value:
+                    bias, value, rates = candidate, new_value, new_rates
                     break
                 length /= 2
             if self.individual_sd is None:
-                tried = bias._replace(sd=self._sd_of(known.variance, known.mean, bias))
-                after, moved = worth(tried)
-                if after >= now:
-                    bias, now, known = tried, after, moved
-            if now - before < 1e-7 * (1 + abs(now)):
+                candidate = bias._replace(sd=self._sd_of(rates.variance, rates.mean, bias))
+                new_value, new_rates = objective(candidate)
+                if new_value >= value:
+                    bias, value, rates = candidate, new_value, new_rates
+            if value - previous < 1e-7 * (1 + abs(value)):
                 break
         return bias
 
-    def _told_sds(self, biases: list[_Bias], known: list[Posterior], sure: np.ndarray) -> list[float]:
+    def _corrected_sds(self, biases: list[_Bias], posteriors: list[Posterior], probas: np.ndarray) -> list[float]:
         """The sds, corrected for the uncertainty about y: the bound treats the items' mu as known."""
         if self.individual_sd is not None:
             return [bias.sd for bias in biases]
-        found = []
-        counted = self._counts(self._labels.confusion(sure))
-        for c, bias, own, counts in zip(self._sides, biases, known, counted, strict=True):
-            doubt, right = (sure[:, c] * (1 - sure[:, c]))[self._labels.item], self._labels.label == c
-            p = own.probability[self._labels.annotator]
-            lost = self._labels.of_annotators(doubt / np.square(np.where(right, p, 1 - p)))
+        sds = []
+        counts_by_class = self._counts(self._labels.confusion(probas))
+        for c, bias, rates, counts in zip(self._classes, biases, posteriors, counts_by_class, strict=True):
+            uncertainty, right = (probas[:, c] * (1 - probas[:, c]))[self._labels.item], self._labels.label == c
+            p = rates.probability[self._labels.annotator]
+            lost_information = self._labels.of_annotators(uncertainty / np.square(np.where(right, p, 1 - p)))
             sd = bias.sd
             for _ in range(_STEPS):
-                t = posterior(self._design @ bias.shared, sd, *counts)
-                variance = 1 / np.maximum(1 / np.maximum(t.variance, EPSILON) - lost, 1 / sd**2)
-                sd, before = self._sd_of(variance, t.mean, bias), sd
+                refitted = posterior(self._design @ bias.shared, sd, *counts)
+                variance = 1 / np.maximum(1 / np.maximum(refitted.variance, EPSILON) - lost_information, 1 / sd**2)
+                sd, before = self._sd_of(variance, refitted.mean, bias), sd
                 if abs(sd - before) < 1e-4:
                     break
-            found.append(sd)
-        return found
+            sds.append(sd)
+        return sds
 
     def _sd_of(self, variance: np.ndarray, mean: np.ndarray, bias: _Bias) -> float:
         """The sd of individual effects, from the variances and means of their posteriors."""
         squares = variance + np.square(mean - self._design @ bias.shared)
-        more = max(1, len(self._design) + 1 - self._design.shape[1])
-        return min(_WIDEST, float(np.sqrt((squares.sum() + _AS_ONE_MORE**2) / more)))
+        freedom = max(1, len(self._design) + 1 - self._design.shape[1])
+        return min(_WIDEST, float(np.sqrt((squares.sum() + _AS_ONE_MORE**2) / freedom)))
 
     def _known_prior(self) -> np.ndarray:
         """The classifier's last P(y) of each item."""
         positive = self.prior_.to_numpy()
         return np.stack([1 - positive, positive], axis=1)
 
-    def _slope(self, side: int, place: int, by: float) -> np.ndarray:
+    def _slope(self, number: int, column: int, shift: float) -> np.ndarray:
         """The slope of the bound in all shared effects, with one of them moved and the items' mu fitted again."""
         biases = [b._replace(sd=sd) for b, sd in zip(self._biases, self._sds, strict=True)]
-        biases[side] = biases[side]._replace(shared=biases[side].shared + by * np.eye(len(biases[side].shared))[place])
-        sure, before = self._sure, -np.inf
+        biases[number] = biases[number]._replace(
+            shared=biases[number].shared + shift * np.eye(len(biases[number].shared))[column]
+        )
+        probas, before = self._probas, -np.inf
         for _ in range(self.n_iter):
-            prior = self._prior(sure) if self.classifier is None else self._known_prior()
-            confusion = self._labels.confusion(sure)
-            wrong = _wrong(confusion, self._open)
-            known = [self._posterior(b, *own) for b, own in zip(biases, self._counts(confusion), strict=True)]
-            bound = self._bound(sure, prior, known, confusion, wrong)
-            if bound - before < self.tol * len(sure) * 0.01:
+            prior = self._prior(probas) if self.classifier is None else self._known_prior()
+            confusion = self._labels.confusion(probas)
+            wrong = _wrong(confusion, self._named)
+            posteriors = [self._posterior(b, *pair) for b, pair in zip(biases, self._counts(confusion), strict=True)]
+            bound = self._bound(probas, prior, posteriors, confusion, wrong)
+            if bound - before < self.tol * len(probas) * 0.01:
                 break
-            sure, before = self._e_step(known, prior, wrong), bound
+            probas, before = self._e_step(posteriors, prior, wrong), bound
         slopes = [
-            self._design.T @ (own.mean - self._design @ bias.shared) / bias.sd**2 - self._ridge @ bias.shared
-            for own, bias in zip(known, biases, strict=True)
+            self._design.T @ (rates.mean - self._design @ bias.shared) / bias.sd**2 - self._ridge @ bias.shared
+            for rates, bias in zip(posteriors, biases, strict=True)
         ]
         return np.concatenate(slopes)
 
 
 def _wrong(confusion: np.ndarray, named: np.ndarray) -> np.ndarray:
-    """e (classes, classes), its diagonal 0: which wrong label stands for a class, over all annotators."""
+    """e (classes, classes) with a zero diagonal: the share of each wrong label of a class, over all annotators."""
     counts = (confusion.sum(axis=0) + 1) * (1 - np.eye(confusion.shape[1])) * named
-    found: np.ndarray = counts / counts.sum(axis=1, keepdims=True)
-    return found
+    shares: np.ndarray = counts / counts.sum(axis=1, keepdims=True)
+    return shares

@@ -1,13 +1,14 @@
 """Group bias on the scale of probabilities: annotators' rates are beta distributed around those of their groups.
 
-GroupAnno's sum of effects (Liu 2022, equation 5.1) leaves 0 to 1 where annotators are accurate; what is clipped then
-tells little of the sum. Here the logit of a group's mean sensitivity, and the log of the spread of its annotators, are
-sums of effects (`beta_rates`); specificities likewise. What is printed, means over annotators with everybody in one
-group and their differences, is always a probability.
+GroupAnno's sum of effects (Liu 2022, equation 5.1) leaves 0 to 1 where annotators are accurate; once it is clipped,
+labels say little about it. Here the logit of a group's mean sensitivity, and the log of the spread of its annotators,
+are sums of effects (`beta_rates`); specificities likewise. The estimates are means over annotators with everybody in
+one group, so they are always probabilities; contrasts are their differences.
 
-The fit is the thesis' extended EM (algorithm 3) with the rates integrated out. Errors hold three parts: the inverse
-information given the truths, what the annotators' own slopes show beyond it, and the doubt about the truths (multiple
-imputation, Rubin 1987): without the last, intervals of three labels an item hold in 84 to 91% of draws.
+The fit is the thesis' extended EM (algorithm 3) with the rates integrated out. Errors have three parts: the inverse
+information given the truths, the further variance that the annotators' own slopes show, and the uncertainty about the
+truths (multiple imputation, Rubin 1987). Without the last, intervals for three labels per item cover in 84 to 91% of
+draws.
 """
 
 from functools import cached_property
@@ -34,15 +35,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_SWEEPS, _FEWEST_SWEEPS, _MOST_WORK = 400, 100, 40_000_000
-"""Imputations: as many as this work allows (sweeps times labels), within limits."""
+"""The limits of the number of imputations, and of their work (sweeps times labels)."""
 _NEVER = -700.0
-"""The logarithm of a probability that is drawn as 0."""
+"""Stands for the logarithm of a probability that is drawn as 0."""
 _PRIOR = 2.0
 """P(y = 1) ~ Beta(2, 2)."""
 
 
 class _Imputed(NamedTuple):
-    """Of the sweeps: of each response the parameters, (sweeps, 2 columns), and the mean of their covariances."""
+    """The results of the sweeps, for each response: the parameters, (sweeps, 2 columns), and the mean of their
+    covariances."""
 
     parameters: list[np.ndarray]
     covariance: list[np.ndarray]
@@ -75,7 +77,7 @@ class GroupBeta(TruthInference):
         >>> label = np.where(right, truth, 1 - truth)
         >>> data = pd.DataFrame({"task": np.repeat(np.arange(300), 8), "worker": rater, "label": label})
         >>> model = GroupBeta(pd.DataFrame({"age": ["young", "old"] * 8})).fit(data)
-        >>> [(own.group, round(own.value, 2)) for own in model.level_means() if own.response == "sensitivity"]
+        >>> [(mean.group, round(mean.value, 2)) for mean in model.level_means() if mean.response == "sensitivity"]
         [('old', 0.8), ('young', 0.95)]
     """
 
@@ -91,34 +93,38 @@ class GroupBeta(TruthInference):
         self._labels, self.design_ = labels, GroupDesign.of(self.annotators, labels.annotators)
         for name in ("_imputed", "_omnibus"):
             self.__dict__.pop(name, None)
-        self._rates, sure, self.prevalence_ = self._fitted(self.design_, self.loss_history_)
+        self._rates, probas, self.prevalence_ = self._fitted(self.design_, self.loss_history_)
         self.converged_ = len(self.loss_history_) < self.n_iter
-        self._counts = _right_and_wrong(labels, sure)
+        self._counts = _right_and_wrong(labels, probas)
         means = {}
-        for response, own, (right, wrong) in zip(RESPONSES, self._rates, self._counts, strict=True):
-            a, b = own.shapes()
+        for response, rates, (right, wrong) in zip(RESPONSES, self._rates, self._counts, strict=True):
+            a, b = rates.shapes()
             means[response] = (a + right) / (a + b + right + wrong)
         self.recognised_ = pd.DataFrame(means, index=labels.annotators)
         self.sensitivity_, self.specificity_ = (self.recognised_[name] for name in RESPONSES)
-        return sure
+        return probas
 
     def _fitted(self, design: GroupDesign, losses: list[float]) -> tuple[list[BetaRates], np.ndarray, float]:
-        """The rates, P(y = 1) of each item, and its mean (extended EM, each M-step one of Newton's)."""
+        """The rates, P(y = 1) of each item, and the prevalence, by extended EM. Each M-step is one of Newton's."""
         labels, rates = self._labels, [BetaRates(design) for _ in RESPONSES]
-        sure = labels.positive_shares()
+        probas = labels.positive_shares()
         for _ in range(self.n_iter):
-            counts = _right_and_wrong(labels, sure)
-            rates = [own.step(*pair) for own, pair in zip(rates, counts, strict=True)]
-            prevalence = float((_PRIOR - 1 + sure.sum()) / (2 * _PRIOR - 2 + len(sure)))
+            counts = _right_and_wrong(labels, probas)
+            rates = [response_rates.step(*pair) for response_rates, pair in zip(rates, counts, strict=True)]
+            prevalence = float((_PRIOR - 1 + probas.sum()) / (2 * _PRIOR - 2 + len(probas)))
             evidence = sum(float(r.log_evidence(*c).sum()) + r.log_prior() for r, c in zip(rates, counts, strict=True))
-            of_items = scipy.special.entr(sure) + scipy.special.entr(1 - sure)
-            of_items += sure * np.log(prevalence) + (1 - sure) * np.log1p(-prevalence)
+            of_items = scipy.special.entr(probas) + scipy.special.entr(1 - probas)
+            of_items += probas * np.log(prevalence) + (1 - probas) * np.log1p(-prevalence)
             shared = (_PRIOR - 1) * (np.log(prevalence) + np.log1p(-prevalence))
-            losses.append(-(evidence + float(of_items.sum()) + shared) / len(sure))
-            sure = _posterior(labels, [own.logs(*pair) for own, pair in zip(rates, counts, strict=True)], prevalence)
+            losses.append(-(evidence + float(of_items.sum()) + shared) / len(probas))
+            probas = _posterior(
+                labels,
+                [response_rates.logs(*pair) for response_rates, pair in zip(rates, counts, strict=True)],
+                prevalence,
+            )
             if len(losses) > 1 and losses[-2] - losses[-1] < self.tol:
                 break
-        return rates, sure, prevalence
+        return rates, probas, prevalence
 
     def level_means(self) -> list[GroupMean]:
         """The mean rate of each group: over all annotators, as if each were in it. The 95% interval is of its logit.
@@ -127,43 +133,45 @@ class GroupBeta(TruthInference):
             FairnessError: nothing is fitted yet.
         """
         self._check()
-        found = []
+        means = []
         for category, levels in self.design_.levels.items():
-            for place, group in enumerate(levels.names):
-                for side, response in enumerate(RESPONSES):
-                    value, gradient = self._mean(side, category, place)
-                    own = self._estimate(side, category, value, gradient)
-                    reach = quantile(0.975, own.freedom) * own.error / max(value * (1 - value), 1e-9)
-                    low, high = scipy.special.expit(scipy.special.logit(value) + np.array([-reach, reach]))
-                    found.append(GroupMean(category, group, response, value, float(low), float(high)))
-        return found
+            for level, group in enumerate(levels.names):
+                for number, response in enumerate(RESPONSES):
+                    value, gradient = self._mean(number, category, level)
+                    estimate = self._estimate(number, category, value, gradient)
+                    half_width = quantile(0.975, estimate.freedom) * estimate.error / max(value * (1 - value), 1e-9)
+                    low, high = scipy.special.expit(scipy.special.logit(value) + np.array([-half_width, half_width]))
+                    means.append(GroupMean(category, group, response, value, float(low), float(high)))
+        return means
 
     def contrasts(self) -> list[GroupContrast]:
         """Each group minus each later one: differences of probabilities, with their errors (delta method).
 
-        Of two groups an interval excludes 0 only where the omnibus test rejects, too: of a few annotators the error
+        For two groups, an interval excludes 0 only if the omnibus test rejects, too: with few annotators the error
         alone is too small.
 
         Raises:
             FairnessError: nothing is fitted yet.
         """
         self._check()
-        found = []
+        contrasts = []
         for category, levels in self.design_.levels.items():
             for first, second in combinations(range(len(levels.names)), 2):
-                for side, response in enumerate(RESPONSES):
-                    (one, slope_one), (other, slope_other) = (
-                        self._mean(side, category, place) for place in (first, second)
+                for number, response in enumerate(RESPONSES):
+                    (mean_first, slope_first), (mean_second, slope_second) = (
+                        self._mean(number, category, level) for level in (first, second)
                     )
-                    own = self._estimate(side, category, one - other, slope_one - slope_other)
+                    estimate = self._estimate(number, category, mean_first - mean_second, slope_first - slope_second)
                     if len(levels.names) == 2:
-                        own = own.in_accord_with(self._omnibus[category, response])[0]
-                    found.append(GroupContrast(category, levels.names[first], levels.names[second], response, own))
-        return found
+                        estimate = estimate.in_accord_with(self._omnibus[category, response])[0]
+                    contrasts.append(
+                        GroupContrast(category, levels.names[first], levels.names[second], response, estimate)
+                    )
+        return contrasts
 
     def omnibus(self) -> dict[tuple[str, str], float]:
-        """The p of no difference between the groups of a category, by category and response: annotators' slopes
-        (d evidence / d logit), in a fit without this category, change places (Welch's statistic).
+        """The p of no difference between the groups of a category, by category and response. Annotators' slopes
+        (d evidence / d logit), in a fit without this category, are permuted (Welch's statistic).
 
         Raises:
             FairnessError: nothing is fitted yet.
@@ -173,43 +181,48 @@ class GroupBeta(TruthInference):
 
     @cached_property
     def _omnibus(self) -> dict[tuple[str, str], float]:
-        found = {}
+        p_values = {}
         for category, levels in self.design_.levels.items():
             kept = [str(name) != category for name in self.annotators.columns]
-            others = GroupDesign.of(self.annotators.loc[:, kept], self._labels.annotators)
-            rates, sure, _ = self._fitted(others, [])
-            for response, own, pair in zip(RESPONSES, rates, _right_and_wrong(self._labels, sure), strict=True):
-                found[category, response] = permuted_welch(own.curve(*pair).slope[:, 0], levels.code, self.seed)
-        return found
+            design = GroupDesign.of(self.annotators.loc[:, kept], self._labels.annotators)
+            rates, probas, _ = self._fitted(design, [])
+            for response, response_rates, pair in zip(
+                RESPONSES, rates, _right_and_wrong(self._labels, probas), strict=True
+            ):
+                p_values[category, response] = permuted_welch(
+                    response_rates.curve(*pair).slope[:, 0], levels.code, self.seed
+                )
+        return p_values
 
     def _check(self) -> None:
         if not hasattr(self, "_rates"):
             raise FairnessError("groups are those of labels: call fit first")
 
-    def _mean(self, side: int, category: str, place: int) -> tuple[float, np.ndarray]:
+    def _mean(self, number: int, category: str, level: int) -> tuple[float, np.ndarray]:
         """The mean rate with everybody in one group, and its gradient in all parameters."""
-        design = self.design_.with_level(category, place)
-        m = self._rates[side].means(design)
+        design = self.design_.with_level(category, level)
+        m = self._rates[number].means(design)
         slope = ((m * (1 - m)) @ design) / len(m)
         return float(m.mean()), np.concatenate([slope, np.zeros_like(slope)])
 
-    def _estimate(self, side: int, category: str, value: float, gradient: np.ndarray) -> Estimate:
-        """With W + (1 + 1/M) B; degrees of freedom by Satterthwaite, each group with Kish's number of annotators."""
-        rates, imputed = self._rates[side], self._imputed
-        within = float(gradient @ imputed.covariance[side] @ gradient)
-        draws = imputed.parameters[side] @ gradient
+    def _estimate(self, number: int, category: str, value: float, gradient: np.ndarray) -> Estimate:
+        """The estimate with variance W + (1 + 1/M) B. Its degrees of freedom are Satterthwaite's, with Kish's number of
+        annotators for each group."""
+        rates, imputed = self._rates[number], self._imputed
+        within = float(gradient @ imputed.covariance[number] @ gradient)
+        draws = imputed.parameters[number] @ gradient
         between = (1 + 1 / len(draws)) * float(draws.var(ddof=1))
-        curve = rates.curve(*self._counts[side])
+        curve = rates.curve(*self._counts[number])
         weight = (np.linalg.inv(rates.information(curve)) @ gradient).reshape(2, -1)
-        moved = self.design_.matrix @ weight.T  # (annotators, 2): how much each slope weighs
-        part = np.maximum(np.einsum("ri,rij,rj->r", moved, -curve.curvature, moved), 0.0)
+        weights = self.design_.matrix @ weight.T  # (annotators, 2): the weight of each slope
+        contributions = np.maximum(np.einsum("ri,rij,rj->r", weights, -curve.curvature, weights), 0.0)
         code = self.design_.levels[category].code
-        own = [part[code == place] for place in range(len(self.design_.levels[category].names))]
-        whole = sum(float(group.sum()) for group in own) or 1.0
-        parts = [(within * float(group.sum()) / whole, kish(group) - 1) for group in own]
-        parts.append((between, len(draws) - 1.0))
-        most = max(1.0, float(len(code) - self.design_.matrix.shape[1]))
-        return Estimate(value, float(np.sqrt(within + between)), min(satterthwaite(parts), most))
+        parts = [contributions[code == level] for level in range(len(self.design_.levels[category].names))]
+        total = sum(float(group.sum()) for group in parts) or 1.0
+        components = [(within * float(group.sum()) / total, kish(group) - 1) for group in parts]
+        components.append((between, len(draws) - 1.0))
+        largest = max(1.0, float(len(code) - self.design_.matrix.shape[1]))
+        return Estimate(value, float(np.sqrt(within + between)), min(satterthwaite(components), largest))
 
     @cached_property
     def _imputed(self) -> _Imputed:
@@ -217,7 +230,7 @@ class GroupBeta(TruthInference):
         labels, random = self._labels, np.random.default_rng(self.seed)
         sweeps = int(np.clip(_MOST_WORK // len(labels.label), _FEWEST_SWEEPS, _MOST_SWEEPS))
         rates, prevalence = list(self._rates), self.prevalence_
-        drawn = [own.drawn(*pair, random) for own, pair in zip(rates, self._counts, strict=True)]
+        drawn = [response_rates.drawn(*pair, random) for response_rates, pair in zip(rates, self._counts, strict=True)]
         parameters: list[list[np.ndarray]] = [[], []]
         covariance = [np.zeros((2 * self.design_.matrix.shape[1],) * 2) for _ in rates]
         for _ in range(sweeps):
@@ -226,22 +239,22 @@ class GroupBeta(TruthInference):
             y = (random.random(len(labels.items)) < _posterior(labels, logs, prevalence)).astype(float)
             prevalence = random.beta(_PRIOR + y.sum(), _PRIOR + len(y) - y.sum())
             counts = _right_and_wrong(labels, y)
-            rates = [own.step(*pair) for own, pair in zip(rates, counts, strict=True)]
-            drawn = [own.drawn(*pair, random) for own, pair in zip(rates, counts, strict=True)]
-            for side, (own, pair) in enumerate(zip(rates, counts, strict=True)):
-                parameters[side].append(own.parameters.ravel())
-                covariance[side] += own.covariance(*pair) / sweeps
-        return _Imputed([np.array(own) for own in parameters], covariance)
+            rates = [response_rates.step(*pair) for response_rates, pair in zip(rates, counts, strict=True)]
+            drawn = [response_rates.drawn(*pair, random) for response_rates, pair in zip(rates, counts, strict=True)]
+            for number, (response_rates, pair) in enumerate(zip(rates, counts, strict=True)):
+                parameters[number].append(response_rates.parameters.ravel())
+                covariance[number] += response_rates.covariance(*pair) / sweeps
+        return _Imputed([np.array(draws) for draws in parameters], covariance)
 
 
-def _right_and_wrong(labels: Labels, sure: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def _right_and_wrong(labels: Labels, probas: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Each annotator's expected right and wrong labels of positive items, and of negative ones."""
-    said_positive, missed, said_wrongly, said_negative = labels.counts(sure)
-    return [(said_positive, missed), (said_negative, said_wrongly)]
+    hits, misses, alarms, rejections = labels.counts(probas)
+    return [(hits, misses), (rejections, alarms)]
 
 
 def _posterior(labels: Labels, logs: list[tuple[np.ndarray, np.ndarray]], prevalence: float) -> np.ndarray:
     """(items,) P(y = 1), given ln p and ln(1 - p) of sensitivities and specificities."""
-    (right, wrong), (right_not, wrong_not) = ([np.maximum(own, _NEVER) for own in side] for side in logs)
-    told = labels.positive @ (right - wrong_not) + labels.negative @ (wrong - right_not)
-    return np.asarray(scipy.special.expit(told + np.log(prevalence) - np.log1p(-prevalence)))
+    (hit, miss), (rejection, alarm) = ([np.maximum(log_p, _NEVER) for log_p in pair] for pair in logs)
+    log_odds = labels.positive @ (hit - alarm) + labels.negative @ (miss - rejection)
+    return np.asarray(scipy.special.expit(log_odds + np.log(prevalence) - np.log1p(-prevalence)))

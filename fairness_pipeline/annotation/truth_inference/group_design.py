@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RESPONSES = ("sensitivity", "specificity")
-"""What is estimated of two classes: of the positive and of the negative one."""
+"""The rates that are estimated of two classes: of the positive and of the negative one."""
 
 
 class Levels(NamedTuple):
@@ -22,7 +22,7 @@ class Levels(NamedTuple):
 
     Attributes:
         names: The groups, in the category's order.
-        code: (annotators,) the place of each annotator's group in `names`; -1 if it is unknown.
+        code: (annotators,) the index of each annotator's group in `names`; -1 if it is unknown.
         too_few: The groups that count as unknown, with their numbers of annotators.
     """
 
@@ -39,19 +39,19 @@ def levels_of(column: "pd.Series") -> Levels:
 
     Examples:
         >>> import pandas as pd
-        >>> found = levels_of(pd.Series(["a"] * 5 + ["b"] * 6 + ["c", None]))
-        >>> found.names, found.code.tolist()[-3:], found.too_few
+        >>> levels = levels_of(pd.Series(["a"] * 5 + ["b"] * 6 + ["c", None]))
+        >>> levels.names, levels.code.tolist()[-3:], levels.too_few
         (('a', 'b'), [1, -1, -1], {'c': 1})
     """
     import pandas as pd
 
-    own = column if isinstance(column.dtype, pd.CategoricalDtype) else column.astype("category")
-    counts = own.value_counts()
-    present = [name for name in own.cat.categories if counts[name] > 0]
+    groups = column if isinstance(column.dtype, pd.CategoricalDtype) else column.astype("category")
+    counts = groups.value_counts()
+    present = [name for name in groups.cat.categories if counts[name] > 0]
     kept = present if len(present) < 3 else [name for name in present if counts[name] >= FEWEST_RATERS]
-    code = np.full(len(own), -1)
-    for place, name in enumerate(kept):
-        code[(own == name).fillna(False).to_numpy(bool)] = place
+    code = np.full(len(groups), -1)
+    for level, name in enumerate(kept):
+        code[(groups == name).fillna(False).to_numpy(bool)] = level
     too_few = {str(name): int(counts[name]) for name in present if name not in kept}
     return Levels(tuple(map(str, kept)), code, too_few)
 
@@ -90,8 +90,8 @@ class GroupDesign:
     """The design of annotators' rates.
 
     Attributes:
-        matrix: (annotators, 1 + sum of k - 1): 1, then of each category for each group but the last 1 if the annotator
-            is in it, -1 if they are in the last, else 0; all 0 if their group is unknown.
+        matrix: (annotators, 1 + sum of k - 1): a column of 1, then one for each group but the last of each category. It
+            is 1 if the annotator is in the group, -1 if in the last one, else 0; also 0 if the group is unknown.
         levels: The groups of each category.
     """
 
@@ -104,11 +104,11 @@ class GroupDesign:
 
         Args:
             groups: One row per annotator (the index), one column per category.
-            annotators: Those who labelled.
+            annotators: The annotators who labelled.
 
         Raises:
-            FairnessError: an annotator is missing or stands there twice; a category has one group; the groups of
-                categories determine each other.
+            FairnessError: an annotator is missing or has two rows; a category has one group; the groups of categories
+                determine each other.
         """
         if groups.index.has_duplicates:
             first = groups.index[groups.index.duplicated()][0]
@@ -116,17 +116,20 @@ class GroupDesign:
         missing = annotators.difference(groups.index)
         if len(missing):
             raise FairnessError(f"{len(missing):,} annotators are not in the annotators' table, such as '{missing[0]}'")
-        own = groups.loc[annotators]
-        levels = {str(name): levels_of(own[name]) for name in own.columns}
-        for category, found in levels.items():
-            if len(found.names) < 2:
-                few = ", ".join(f"{name} ({count})" for name, count in found.too_few.items())
-                told = f"; of fewer than {FEWEST_RATERS} annotators: {few}" if few else ""
+        rows = groups.loc[annotators]
+        levels = {str(name): levels_of(rows[name]) for name in rows.columns}
+        for category, groups_of_category in levels.items():
+            if len(groups_of_category.names) < 2:
+                few = ", ".join(f"{name} ({count})" for name, count in groups_of_category.too_few.items())
+                note = f"; of fewer than {FEWEST_RATERS} annotators: {few}" if few else ""
                 raise FairnessError(
                     f"category '{category}': expected two groups of annotators or more who labelled, found "
-                    f"{', '.join(found.names) or 'none'}{told}; leave the category out"
+                    f"{', '.join(groups_of_category.names) or 'none'}{note}; leave the category out"
                 )
-        columns = [np.ones((len(own), 1)), *(sum_to_zero(found) for found in levels.values())]
+        columns = [
+            np.ones((len(rows), 1)),
+            *(sum_to_zero(groups_of_category) for groups_of_category in levels.values()),
+        ]
         design = cls(np.concatenate(columns, axis=1), levels)
         if entangled := design._entangled():
             raise FairnessError(
@@ -138,61 +141,61 @@ class GroupDesign:
     def place(self, category: str) -> slice:
         """The columns of a category."""
         start = 1
-        for name, own in self.levels.items():
+        for name, levels in self.levels.items():
             if name == category:
-                return slice(start, start + len(own.names) - 1)
-            start += len(own.names) - 1
+                return slice(start, start + len(levels.names) - 1)
+            start += len(levels.names) - 1
         raise KeyError(category)
 
     def effect(self, category: str, level: int) -> np.ndarray:
         """(columns,) the weights of the columns' parameters that give the effect of a group."""
-        found = np.zeros(self.matrix.shape[1])
-        own = self.place(category)
-        if level < own.stop - own.start:
-            found[own.start + level] = 1.0
+        weights = np.zeros(self.matrix.shape[1])
+        columns = self.place(category)
+        if level < columns.stop - columns.start:
+            weights[columns.start + level] = 1.0
         else:
-            found[own] = -1.0
-        return found
+            weights[columns] = -1.0
+        return weights
 
     def with_level(self, category: str, level: int) -> np.ndarray:
         """The design if every annotator were in one group of a category."""
-        found = self.matrix.copy()
-        own = self.place(category)
-        found[:, own] = self.effect(category, level)[own]
-        return found
+        matrix = self.matrix.copy()
+        columns = self.place(category)
+        matrix[:, columns] = self.effect(category, level)[columns]
+        return matrix
 
     def precision(self, sd: float) -> np.ndarray:
         """(columns, columns) of a normal prior on the effects that treats all groups of a category alike; of two groups
         N(0, sd^2). It is 0 for the first column."""
-        found = np.zeros((self.matrix.shape[1],) * 2)
+        precision = np.zeros((self.matrix.shape[1],) * 2)
         for category in self.levels:
-            own = self.place(category)
-            size = own.stop - own.start
-            found[own, own] = (np.eye(size) + np.ones((size, size))) / (2 * sd**2)
-        return found
+            columns = self.place(category)
+            size = columns.stop - columns.start
+            precision[columns, columns] = (np.eye(size) + np.ones((size, size))) / (2 * sd**2)
+        return precision
 
     def _entangled(self) -> list[str]:
         """The categories with columns that the other columns determine."""
         rank = np.linalg.matrix_rank(self.matrix)
         if rank == self.matrix.shape[1]:
             return []
-        found = []
-        for category, own in self.levels.items():
+        entangled = []
+        for category, levels in self.levels.items():
             others = np.delete(self.matrix, np.r_[self.place(category)], axis=1)
-            if rank - np.linalg.matrix_rank(others) < len(own.names) - 1:
-                found.append(f"'{category}'")
-        return found
+            if rank - np.linalg.matrix_rank(others) < len(levels.names) - 1:
+                entangled.append(f"'{category}'")
+        return entangled
 
 
 def sum_to_zero(levels: Levels) -> np.ndarray:
     """(annotators, k - 1): a column for each group but the last; rows of unknown groups are 0."""
     size = len(levels.names)
     code = np.concatenate([np.eye(size - 1), -np.ones((1, size - 1)), np.zeros((1, size - 1))])
-    found: np.ndarray = code[levels.code]
-    return found
+    columns: np.ndarray = code[levels.code]
+    return columns
 
 
 def kish(weights: np.ndarray) -> float:
-    """The number of equal weights that tell as much as these (Kish 1965)."""
+    """The number of equal weights with the same information (Kish 1965)."""
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares > 0 else 1.0

@@ -38,7 +38,7 @@ class KOS(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         if labels.classes == 2:
             return self._infer_sign(labels)
-        scores = [self._infer_sign(labels.one_against_rest(each)) for each in range(labels.classes)]
+        scores = [self._infer_sign(labels.one_against_rest(label)) for label in range(labels.classes)]
         return np.stack(scores, axis=1) / np.maximum(np.sum(scores, axis=0), EPSILON)[:, None]
 
     def _infer_sign(self, labels: Labels) -> np.ndarray:
@@ -48,11 +48,11 @@ class KOS(TruthInference):
         total = self._messages(labels, signs, first)
         faint = np.abs(total) <= _FAINT * np.abs(total).max()
         if faint.any():  # in separate components messages grow at different rates: normalise each
-            apart = self._messages(labels, signs, first, _components(labels))
-            total = np.where(faint, apart, total / max(np.abs(total).max(), 1e-300))
+            separate = self._messages(labels, signs, first, _components(labels))
+            total = np.where(faint, separate, total / max(np.abs(total).max(), 1e-300))
         largest = np.abs(total).max()
-        sure = (total / largest + 1) / 2 if largest > 0 else labels.positive_shares()
-        return np.where(total == 0, labels.positive_shares(), sure)
+        scores = (total / largest + 1) / 2 if largest > 0 else labels.positive_shares()
+        return np.where(total == 0, labels.positive_shares(), scores)
 
     def _messages(
         self, labels: Labels, signs: np.ndarray, first: np.ndarray, component: np.ndarray | None = None
@@ -76,9 +76,9 @@ class KOS(TruthInference):
 def _components(labels: Labels) -> np.ndarray:
     """For each label: the connected component of the graph of items and annotators that it belongs to."""
     size = len(labels.items)
-    places = labels.item, size + labels.annotator
+    edges = labels.item, size + labels.annotator
     from scipy.sparse.csgraph import connected_components  # here, as loading it takes long
 
-    graph = scipy.sparse.csr_array((np.ones(len(labels.item)), places), shape=(size + len(labels.annotators),) * 2)
-    found: np.ndarray = connected_components(graph, directed=False)[1][labels.item]
-    return np.unique(found, return_inverse=True)[1]
+    graph = scipy.sparse.csr_array((np.ones(len(labels.item)), edges), shape=(size + len(labels.annotators),) * 2)
+    component: np.ndarray = connected_components(graph, directed=False)[1][labels.item]
+    return np.unique(component, return_inverse=True)[1]

@@ -57,25 +57,25 @@ class LFCBinary(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         import pandas as pd
 
-        sure = labels.positive_shares()
+        probas = labels.positive_shares()
         a, b = self.prior
         p, q = self.prevalence
         for _ in range(self.n_iter):
-            hits, misses, false_alarms, rejections = labels.counts(sure)
+            hits, misses, false_alarms, rejections = labels.counts(probas)
             alpha = (a - 1 + hits) / (a + b - 2 + hits + misses)
             beta = (a - 1 + rejections) / (a + b - 2 + false_alarms + rejections)
             prevalence: float | np.ndarray
             if self.classifier is not None:
-                prevalence = np.clip(self.classifier(sure), EPSILON, 1 - EPSILON)
+                prevalence = np.clip(self.classifier(probas), EPSILON, 1 - EPSILON)
             else:
-                prevalence = (p - 1 + float(sure.sum())) / (p + q - 2 + len(sure))
-            sure, likelihood = two_coin_posterior(labels, alpha, beta, prevalence)
+                prevalence = (p - 1 + float(probas.sum())) / (p + q - 2 + len(probas))
+            probas, likelihood = two_coin_posterior(labels, alpha, beta, prevalence)
             penalty = sum(((a - 1) * np.log(v) + (b - 1) * np.log1p(-v)).sum() for v in (alpha, beta))
             if self.classifier is None:
                 penalty += float((p - 1) * np.log(prevalence) + (q - 1) * np.log1p(-prevalence))
-            self.loss_history_.append(-float(likelihood.sum() + penalty) / len(sure))
+            self.loss_history_.append(-float(likelihood.sum() + penalty) / len(probas))
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
                 break
-        self.sensitivity_, self.specificity_ = (pd.Series(own, index=labels.annotators) for own in (alpha, beta))
-        self.prior_ = pd.Series(np.broadcast_to(prevalence, len(sure)), index=labels.items.rename("task"))
-        return sure
+        self.sensitivity_, self.specificity_ = (pd.Series(rates, index=labels.annotators) for rates in (alpha, beta))
+        self.prior_ = pd.Series(np.broadcast_to(prevalence, len(probas)), index=labels.items.rename("task"))
+        return probas

@@ -1,4 +1,4 @@
-"""MACE: who answers, and who only spams (Hovy, Berg-Kirkpatrick, Vaswani and Hovy 2013).
+"""MACE: tells annotators who answer from those who spam (Hovy, Berg-Kirkpatrick, Vaswani and Hovy 2013).
 
 With probability theta_r an annotator names the true class, and otherwise a class drawn from xi_r, whatever the item is.
 All classes have the same prior probability. theta_r ~ Beta(0.5, 0.5) and xi_r ~ Dirichlet(10, ..., 10) are fitted by
@@ -19,12 +19,12 @@ class MACE(TruthInference):
         n_iter: The number of iterations of each start.
         n_restarts: The number of random starts. That with the highest likelihood is kept.
         competence: Beta(a, b) of the probability of naming the true class.
-        spamming: The Dirichlet parameter of what an annotator says otherwise.
+        spamming: The Dirichlet parameter of an annotator's spam.
         random_state: The seed of the starts.
 
     Attributes:
         skills_: The probability that a worker names the true class knowingly (theta).
-        spamming_: What a worker says otherwise (xi): a row per worker, a column per class.
+        spamming_: The distribution of a worker's spam (xi): a row per worker, a column per class.
 
     Examples:
         >>> import pandas as pd
@@ -59,38 +59,42 @@ class MACE(TruthInference):
         size = len(labels.annotators)
         best = -np.inf
         for _ in range(self.n_restarts):
-            knows = 0.5 + 0.5 * random.random(size)
-            says = random.dirichlet(np.full(labels.classes, self.spamming), size)
+            theta = 0.5 + 0.5 * random.random(size)
+            xi = random.dirichlet(np.full(labels.classes, self.spamming), size)
             history = []
             for _ in range(self.n_iter):
-                sure, likelihood = self._e_step(labels, knows, says)
+                probas, likelihood = self._e_step(labels, theta, xi)
                 history.append(-float(likelihood.mean()))
-                knows, says = self._m_step(labels, sure, knows, says)
-            sure, likelihood = self._e_step(labels, knows, says)
+                theta, xi = self._m_step(labels, probas, theta, xi)
+            probas, likelihood = self._e_step(labels, theta, xi)
             if likelihood.sum() > best:
-                best, found = likelihood.sum(), (sure, knows, says, history)
-        sure, knows, says, self.loss_history_ = found
-        self.skills_ = pd.Series(knows, index=labels.annotators)
-        self.spamming_ = pd.DataFrame(says, index=labels.annotators)
-        return sure
+                best, fitted = likelihood.sum(), (probas, theta, xi, history)
+        probas, theta, xi, self.loss_history_ = fitted
+        self.skills_ = pd.Series(theta, index=labels.annotators)
+        self.spamming_ = pd.DataFrame(xi, index=labels.annotators)
+        return probas
 
     @staticmethod
-    def _e_step(labels: Labels, knows: np.ndarray, says: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        spam = (1 - knows)[:, None, None] * says[:, None, :]
-        said = np.eye(labels.classes)[None] * knows[:, None, None] + spam
+    def _e_step(labels: Labels, theta: np.ndarray, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        spam = (1 - theta)[:, None, None] * xi[:, None, :]
+        confusion = np.eye(labels.classes)[None] * theta[:, None, None] + spam
         prior = np.full(labels.classes, -np.log(labels.classes))
-        return class_posterior(labels, np.log(np.maximum(said, EPSILON)), prior)
+        return class_posterior(labels, np.log(np.maximum(confusion, EPSILON)), prior)
 
     def _m_step(
-        self, labels: Labels, sure: np.ndarray, knows: np.ndarray, says: np.ndarray
+        self, labels: Labels, probas: np.ndarray, theta: np.ndarray, xi: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """theta and xi from how often each label was expected to be known, or spam."""
-        know, of = knows[labels.annotator], says[labels.annotator, labels.label]
-        known = sure[labels.item, labels.label] * know / np.maximum(know + (1 - know) * of, EPSILON)
+        """theta and xi, from the probability that each label was known, or spam."""
+        label_theta, label_xi = theta[labels.annotator], xi[labels.annotator, labels.label]
+        known = (
+            probas[labels.item, labels.label]
+            * label_theta
+            / np.maximum(label_theta + (1 - label_theta) * label_xi, EPSILON)
+        )
         a, b = self.competence
         right, wrong = labels.of_annotators(known) + a, labels.of_annotators(1 - known) + b
-        places = labels.annotator * labels.classes + labels.label
-        spam = np.bincount(places, 1 - known, len(knows) * labels.classes).reshape(-1, labels.classes) + self.spamming
-        yes, no = (np.exp(scipy.special.digamma(own)) for own in (right, wrong))
+        cells = labels.annotator * labels.classes + labels.label
+        spam = np.bincount(cells, 1 - known, len(theta) * labels.classes).reshape(-1, labels.classes) + self.spamming
+        yes, no = (np.exp(scipy.special.digamma(count)) for count in (right, wrong))
         weights = np.exp(scipy.special.digamma(spam))
         return yes / (yes + no), weights / weights.sum(axis=1, keepdims=True)

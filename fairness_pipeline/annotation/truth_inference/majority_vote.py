@@ -13,9 +13,9 @@ class MajorityVote(TruthInference):
     """Majority vote: `probas_` is the share of an item's labels that are 1, or that of each of several classes.
 
     Args:
-        ties: `last` (of two classes positive), or `drawn` at random, as the survey's code does; the share of the class
-            that is drawn then stands a hair above the others'.
-        seed: The seed of what is drawn.
+        ties: `last` (of two classes positive), or `drawn` at random, as the survey's code does; the share of the drawn
+            class is then a hair above the others'.
+        seed: The seed of the draws.
 
     Examples:
         >>> import pandas as pd

@@ -24,7 +24,7 @@ class Minimax(TruthInference):
         tol: The iterations end when the mean penalised log-likelihood of an item grows by less.
 
     Attributes:
-        confusion_: (workers, classes, classes) P(z = second | y = first) of each worker, for an item without a pull.
+        confusion_: (workers, classes, classes) P(z = second | y = first) of each worker, for an item whose tau is 0.
 
     Examples:
         >>> import pandas as pd
@@ -43,52 +43,52 @@ class Minimax(TruthInference):
 
     def _infer(self, labels: Labels) -> np.ndarray:
         if not (named := np.bincount(labels.label, minlength=labels.classes) > 0).all():
-            # The penalty grows with the number of classes: one that nobody names is not counted.
+            # The penalty grows with the number of classes: a class that no label names does not count.
             fewer = replace(labels, label=(np.cumsum(named) - 1)[labels.label], classes=int(named.sum()))
-            sure = np.zeros((len(labels.items), labels.classes))
-            sure[:, named] = self._infer(fewer)
-            return sure
+            probas = np.zeros((len(labels.items), labels.classes))
+            probas[:, named] = self._infer(fewer)
+            return probas
         workers, items, size = len(labels.annotators), len(labels.items), labels.classes
         of_sigma = self.gamma * size**2
         penalty = np.repeat([of_sigma, of_sigma * items / workers], [workers, items]) / 2
-        point, sure = np.zeros((workers + items, size, size)), labels.shares()
+        parameters, probas = np.zeros((workers + items, size, size)), labels.shares()
         by_item, by_worker = _sums(labels.item, items), _sums(labels.annotator, workers)
         of_label = np.arange(len(labels.label))
-        given = np.eye(size)[labels.label]
+        one_hot = np.eye(size)[labels.label]
 
-        def loss(at: np.ndarray, own: np.ndarray) -> tuple[float, np.ndarray]:
-            here = at.reshape(point.shape)
-            log_p = _log_p(labels, here)
-            expected = float((own * log_p[of_label, :, labels.label]).sum())
-            slope = (own[:, :, None] * (given[:, None, :] - np.exp(log_p))).reshape(len(own), -1)
-            gradient = np.concatenate([by_worker @ slope, by_item @ slope]).reshape(point.shape)
-            square = float(penalty @ np.square(here).sum(axis=(1, 2)))
-            return square - expected, (2 * penalty[:, None, None] * here - gradient).ravel()
+        def loss(flat: np.ndarray, label_probas: np.ndarray) -> tuple[float, np.ndarray]:
+            at = flat.reshape(parameters.shape)
+            log_p = _log_p(labels, at)
+            expected = float((label_probas * log_p[of_label, :, labels.label]).sum())
+            slope = (label_probas[:, :, None] * (one_hot[:, None, :] - np.exp(log_p))).reshape(len(label_probas), -1)
+            gradient = np.concatenate([by_worker @ slope, by_item @ slope]).reshape(parameters.shape)
+            square = float(penalty @ np.square(at).sum(axis=(1, 2)))
+            return square - expected, (2 * penalty[:, None, None] * at - gradient).ravel()
 
         from scipy.optimize import minimize  # here, as loading it takes long
 
         for _ in range(self.n_iter):
-            found = minimize(loss, point.ravel(), (sure[labels.item],), jac=True, method="L-BFGS-B").x
-            point = np.asarray(found).reshape(point.shape)
-            told = by_item @ _log_p(labels, point)[of_label, :, labels.label]
-            whole = scipy.special.logsumexp(told, axis=1, keepdims=True)
-            sure = np.exp(told - whole)
-            worth = float(penalty @ np.square(point).sum(axis=(1, 2))) - float(whole.sum())
-            self.loss_history_.append(worth / items)
+            fitted = minimize(loss, parameters.ravel(), (probas[labels.item],), jac=True, method="L-BFGS-B").x
+            parameters = np.asarray(fitted).reshape(parameters.shape)
+            log_joint = by_item @ _log_p(labels, parameters)[of_label, :, labels.label]
+            total = scipy.special.logsumexp(log_joint, axis=1, keepdims=True)
+            probas = np.exp(log_joint - total)
+            objective = float(penalty @ np.square(parameters).sum(axis=(1, 2))) - float(total.sum())
+            self.loss_history_.append(objective / items)
             if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
                 break
-        self.confusion_ = scipy.special.softmax(point[:workers], axis=2)
-        return sure
+        self.confusion_ = scipy.special.softmax(parameters[:workers], axis=2)
+        return probas
 
 
-def _sums(place: np.ndarray, count: int) -> scipy.sparse.csr_array:
-    """(count, labels): adds up what stands at each place."""
-    return scipy.sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))), (count, len(place)))
+def _sums(index: np.ndarray, count: int) -> scipy.sparse.csr_array:
+    """(count, labels): sums values of labels by the index of each."""
+    return scipy.sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), (count, len(index)))
 
 
-def _log_p(labels: Labels, point: np.ndarray) -> np.ndarray:
+def _log_p(labels: Labels, parameters: np.ndarray) -> np.ndarray:
     """(labels, classes, classes): log P(z = third | y = second) of each label's annotator and item."""
     workers = len(labels.annotators)
-    told = point[labels.annotator] + point[workers + labels.item]
-    highest = told.max(axis=2, keepdims=True)
-    return np.asarray(told - highest - np.log(np.exp(told - highest).sum(axis=2, keepdims=True)))
+    logits = parameters[labels.annotator] + parameters[workers + labels.item]
+    highest = logits.max(axis=2, keepdims=True)
+    return np.asarray(logits - highest - np.log(np.exp(logits - highest).sum(axis=2, keepdims=True)))

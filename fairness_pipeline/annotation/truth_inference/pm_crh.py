@@ -1,8 +1,8 @@
 """PM-CRH: truths and weights that minimise the weighted errors (Li et al. 2014, CRH; Aydin et al. 2014, PM).
 
-w_r = -log(d_r / max of d), where d_r is how many of the annotator's labels are wrong; who errs most has no say. An
+w_r = -log(d_r / max of d), where d_r is the number of the annotator's wrong labels; the highest number has weight 0. An
 item's truth is the weighted vote. This is the rule in the code behind Zheng et al. 2017, table 6 (products 89.81). Li
-et al. derive -log(d_r / sum of d): there its weights are nearly alike, and the result is the majority's.
+et al. derive -log(d_r / sum of d): its weights are nearly alike, so the result is the majority's.
 """
 
 import numpy as np

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class Method(NamedTuple):
-    """A method; its title in the papers' tables; whether it learns a classifier of the items itself; whether it
-    models groups of annotators; whether it returns probabilities (not shares or scores); and whether it infers one
-    truth an item."""
+    """A method; its title in the papers' tables; whether it learns a classifier of the items itself; whether it models
+    groups of annotators; whether it returns probabilities (not shares or scores); whether it infers one truth per
+    item."""
 
     kind: type[TruthInference]
     title: str
@@ -57,9 +57,9 @@ METHODS: dict[str, Method] = {
     "group_anno": Method(GroupAnno, "GroupAnno", learns=True, of_groups=True),
     "group_beta": Method(GroupBeta, "GroupBeta", of_groups=True),
 }
-"""In the order of table 5.5. Methods that the table lacks come before GroupAnno; the one that reports rest on, last."""
+"""In the order of table 5.5. Methods that the table lacks come before GroupAnno; the one that reports use is last."""
 
-_GIVEN = ("annotators", "classifier")
+_CORPUS_ARGUMENTS = ("annotators", "classifier")
 """Arguments that come from the corpus, not from a profile."""
 
 
@@ -67,10 +67,12 @@ _GIVEN = ("annotators", "classifier")
 def settings_of(name: str) -> type[Specification]:
     """The settings of the method `name` in a profile: the arguments of its class that have a default."""
     parameters = inspect.signature(METHODS[name].kind.__init__).parameters.values()
-    own = {p.name: (p.annotation, p.default) for p in parameters if p.name not in ("self", *_GIVEN)}
-    own = {key: found for key, found in own.items() if found[1] is not inspect.Parameter.empty}
-    made: type[Specification] = pydantic.create_model(f"{METHODS[name].title}Settings", __base__=Specification, **own)  # type: ignore[call-overload]
-    return made
+    fields = {p.name: (p.annotation, p.default) for p in parameters if p.name not in ("self", *_CORPUS_ARGUMENTS)}
+    fields = {key: field for key, field in fields.items() if field[1] is not inspect.Parameter.empty}
+    model: type[Specification] = pydantic.create_model(  # type: ignore[call-overload]
+        f"{METHODS[name].title}Settings", __base__=Specification, **fields
+    )
+    return model
 
 
 def method(
@@ -81,11 +83,11 @@ def method(
     Args:
         name: One of `METHODS`.
         settings: Arguments that differ from the method's defaults.
-        annotators: One row per worker, one column per category. Used by the method that models groups.
+        annotators: One row per worker, one column per category. Used by methods that model groups.
         classifier: A classifier of the items, for a method that `learns`.
     """
     kind = METHODS[name].kind
-    takes = inspect.signature(kind.__init__).parameters
-    given = {"annotators": annotators, "classifier": classifier}
-    own: dict[str, Any] = settings_of(name).model_validate(settings).model_dump(exclude_unset=True)
-    return kind(**own, **{key: value for key, value in given.items() if key in takes})
+    parameters = inspect.signature(kind.__init__).parameters
+    corpus_arguments = {"annotators": annotators, "classifier": classifier}
+    arguments: dict[str, Any] = settings_of(name).model_validate(settings).model_dump(exclude_unset=True)
+    return kind(**arguments, **{key: value for key, value in corpus_arguments.items() if key in parameters})

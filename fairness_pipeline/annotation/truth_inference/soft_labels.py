@@ -1,4 +1,4 @@
-"""Soft labels: how annotators would divide over the classes, and no single truth (as in Uma et al. 2021, section 3).
+"""Soft labels: the share of annotators who would give each class, not a single truth (Uma et al. 2021, section 3).
 
 P(k) = (labels of class k + a) / (labels + a times the classes). With a = 0.5 (Jeffreys' prior) three labels of three do
 not mean certainty.
@@ -10,7 +10,7 @@ from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInfer
 
 
 class SoftLabels(TruthInference):
-    """The smoothed share of each class, of two or more classes: what a model is trained on where people rightly differ.
+    """The smoothed share of each class, of two or more classes, to train a model where people rightly differ.
 
     Args:
         smoothing: Labels that are added to each class.

@@ -42,23 +42,23 @@ class VIMF(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         import pandas as pd
 
-        sure, (a, b) = labels.positive_shares(), self.prior
+        probas, (a, b) = labels.positive_shares(), self.prior
         for _ in range(self.n_iter):
-            hits, misses, alarms, rejections = labels.counts(sure)
+            hits, misses, alarms, rejections = labels.counts(probas)
             of_positive, of_negative = (a + hits, b + misses), (a + rejections, b + alarms)
             (hit, miss), (rejection, alarm) = _logs(*of_positive), _logs(*of_negative)
-            before, sure = (
-                sure,
+            before, probas = (
+                probas,
                 scipy.special.expit(labels.positive @ (hit - alarm) + labels.negative @ (miss - rejection)),
             )
-            if np.abs(sure - before).max() < self.tol:
+            if np.abs(probas - before).max() < self.tol:
                 break
         means = [right / (right + wrong) for right, wrong in (of_positive, of_negative)]
         self.skills_ = pd.Series(sum(means) / 2, index=labels.annotators)
-        return sure
+        return probas
 
 
 def _logs(right: np.ndarray, wrong: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """E[log q] and E[log(1 - q)] of q ~ Beta(right, wrong)."""
-    whole = scipy.special.digamma(right + wrong)
-    return scipy.special.digamma(right) - whole, scipy.special.digamma(wrong) - whole
+    total = scipy.special.digamma(right + wrong)
+    return scipy.special.digamma(right) - total, scipy.special.digamma(wrong) - total

@@ -1,4 +1,4 @@
-"""What CATD and PM-CRH share. They alternate a vote with annotators' weights and weights from how often each is
+"""The weighted vote of CATD and PM-CRH: alternates a vote by annotators' weights with weights from how often each is
 outvoted."""
 
 from abc import abstractmethod
@@ -9,7 +9,7 @@ from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInfer
 
 
 class WeightedVote(TruthInference):
-    """A weighted vote. A subclass says how the errors of an annotator determine the weight.
+    """A weighted vote. A subclass defines how an annotator's errors determine the weight.
 
     Args:
         n_iter: The maximum number of iterations. They end when no label changes.
@@ -27,17 +27,17 @@ class WeightedVote(TruthInference):
         import pandas as pd
 
         count = labels.of_annotators(np.ones(len(labels.label)))
-        sure = labels.shares()
+        probas = labels.shares()
         for _ in range(self.n_iter):
-            truth = last_of_the_highest(sure)
+            truth = last_of_the_highest(probas)
             wrong = labels.of_annotators((labels.label != truth[labels.item]).astype(float))
             weight = self._weights(wrong, count)
-            votes = np.stack([said @ weight for said in labels.said], axis=1)
-            sure = votes / votes.sum(axis=1, keepdims=True)
-            if np.array_equal(last_of_the_highest(sure), truth):
+            votes = np.stack([given @ weight for given in labels.said], axis=1)
+            probas = votes / votes.sum(axis=1, keepdims=True)
+            if np.array_equal(last_of_the_highest(probas), truth):
                 break
         self.skills_ = pd.Series(weight, index=labels.annotators)
-        return sure
+        return probas
 
     @abstractmethod
     def _weights(self, wrong: np.ndarray, count: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """ZenCrowd: one reliability per annotator, by expectation maximisation (Demartini, Difallah and Cudré-Mauroux 2012).
 
 P(z_ri = y_i) = q_r: the expected share of the annotator's labels that are right. Without a prior this is the code
-behind Zheng et al. 2017, table 6 (products 92.80). `prior` adds (right, wrong) labels: (2, 1) keeps an annotator of few
-labels from being taken for faultless, and one who shares no item with anybody from counting as random.
+behind Zheng et al. 2017, table 6 (products 92.80). `prior` adds (right, wrong) labels: (2, 1) keeps an annotator with
+few labels from counting as faultless, and one without shared items from counting as random.
 """
 
 import numpy as np
@@ -47,17 +47,19 @@ class ZenCrowd(TruthInference):
     def _infer(self, labels: Labels) -> np.ndarray:
         import pandas as pd
 
-        sure, (right_before, wrong_before) = labels.shares(), self.prior
+        probas, (right_before, wrong_before) = labels.shares(), self.prior
         count = labels.of_annotators(np.ones(len(labels.label)))
         for _ in range(self.n_iter):
-            right = labels.of_annotators(sure[labels.item, labels.label])
+            right = labels.of_annotators(probas[labels.item, labels.label])
             skill = np.clip((right + right_before) / (count + right_before + wrong_before), EPSILON, 1 - EPSILON)
-            before = sure
-            log_said = np.log(one_coin(skill, labels.classes))
-            sure, likelihood = class_posterior(labels, log_said, np.full(labels.classes, -np.log(labels.classes)))
+            before = probas
+            log_confusion = np.log(one_coin(skill, labels.classes))
+            probas, likelihood = class_posterior(
+                labels, log_confusion, np.full(labels.classes, -np.log(labels.classes))
+            )
             penalty = float((right_before * np.log(skill) + wrong_before * np.log1p(-skill)).sum())
-            self.loss_history_.append(-(float(likelihood.sum()) + penalty) / len(sure))
-            if np.abs(sure - before).max() < self.tol:
+            self.loss_history_.append(-(float(likelihood.sum()) + penalty) / len(probas))
+            if np.abs(probas - before).max() < self.tol:
                 break
         self.skills_ = pd.Series(skill, index=labels.annotators)
-        return sure
+        return probas

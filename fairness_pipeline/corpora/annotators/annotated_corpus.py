@@ -100,8 +100,8 @@ class Category(Specification):
     column: str
     """A column of the annotators' file, or of the annotations if there is no annotators' file."""
     groups: dict[str, AnnotatorGroup]
-    """The groups by name, two or more, each with the column's values (a list), or `between` two numbers. Of three or
-    more, a group of fewer than five annotators counts as unknown."""
+    """The groups by name, two or more, each with the column's values (a list), or `between` two numbers. If there are
+    three or more, a group of fewer than five annotators counts as unknown."""
     ignored: tuple[str, ...] = ()
     """The column's values for people in no group; `*` stands for all other values. An empty cell means unknown."""
 
@@ -111,31 +111,31 @@ class Category(Specification):
         """Two groups may also be named `a` and `b`, each with its `name`."""
         if not isinstance(content, dict) or not content.keys() & {"a", "b"}:
             return content
-        both = [content.get(side) for side in "ab"]
-        if "groups" in content or not all(isinstance(own, dict) and "name" in own for own in both):
+        sections = [content.get(side) for side in "ab"]
+        if "groups" in content or not all(isinstance(group, dict) and "name" in group for group in sections):
             raise ValueError("expected 'groups', or both 'a' and 'b', each with a 'name'")
-        groups = {str(own["name"]): {k: v for k, v in own.items() if k != "name"} for own in both if own}
+        groups = {str(group["name"]): {k: v for k, v in group.items() if k != "name"} for group in sections if group}
         return {**{k: v for k, v in content.items() if k not in ("a", "b")}, "groups": groups}
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         if len(self.groups) < 2:
             raise ValueError(f"expected two 'groups' or more, found {len(self.groups)}")
-        for (first, one), (second, other) in combinations(self.groups.items(), 2):
-            if one.overlaps(other):
-                raise ValueError(f"'{first}' and '{second}' overlap: an annotator can be in one of them only")
+        for (name, group), (other_name, other_group) in combinations(self.groups.items(), 2):
+            if group.overlaps(other_group):
+                raise ValueError(f"'{name}' and '{other_name}' overlap: an annotator can be in one of them only")
         return self
 
-    def group_of(self, said: str) -> str | None:
+    def group_of(self, cell: str) -> str | None:
         """The group that a cell names; None if it names none."""
-        return next((name for name, own in self.groups.items() if own.holds(said)), None)
+        return next((name for name, group in self.groups.items() if group.holds(cell)), None)
 
 
 FEWEST_RATERS = 5
-"""A group of fewer annotators, where a category has three groups or more, counts as unknown: nothing can be said of
-it."""
+"""In a category of three groups or more, a group of fewer annotators is too small to be compared and counts as
+unknown."""
 CROSS = " × "
-"""Between the categories of crossed groups, and between the groups."""
+"""The separator in the names of crossed categories and of crossed groups."""
 
 
 class AnnotationLabels(Labels):
@@ -154,20 +154,20 @@ class AnnotationLabels(Labels):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The name of each class, from 0; of two classes the positive one is 1."""
+        """The name of each class, by number from 0; of two classes, the positive one is 1."""
         return tuple(self.classes) or self.names[::-1]
 
-    def class_of(self, said: str) -> int | None:
+    def class_of(self, label: str) -> int | None:
         """The number of a label's class; None for a label of no class."""
         if self.classes:
-            return next((number for number, own in enumerate(self.classes.values()) if said in own), None)
+            return next((number for number, labels in enumerate(self.classes.values()) if label in labels), None)
         if self.at_least is not None:
             try:
-                rating = float(said)
+                rating = float(label)
             except ValueError:
                 return None
             return int(rating >= self.at_least) if math.isfinite(rating) else None
-        return 1 if said in self.positive else 0 if said in self.negative else None
+        return 1 if label in self.positive else 0 if label in self.negative else None
 
 
 class SimulatedCategory(Specification):
@@ -193,8 +193,8 @@ class Simulated(Specification):
     labels: Positive = 4
     """The number of labels for each item, by different annotators."""
     level: float | _Pair = -0.3
-    """u: an annotator's sensitivity is u + the parameters of their groups + an individual effect; of a pair the second
-    is that of specificities."""
+    """u: an annotator's sensitivity is u + the parameters of their groups + an individual effect. Of a pair, the second
+    number is for specificities."""
     individual_sd: Annotated[float, pydantic.Field(ge=0)] = 0.1
     """The standard deviation of the individual effects."""
     edge: Annotated[float, pydantic.Field(ge=0, lt=0.5)] = 0.02
@@ -218,7 +218,7 @@ class Simulated(Specification):
 
 
 def of_class(category: str, name: str) -> str:
-    """The name of a comparison of a category's groups on one of several classes."""
+    """The name of the comparison of a category's groups on one of several classes."""
     return f"{category}: {name}"
 
 
@@ -266,7 +266,7 @@ class AnnotatedCorpus(Specification):
             raise ValueError("expected one of 'simulated' and 'annotations'")
         if self.simulated and (self.annotators or self.items or self.categories):
             raise ValueError("a simulated corpus has no 'annotators', 'items' or 'categories' of its own")
-        if unknown := {name for both in self.crossed for name in both} - set(self.categories):
+        if unknown := {name for pair in self.crossed for name in pair} - set(self.categories):
             raise ValueError(f"'crossed' names no category: {', '.join(sorted(unknown))}")
         if unknown := set(self.modelled) - set(self.groups):
             raise ValueError(f"'modelled' names no category: {', '.join(sorted(unknown))}")
@@ -287,9 +287,9 @@ class AnnotatedCorpus(Specification):
         """The names of the groups of each category, and of crossed ones."""
         if self.simulated:
             return dict.fromkeys(self.simulated.categories, ("group 0", "group 1"))
-        own = {name: tuple(category.groups) for name, category in self.categories.items()}
-        both = {CROSS.join(names): product(*(own[name] for name in names)) for names in self.crossed}
-        return own | {name: tuple(map(CROSS.join, groups)) for name, groups in both.items()}
+        by_category = {name: tuple(category.groups) for name, category in self.categories.items()}
+        crossed = {CROSS.join(names): product(*(by_category[name] for name in names)) for names in self.crossed}
+        return by_category | {name: tuple(map(CROSS.join, groups)) for name, groups in crossed.items()}
 
     @property
     def modelled_categories(self) -> tuple[str, ...]:
@@ -303,10 +303,14 @@ class AnnotatedCorpus(Specification):
 
     @property
     def compared(self) -> dict[str, tuple[str, ...]]:
-        """The groups of each comparison: a category, or of several classes a category and a class."""
+        """The groups of each comparison: of a category or, with several classes, of a category and a class."""
         if not self.several:
             return self.groups
-        return {of_class(name, own): groups for name, groups in self.groups.items() for own in self.labels.classes}
+        return {
+            of_class(name, class_name): groups
+            for name, groups in self.groups.items()
+            for class_name in self.labels.classes
+        }
 
     @property
     def learnable(self) -> bool:

@@ -14,13 +14,13 @@ _ANSWERS = ("choices", "rating", "number")
 Row = tuple[str, dict[str, Any]]
 
 
-def read_label_studio(path: Path, question: str | None, shown: str, left_out: Counter[str]) -> Iterator[Row]:
+def read_label_studio(path: Path, question: str | None, text_field: str, left_out: Counter[str]) -> Iterator[Row]:
     """Label Studio's JSON export: a list of tasks. Each task has annotations with one choice, rating or number.
 
     Args:
         path: The file.
         question: The question to read (`from_name`), if there are several.
-        shown: The field of `data` that was shown to the annotators.
+        text_field: The field of `data` that was shown to the annotators.
         left_out: Counts the annotations that were skipped or that answer another question.
 
     Raises:
@@ -40,19 +40,21 @@ def read_label_studio(path: Path, question: str | None, shown: str, left_out: Co
                 left_out["skipped by the annotator"] += 1
                 continue
             results = annotation.get("result", [])
-            given = [
-                (result.get("from_name"), said if isinstance(said, list) else [said])
+            answers = [
+                (result.get("from_name"), value if isinstance(value, list) else [value])
                 for result in results
-                for kind, said in result.get("value", {}).items()
+                for kind, value in result.get("value", {}).items()
                 if kind in _ANSWERS
             ]
-            if results and not given:
+            if results and not answers:
                 kinds = ", ".join(sorted({str(result.get("type")) for result in results}))
                 raise FairnessError(f"{where}: expected an answer of {', '.join(_ANSWERS)}, found {kinds}")
-            asked = {name for name, _ in given}
-            if question is None and len(asked) > 1:
-                raise FairnessError(f"{where}: asks {', '.join(sorted(map(str, asked)))}; say which: question: NAME")
-            choices = [choice for name, own in given if question in (None, name) for choice in own]
+            questions = {name for name, _ in answers}
+            if question is None and len(questions) > 1:
+                raise FairnessError(
+                    f"{where}: asks {', '.join(sorted(map(str, questions)))}; say which: question: NAME"
+                )
+            choices = [choice for name, values in answers if question in (None, name) for choice in values]
             if len(choices) > 1:
                 raise FairnessError(f"{where}: expected one choice, found {', '.join(map(str, choices))}")
             if not choices:
@@ -63,27 +65,27 @@ def read_label_studio(path: Path, question: str | None, shown: str, left_out: Co
                 {
                     **data,
                     "item_id": task["id"],
-                    **_who(annotation.get("completed_by")),
+                    **_annotator(annotation.get("completed_by")),
                     "label": choices[0],
-                    "text": data.get(shown, ""),
+                    "text": data.get(text_field, ""),
                 },
             )
 
 
-def read_prodigy(path: Path, shown: str, left_out: Counter[str]) -> Iterator[Row]:
+def read_prodigy(path: Path, text_field: str, left_out: Counter[str]) -> Iterator[Row]:
     """Prodigy's JSON lines. A label is the chosen option, or `accept` or `reject` if there are no options.
 
     Args:
         path: The file.
-        shown: The field that was shown to the annotators.
+        text_field: The field that was shown to the annotators.
         left_out: Counts the examples that were ignored.
 
     Raises:
         FairnessError: a line is no such example, or has several chosen options; names the line.
     """
     for where, example in read_json_lines(path):
-        who = example.get("_annotator_id", example.get("_session_id"))
-        if "answer" not in example or "_input_hash" not in example or who is None:
+        annotator = example.get("_annotator_id", example.get("_session_id"))
+        if "answer" not in example or "_input_hash" not in example or annotator is None:
             raise FairnessError(
                 f"{where}: expected an example of Prodigy's ('answer', '_input_hash', '_annotator_id' or "
                 f"'_session_id'), found {list(example)[:8]}"
@@ -103,17 +105,17 @@ def read_prodigy(path: Path, shown: str, left_out: Counter[str]) -> Iterator[Row
             {
                 **example,
                 "item_id": example["_input_hash"],
-                "annotator_id": who,
+                "annotator_id": annotator,
                 "label": label,
-                "text": example.get(shown, ""),
+                "text": example.get(text_field, ""),
             },
         )
 
 
-def _who(completed_by: Any) -> dict[str, Any]:
-    """The annotator's id, and their address where the export has both: a file of traits may know either."""
+def _annotator(completed_by: Any) -> dict[str, Any]:
+    """The annotator's id, and the e-mail address if the export has both; a file of traits may have either."""
     if not isinstance(completed_by, dict):
         return {"annotator_id": completed_by}
     address = completed_by.get("email")
-    own = {"annotator_id": completed_by.get("id", address)}
-    return own | ({"annotator_email": address} if address and "id" in completed_by else {})
+    annotator = {"annotator_id": completed_by.get("id", address)}
+    return annotator | ({"annotator_email": address} if address and "id" in completed_by else {})

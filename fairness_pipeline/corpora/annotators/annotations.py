@@ -80,47 +80,49 @@ def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | N
         return _simulated(corpus)
     left_out: Counter[str] = Counter()
     items = _Items(corpus, folder)
-    people = _Annotators(corpus, folder)
+    annotators = _Annotators(corpus, folder)
     rows: dict[tuple[str, str], int] = {}
-    first: dict[tuple[str, str], str] = {}
-    wrong: Counter[str] = Counter()
-    first_wrong: dict[str, str] = {}
-    records = (found for file in corpus.annotations for found in _records(file, folder, left_out))
+    labelled_at: dict[tuple[str, str], str] = {}
+    unmapped: Counter[str] = Counter()
+    unmapped_at: dict[str, str] = {}
+    records = (entry for file in corpus.annotations for entry in _records(file, folder, left_out))
     for where, record, file in track(records, progress, note="labels"):
         item, annotator = (_cell(where, record, name) for name in (file.columns.item, file.columns.annotator))
-        said = _said(column(where, record, file.columns.label))
-        label = corpus.labels.class_of(said)
+        cell = _as_text(column(where, record, file.columns.label))
+        label = corpus.labels.class_of(cell)
         if label is None:
-            if is_ignored(said, corpus.labels.ignored):
+            if is_ignored(cell, corpus.labels.ignored):
                 left_out["of an ignored label"] += 1
             else:
-                wrong[said] += 1
-                first_wrong.setdefault(said, where)
+                unmapped[cell] += 1
+                unmapped_at.setdefault(cell, where)
             continue
         if (item, annotator) in rows:
             if corpus.repeated == "refuse":
                 raise FairnessError(
-                    f"{where}: '{annotator}' labelled '{item}' already ({first[item, annotator]}); keep one label, or "
-                    "let the first count: repeated: first"
+                    f"{where}: '{annotator}' labelled '{item}' already ({labelled_at[item, annotator]}); keep one "
+                    "label, or let the first count: repeated: first"
                 )
             left_out["of an item again by the same annotator"] += 1
             continue
-        people.add(where, annotator, record)
+        annotators.add(where, annotator, record)
         items.add(where, item, record, file)
         rows[item, annotator] = label
         if corpus.repeated == "refuse":
-            first[item, annotator] = where.rpartition(", ")[2]
-    if wrong:
-        told = ", ".join(f"{value!r} ({count:,})" for value, count in wrong.most_common(_EXAMPLES))
-        said = next(iter(wrong))
-        where_to = (
+            labelled_at[item, annotator] = where.rpartition(", ")[2]
+    if unmapped:
+        examples = ", ".join(f"{value!r} ({count:,})" for value, count in unmapped.most_common(_EXAMPLES))
+        cell = next(iter(unmapped))
+        advice = (
             f"The classes are {', '.join(corpus.labels.classes)}: put each under one of labels.classes, or under "
             "labels.ignored ('*' is every other)"
             if corpus.several
             else "There are two classes: put each under labels.positive, labels.negative or labels.ignored ('*' is "
             "every other), or say labels.at_least; for more than two, labels.classes"
         )
-        raise FairnessError(f"{first_wrong[said]}: label {said!r} is not mapped; {len(wrong)} such: {told}. {where_to}")
+        raise FairnessError(
+            f"{unmapped_at[cell]}: label {cell!r} is not mapped; {len(unmapped)} such: {examples}. {advice}"
+        )
     if not rows:
         raise FairnessError(
             f"{', '.join(file.path for file in corpus.annotations)}: expected labels, found none{_left(left_out)}"
@@ -135,12 +137,17 @@ def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | N
         schema=ANNOTATIONS,
     )
     labelled = {item for item, _ in rows}
-    table = items.table(labelled, left_out)
-    return Annotated(labels, table, people.table({who for _, who in rows}), {k: n for k, n in left_out.items() if n})
+    item_table = items.table(labelled, left_out)
+    return Annotated(
+        labels,
+        item_table,
+        annotators.table({annotator_id for _, annotator_id in rows}),
+        {k: n for k, n in left_out.items() if n},
+    )
 
 
 class _Items:
-    """What is known about the items, from the items' file or from the annotations."""
+    """The items, read from the items' file or from the annotations."""
 
     def __init__(self, corpus: AnnotatedCorpus, folder: Path) -> None:
         self._corpus = corpus
@@ -149,19 +156,19 @@ class _Items:
         self._known = corpus.items is not None
         if corpus.items is None:
             return
-        own = corpus.items.columns
+        columns = corpus.items.columns
         self._path = located(corpus.items, folder)
         for where, record in read_records(self._path, corpus.items.encoding, separator=corpus.items.separator):
-            item = _cell(where, record, own.item)
+            item = _cell(where, record, columns.item)
             if item in self._rows:
                 raise FairnessError(f"{where}: item '{item}' stands there already ({self._where[item]})")
             self._where[item] = where
-            split = _cell(where, record, own.split).lower() if own.split else None
+            split = _cell(where, record, columns.split).lower() if columns.split else None
             self._rows[item] = {
-                "text": str(column(where, record, own.text) or "") if own.text else "",
-                "features": [_number(where, record, name) for name in own.features],
-                "gold": self._gold(where, record, own.gold) if own.gold else None,
-                "split": self._drawn(item) if split is None else "test" if split == "test" else "train",
+                "text": str(column(where, record, columns.text) or "") if columns.text else "",
+                "features": [_number(where, record, name) for name in columns.features],
+                "gold": self._gold(where, record, columns.gold) if columns.gold else None,
+                "split": self._drawn_split(item) if split is None else "test" if split == "test" else "train",
             }
 
     def add(self, where: str, item: str, record: dict[str, Any], file: AnnotationsFile) -> None:
@@ -172,37 +179,37 @@ class _Items:
                     f"{where}: item '{item}' is not in {self._path}; add a row for it, or name no items' file"
                 )
         elif item not in self._rows:
-            own = file.columns
-            text = own.text or ("text" if file.form != "table" else None)
+            columns = file.columns
+            text = columns.text or ("text" if file.form != "table" else None)
             self._rows[item] = {
                 "text": str(column(where, record, text) or "") if text else "",
                 "features": [],
-                "gold": self._gold(where, record, own.gold) if own.gold else None,
-                "split": self._drawn(item),
+                "gold": self._gold(where, record, columns.gold) if columns.gold else None,
+                "split": self._drawn_split(item),
             }
 
     def table(self, labelled: set[str], left_out: Counter[str]) -> pa.Table:
         """A table of `ITEMS`."""
-        without = [item for item in self._rows if item not in labelled]
-        if without and self._corpus.unlabelled == "refuse":
+        unlabelled = [item for item in self._rows if item not in labelled]
+        if unlabelled and self._corpus.unlabelled == "refuse":
             raise FairnessError(
-                f"{self._where[without[0]]}: item '{without[0]}' has no label; {len(without):,} such items. Leave them "
-                "out of the file, or say unlabelled: leave_out"
+                f"{self._where[unlabelled[0]]}: item '{unlabelled[0]}' has no label; {len(unlabelled):,} such items. "
+                "Leave them out of the file, or say unlabelled: leave_out"
             )
-        left_out["items that nobody labelled"] += len(without)
-        rows = [{"draw": 1, "item_id": item, **own} for item, own in self._rows.items() if item in labelled]
+        left_out["items that nobody labelled"] += len(unlabelled)
+        rows = [{"draw": 1, "item_id": item, **row} for item, row in self._rows.items() if item in labelled]
         return pa.Table.from_pylist(rows, schema=ITEMS)
 
     def _gold(self, where: str, record: dict[str, Any], name: str) -> int | None:
-        said = _said(column(where, record, name))
-        label = self._corpus.labels.class_of(said)
-        if label is None and said and not is_ignored(said, self._corpus.labels.ignored):
-            raise FairnessError(f"{where}: gold label {said!r} is of no class; see 'labels'")
+        cell = _as_text(column(where, record, name))
+        label = self._corpus.labels.class_of(cell)
+        if label is None and cell and not is_ignored(cell, self._corpus.labels.ignored):
+            raise FairnessError(f"{where}: gold label {cell!r} is of no class; see 'labels'")
         return label
 
-    def _drawn(self, item: str) -> str:
-        place = int.from_bytes(blake2b(f"split {item}".encode(), digest_size=8).digest()) / 2.0**64
-        return "test" if place < self._corpus.test_share else "train"
+    def _drawn_split(self, item: str) -> str:
+        position = int.from_bytes(blake2b(f"split {item}".encode(), digest_size=8).digest()) / 2.0**64
+        return "test" if position < self._corpus.test_share else "train"
 
 
 class _Annotators:
@@ -212,20 +219,20 @@ class _Annotators:
         self._corpus = corpus
         self._groups: dict[str, dict[str, str | None]] = {}
         self._where: dict[str, str] = {}
-        self._told: dict[str, tuple[str, ...]] = {}
+        self._cells: dict[str, tuple[str, ...]] = {}
         self._unlisted: set[str] = set()
         self._path = located(corpus.annotators, folder) if corpus.annotators else None
         if corpus.annotators and self._path:
-            own = corpus.annotators
-            for where, record in read_records(self._path, own.encoding, separator=own.separator):
-                self._tell(where, _cell(where, record, own.annotator), record)
+            source = corpus.annotators
+            for where, record in read_records(self._path, source.encoding, separator=source.separator):
+                self._add_groups(where, _cell(where, record, source.annotator), record)
             if not self._groups:
                 raise FairnessError(f"{self._path}: expected annotators, found none")
 
     def add(self, where: str, annotator: str, record: dict[str, Any]) -> None:
         """Adds an annotator who labelled something."""
         if self._path is None:
-            self._tell(where, annotator, record)
+            self._add_groups(where, annotator, record)
         elif annotator not in self._groups:
             if self._corpus.unlisted == "refuse":
                 raise FairnessError(
@@ -240,33 +247,34 @@ class _Annotators:
         if self._path and not (labelled - self._unlisted) & self._groups.keys():
             raise FairnessError(f"{self._path}: names nobody who labelled anything; is 'annotator' the right column?")
         for name, category in self._corpus.categories.items():
-            found = {self._groups[who][name] for who in labelled} - {None}
-            if len(found) < 2:
-                missing = [group for group in category.groups if group not in found]
+            present = {self._groups[annotator][name] for annotator in labelled} - {None}
+            if len(present) < 2:
+                missing = [group for group in category.groups if group not in present]
                 raise FairnessError(
                     f"{self._path or self._corpus.annotations[0].path}: category '{name}' has "
-                    f"{'one group only' if found else 'no group'}: nobody who labelled is in '{' or '.join(missing)}'; "
-                    f"look at its 'groups' (column '{category.column}'), or leave the category out"
+                    f"{'one group only' if present else 'no group'}: nobody who labelled is in '{' or '.join(missing)}'"
+                    f"; look at its 'groups' (column '{category.column}'), or leave the category out"
                 )
-        places = {name: {group: n for n, group in enumerate(own)} for name, own in self._corpus.groups.items()}
+        places = {name: {group: n for n, group in enumerate(names)} for name, names in self._corpus.groups.items()}
         rows = [
-            {"draw": 1, "annotator_id": who, "category": name, "group": group, "place": places[name][group]}
+            {"draw": 1, "annotator_id": annotator, "category": name, "group": group, "place": places[name][group]}
             if group
-            else {"draw": 1, "annotator_id": who, "category": name}
-            for who in sorted(labelled)
-            for name, group in (self._crossed(self._groups[who]) or {"": None}).items()
+            else {"draw": 1, "annotator_id": annotator, "category": name}
+            for annotator in sorted(labelled)
+            for name, group in (self._crossed(self._groups[annotator]) or {"": None}).items()
         ]
         return pa.Table.from_pylist(rows, schema=ANNOTATORS)
 
-    def _tell(self, where: str, annotator: str, record: dict[str, Any]) -> None:
+    def _add_groups(self, where: str, annotator: str, record: dict[str, Any]) -> None:
         categories = self._corpus.categories
-        told = tuple(_said(column(where, record, own.column)) for own in categories.values())
-        if self._told.get(annotator) == told:
+        cells = tuple(_as_text(column(where, record, category.column)) for category in categories.values())
+        if self._cells.get(annotator) == cells:
             return
         groups = {
-            name: _group(where, own, said) for (name, own), said in zip(categories.items(), told, strict=True)
-        }  # fmt: skip
-        self._told[annotator] = told
+            name: _group(where, category, cell)
+            for (name, category), cell in zip(categories.items(), cells, strict=True)
+        }
+        self._cells[annotator] = cells
         before = self._groups.get(annotator)
         if before is None:
             self._groups[annotator], self._where[annotator] = groups, where
@@ -281,40 +289,42 @@ class _Annotators:
                 before[name] = None
 
     def _crossed(self, groups: dict[str, str | None]) -> dict[str, str | None]:
-        """An annotator's groups with those of crossed categories; unknown if one of both is."""
-        both = {CROSS.join(names): [groups[name] for name in names] for names in self._corpus.crossed}
-        return groups | {name: None if None in own else CROSS.join(map(str, own)) for name, own in both.items()}
+        """An annotator's groups, also of crossed categories; a crossed group is unknown if either part is."""
+        crossed = {CROSS.join(names): [groups[name] for name in names] for names in self._corpus.crossed}
+        return groups | {
+            name: None if None in parts else CROSS.join(map(str, parts)) for name, parts in crossed.items()
+        }
 
 
 def _records(
     file: AnnotationsFile, folder: Path, left_out: Counter[str]
 ) -> Iterator[tuple[str, dict[str, Any], AnnotationsFile]]:
-    path, shown = located(file, folder), file.columns.text or "text"
+    path, text_field = located(file, folder), file.columns.text or "text"
     if file.form == "label_studio":
-        found = read_label_studio(path, file.question, shown, left_out)
+        rows = read_label_studio(path, file.question, text_field, left_out)
     elif file.form == "prodigy":
-        found = read_prodigy(path, shown, left_out)
+        rows = read_prodigy(path, text_field, left_out)
     else:
-        found = read_records(path, file.encoding, separator=file.separator)
-    yield from ((where, record, file) for where, record in found)
+        rows = read_records(path, file.encoding, separator=file.separator)
+    yield from ((where, record, file) for where, record in rows)
 
 
 def _left(left_out: Counter[str]) -> str:
-    """The counts of what was left out, for an error message."""
+    """The counts of entries that were left out, for an error message."""
     return "".join(f"; left out, {reason}: {count:,}" for reason, count in left_out.items())
 
 
-def _group(where: str, category: Category, said: str) -> str | None:
-    group = category.group_of(said)
-    if group is None and said and not is_ignored(said, category.ignored):
+def _group(where: str, category: Category, cell: str) -> str | None:
+    group = category.group_of(cell)
+    if group is None and cell and not is_ignored(cell, category.ignored):
         raise FairnessError(
-            f"{where}: '{category.column}' is {said!r}, which is in no group; put it under one of 'groups' (or widen "
+            f"{where}: '{category.column}' is {cell!r}, which is in no group; put it under one of 'groups' (or widen "
             "its 'between'), or under ignored ('*' is everything else)"
         )
     return group
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """A cell as text; a whole number is written without a decimal point, as in YAML."""
     if value is None or (isinstance(value, float) and value != value):
         return ""
@@ -323,10 +333,10 @@ def _said(value: Any) -> str:
 
 
 def _cell(where: str, record: dict[str, Any], name: str) -> str:
-    said = _said(column(where, record, name))
-    if not said:
+    text = _as_text(column(where, record, name))
+    if not text:
         raise FairnessError(f"{where}: column '{name}' is empty")
-    return said
+    return text
 
 
 def _number(where: str, record: dict[str, Any], name: str) -> float:
@@ -342,28 +352,29 @@ def _simulated(corpus: AnnotatedCorpus) -> Annotated:
     assert settings is not None
     labels, items, annotators = [], [], []
     for draw in range(1, settings.draws + 1):
-        own = simulate(settings, draw)
-        labelled = len(own.label)
+        simulation = simulate(settings, draw)
+        labelled = len(simulation.label)
         items += [
             {
-                "draw": draw, "item_id": f"i{i}", "text": "", "features": own.points[i].tolist(),
-                "split": "train" if i < labelled else "test", "gold": int(own.truth[i]),
+                "draw": draw, "item_id": f"i{i}", "text": "", "features": simulation.points[i].tolist(),
+                "split": "train" if i < labelled else "test", "gold": int(simulation.truth[i]),
             }
-            for i in range(len(own.truth))
+            for i in range(len(simulation.truth))
         ]  # fmt: skip
         labels += [
-            {"draw": draw, "item_id": f"i{i}", "annotator_id": f"r{who}", "label": int(said)}
+            {"draw": draw, "item_id": f"i{i}", "annotator_id": f"r{annotator}", "label": int(label)}
             for i in range(labelled)
-            for who, said in zip(own.annotator[i], own.label[i], strict=True)
+            for annotator, label in zip(simulation.annotator[i], simulation.label[i], strict=True)
         ]
         annotators += [
             {
-                "draw": draw, "annotator_id": f"r{who}", "category": name,
-                "group": corpus.groups[name][own.groups[who, place]], "place": int(own.groups[who, place]),
-                "sensitivity": own.sensitivity[who], "specificity": own.specificity[who],
+                "draw": draw, "annotator_id": f"r{annotator}", "category": name,
+                "group": corpus.groups[name][simulation.groups[annotator, index]],
+                "place": int(simulation.groups[annotator, index]),
+                "sensitivity": simulation.sensitivity[annotator], "specificity": simulation.specificity[annotator],
             }
-            for who in range(settings.annotators)
-            for place, name in enumerate(settings.categories)
+            for annotator in range(settings.annotators)
+            for index, name in enumerate(settings.categories)
         ]  # fmt: skip
     return Annotated(
         pa.Table.from_pylist(labels, schema=ANNOTATIONS),

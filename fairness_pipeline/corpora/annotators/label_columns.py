@@ -1,7 +1,7 @@
 """Finds out which columns of a file of labels hold items, raters, labels and the raters' traits.
 
 Rater, item and label are looked for by name, and checked by structure: a rater labels several items, an item has
-several raters. Traits are found by structure: columns that say the same in all rows of a rater.
+several raters. Traits are found by structure: such a column has the same value in all rows of a rater.
 """
 
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ITEM, RATER, LABEL, TEXT, GOLD = "item_id", "annotator_id", "label", "text", "gold"
 """The columns of the table that is kept."""
 ROLES = ("item", "rater", "label", "text", "gold", "trait")
-"""What a user can say a column is."""
+"""The roles that a user can give a column."""
 _NAMES = {
     "rater": (
         "annotator_id", "annotatorid", "annotator", "rater_id", "raterid", "rater", "worker_id", "workerid", "worker",
@@ -39,18 +39,18 @@ _NAMES = {
     "gold": ("gold", "gold_label", "gold_standard"),
 }  # fmt: skip
 _FEWEST_COLUMNS = 3
-"""Columns with the same few values, from which on a file seems to hold one for each rater."""
+"""If at least this many columns have the same few values, the file seems to have a column for each rater."""
 _MOST_VALUES, _FEW_VALUES = 102, 10
-"""Values of a column of labels; of a column of one rater's."""
+"""The most values of a column of labels, and of a column with one rater's labels."""
 
 
 class LabelColumns(NamedTuple):
-    """What was found in a file of labels.
+    """The columns of a file of labels.
 
     Attributes:
-        table: A row for each label: item, rater, label, text, and a column for each trait, all text.
-        document: The file of `data/corpora` that reads the table, but for its path.
-        lines: What was taken for what, for a reader.
+        table: One row for each label: item, rater, label, text, and a column for each trait, all text.
+        document: The contents of a file of `data/corpora` for the table, without its path.
+        lines: The role of each column, in words for a reader.
     """
 
     table: "pd.DataFrame"
@@ -59,7 +59,7 @@ class LabelColumns(NamedTuple):
 
 
 class Raters(NamedTuple):
-    """Another file that tells of raters: a row for each, all text."""
+    """A second file about the raters: one row for each, all text."""
 
     table: "pd.DataFrame"
     path: Path
@@ -73,57 +73,59 @@ def names_a_rater(columns: Sequence[str]) -> bool:
 def find_columns(
     rows: "pd.DataFrame", raters: Raters | None, roles: Mapping[str, list[str]], positive: str | None, path: Path
 ) -> LabelColumns:
-    """What the columns are.
+    """Finds the role of each column.
 
     Args:
-        rows: A row for each label, all text; empty where nothing stands.
-        raters: The raters' file, if that is another.
-        roles: The columns that the user names, by role; a rater's in either file, or in both.
+        rows: One row for each label, all text; a missing cell is empty.
+        raters: The raters' file, if there is a second file.
+        roles: The columns that the user names, by role; the rater's column may be in either file, or in both.
         positive: As in `label_section`.
         path: The file, for messages.
 
     Raises:
-        FairnessError: a role is not found; says which columns there are and what to write.
+        FairnessError: a role is not found; lists the columns and says what to write.
     """
-    own = dict(roles)
+    file_roles = dict(roles)
     if raters is not None and roles.get("rater", [""])[0] in raters.table and roles["rater"][0] not in rows:
-        own.pop("rater")
-    rater = _one("rater", own, rows, path, lambda name: rows[name].nunique() < len(rows))
+        file_roles.pop("rater")
+    rater = _column_of("rater", file_roles, rows, path, lambda name: rows[name].nunique() < len(rows))
     if rows[rater].nunique() < 2:
         raise FairnessError(
             f"{path}: all labels are by one rater ({rows[rater].iloc[0]}); groups of raters need several"
         )
-    item = _one("item", own, rows, path, lambda name: _is_item(rows, name, rater), unlike=(rater,))
-    label = _one("label", own, rows, path, lambda name: _is_label(rows, name, rater, item), unlike=(rater, item))
+    item = _column_of("item", file_roles, rows, path, lambda name: _is_item(rows, name, rater), unlike=(rater,))
+    label = _column_of(
+        "label", file_roles, rows, path, lambda name: _is_label(rows, name, rater, item), unlike=(rater, item)
+    )
     rows = rows.assign(**{label: one_spelling(rows[label])})
-    text = next(iter(own.get("text", [])), None) or _known(
+    text = next(iter(file_roles.get("text", [])), None) or _known(
         "text", rows, (rater, label), lambda name: _is_text(rows, name)
     )
-    gold = _gold(rows, item, label, own)
-    joined: list[str] = []
+    gold = _gold(rows, item, label, file_roles)
+    rater_lines: list[str] = []
     if raters is not None:
-        rows, joined = _with_traits(rows, raters, rater, roles.get("rater", []), path)
+        rows, rater_lines = _with_traits(rows, raters, rater, roles.get("rater", []), path)
     lines = [f"  rater      {rater} ({rows[rater].nunique():,})", f"  item       {item} ({rows[item].nunique():,})"]
-    labels, said = label_section(rows[label], positive, path)
-    lines += [f"  label      {label}: {said[0]}", *(f"             {more}" for more in said[1:])]
-    others = [n for n in _names(rows) if n not in (label, item, rater, text) and _plain(n) in _NAMES["label"]]
-    if others and "label" not in roles:
-        lines.append(f"             also labels, perhaps: {', '.join(others)} (--column label={others[0]})")
-    lines += [f"  text       {text or 'none'}", *([f"  gold       {gold}"] if gold else []), *joined]
+    labels, label_lines = label_section(rows[label], positive, path)
+    lines += [f"  label      {label}: {label_lines[0]}", *(f"             {line}" for line in label_lines[1:])]
+    other_labels = [n for n in _names(rows) if n not in (label, item, rater, text) and _plain(n) in _NAMES["label"]]
+    if other_labels and "label" not in roles:
+        lines.append(f"             also labels, perhaps: {', '.join(other_labels)} (--column label={other_labels[0]})")
+    lines += [f"  text       {text or 'none'}", *([f"  gold       {gold}"] if gold else []), *rater_lines]
     for name in roles.get("trait", []):
         if name not in rows:
             raise FairnessError(f"--column trait={name}: {path} has no such column, but {some(_names(rows), 12)}")
-    wanted = roles.get("trait") or [n for n in _names(rows) if n not in (item, rater, label, text, gold)]
-    traits = find_traits(rows, rater, wanted, said="trait" in roles)
+    candidates = roles.get("trait") or [n for n in _names(rows) if n not in (item, rater, label, text, gold)]
+    traits = find_traits(rows, rater, candidates, said="trait" in roles)
     lines += traits.lines
     if not traits.categories:
         lines.append("  trait      none: groups are not compared. A second file with them: --raters FILE")
-    kept = {ITEM: rows[item], RATER: rows[rater], LABEL: rows[label], TEXT: rows[text] if text else ""}
+    table_columns = {ITEM: rows[item], RATER: rows[rater], LABEL: rows[label], TEXT: rows[text] if text else ""}
     columns = {"item": ITEM, "annotator": RATER, "label": LABEL, "text": TEXT}
     if gold:
-        kept[GOLD], columns["gold"] = rows[gold], GOLD
-    table, again = _once(type(rows)(kept | traits.columns), labels)
-    lines += [f"             {again}"] if again else []
+        table_columns[GOLD], columns["gold"] = rows[gold], GOLD
+    table, repeats = _once(type(rows)(table_columns | traits.columns), labels)
+    lines += [f"             {repeats}"] if repeats else []
     document = {
         "task": label + _positive_in_words(labels),
         "annotations": [{"columns": columns}],
@@ -147,12 +149,12 @@ def _names(rows: "pd.DataFrame") -> list[str]:
 
 
 def _known(role: str, rows: "pd.DataFrame", unlike: Sequence[str], fits: Callable[[str], bool]) -> str | None:
-    """The first column of the names that are known for a role that fits."""
+    """The first column that has a known name for a role and fits."""
     known = {_plain(name): name for name in reversed(_names(rows)) if name not in unlike}
     return next((known[name] for name in _NAMES[role] if name in known and fits(known[name])), None)
 
 
-def _one(
+def _column_of(
     role: str,
     roles: Mapping[str, list[str]],
     rows: "pd.DataFrame",
@@ -160,37 +162,39 @@ def _one(
     fits: Callable[[str], bool],
     unlike: Sequence[str] = (),
 ) -> str:
-    """The column with a role: as the user says, else the first of the known names that fits."""
-    if said := roles.get(role):
-        if said[0] not in rows:
-            raise FairnessError(f"--column {role}={said[0]}: {path} has no such column, but {some(_names(rows), 12)}")
-        return said[0]
-    found = _known(role, rows, unlike, fits)
-    if found is None and role != "rater":  # by structure alone, where that tells
-        named = {name for other, own in _NAMES.items() if other != role for name in own}
-        others = [name for name in _names(rows) if name not in unlike and _plain(name) not in named and fits(name)]
-        found = others[0] if len(others) == 1 else None
-    if found is None:
-        why = {
+    """The column with a role: the one that the user names, else the first with a known name that fits."""
+    if given := roles.get(role):
+        if given[0] not in rows:
+            raise FairnessError(f"--column {role}={given[0]}: {path} has no such column, but {some(_names(rows), 12)}")
+        return given[0]
+    column = _known(role, rows, unlike, fits)
+    if column is None and role != "rater":  # by structure alone, if exactly one column fits
+        reserved = {name for other_role, known_names in _NAMES.items() if other_role != role for name in known_names}
+        candidates = [
+            name for name in _names(rows) if name not in unlike and _plain(name) not in reserved and fits(name)
+        ]
+        column = candidates[0] if len(candidates) == 1 else None
+    if column is None:
+        explanation = {
             "item": "; several raters label an item, and a rater several items",
             "label": "; it has two values or more, which vary within raters and items",
         }.get(role, "")
         raise FairnessError(
-            f"{path}: which column holds the {role}{why}? Say it: --column {role}=NAME, one of "
+            f"{path}: which column holds the {role}{explanation}? Say it: --column {role}=NAME, one of "
             f"{some(_names(rows), 14)}{_hint(role, rows, unlike)}"
         )
-    return found
+    return column
 
 
 def _hint(role: str, rows: "pd.DataFrame", unlike: Sequence[str]) -> str:
     """What may be wrong with a file in which a role is not found."""
     if role == "label":
-        alike = [
+        constant = [
             name
             for name in _names(rows)
             if name not in unlike and _plain(name) in _NAMES[role] and rows[name].nunique() == 1
         ]
-        return f". All cells of '{alike[0]}' are {rows[alike[0]].iloc[0]}: nothing differs" if alike else ""
+        return f". All cells of '{constant[0]}' are {rows[constant[0]].iloc[0]}: nothing differs" if constant else ""
     few = [frozenset(rows[name]) - {""} for name in rows if rows[name].nunique() <= _FEW_VALUES]
     common = max(few, key=few.count, default=frozenset[str]())
     if few.count(common) >= _FEWEST_COLUMNS:
@@ -202,7 +206,7 @@ def _hint(role: str, rows: "pd.DataFrame", unlike: Sequence[str]) -> str:
 
 
 def _is_item(rows: "pd.DataFrame", name: str, rater: str) -> bool:
-    """Whether a column's values have labels of several raters, and a rater several of them, each once or so."""
+    """Whether a column's values have several raters each, raters have several values, and pairs hardly repeat."""
     pairs = rows[[name, rater]].drop_duplicates()
     several = len(pairs) >= 1.2 * pairs[name].nunique() and len(pairs) >= 1.2 * pairs[rater].nunique()
     return bool(several and (_plain(name) in _NAMES["item"] or len(pairs) > 0.95 * len(rows.drop_duplicates())))
@@ -217,64 +221,66 @@ def _is_label(rows: "pd.DataFrame", name: str, rater: str, item: str) -> bool:
 
 
 def _is_text(rows: "pd.DataFrame", name: str) -> bool:
-    """Whether a column holds texts, not names of them."""
+    """Whether a column holds texts and not ids."""
     return bool(rows[name].str.strip().str.contains(r"\s").any())
 
 
 def _gold(rows: "pd.DataFrame", item: str, label: str, roles: Mapping[str, list[str]]) -> str | None:
-    """The column of true labels: one value for each item, all of which are labels, or numbers if labels are."""
-    said = set(rows[label]) - {""}
+    """The column of true labels: one value for each item, and only labels (or only numbers, as the labels)."""
+    labels = set(rows[label]) - {""}
 
     def fits(name: str) -> bool:
-        true = set(rows[name]) - {""}
-        known = true <= said or all(NUMBER.fullmatch(value) for value in true | said)
+        values = set(rows[name]) - {""}
+        known = values <= labels or all(NUMBER.fullmatch(value) for value in values | labels)
         return known and bool((rows.groupby(item)[name].nunique() == 1).all())
 
     return next(iter(roles.get("gold", [])), None) or _known("gold", rows, (item, label), fits)
 
 
 def _with_traits(
-    rows: "pd.DataFrame", raters: Raters, rater: str, said: Sequence[str], path: Path
+    rows: "pd.DataFrame", raters: Raters, rater: str, given: Sequence[str], path: Path
 ) -> tuple["pd.DataFrame", list[str]]:
-    """The rows with what the raters' file tells of each; its column of raters is the one whose values are theirs, or
-    those of another name that each rater has (an e-mail address)."""
+    """The rows joined with the raters' file. Its column of raters is the one that matches the rows' rater column, or
+    another column with an id of each rater (an e-mail address)."""
     table = raters.table
-    ids = [name for name in (said if said and said[0] in table else _names(table)) if table[name].is_unique]
-    if not ids:
+    id_columns = [name for name in (given if given and given[0] in table else _names(table)) if table[name].is_unique]
+    if not id_columns:
         raise FairnessError(
             f"{raters.path}: expected a row for each rater, found no column whose values all differ; keep one row for "
             "each"
         )
     people = rows.drop_duplicates(rater)
-    names = [rater] + [
+    row_columns = [rater] + [
         name
         for name in _names(rows)
         if name != rater and people[name].is_unique and (rows.groupby(rater)[name].nunique() == 1).all()
     ]
     people, table = (
-        own.assign(**{name: _plainly(own[name]) for name in keys}) for own, keys in ((people, names), (table, ids))
+        frame.assign(**{name: _normalized(frame[name]) for name in keys})
+        for frame, keys in ((people, row_columns), (table, id_columns))
     )
-    mine, own = max(
-        ((one, other) for one in names for other in ids), key=lambda p: people[p[0]].isin(table[p[1]]).sum()
+    row_key, rater_key = max(
+        ((row_column, id_column) for row_column in row_columns for id_column in id_columns),
+        key=lambda pair: people[pair[0]].isin(table[pair[1]]).sum(),
     )
-    known = int(people[mine].isin(table[own]).sum())
-    if not known:
+    matched = int(people[row_key].isin(table[rater_key]).sum())
+    if not matched:
         raise FairnessError(
             f"{raters.path}: none of its columns has the raters of {path}, such as {some(list(people[rater]), 3)}; "
-            f"'{own}' has such as {some(list(table[own]), 3)}. Which is it? --column rater=NAME"
+            f"'{rater_key}' has such as {some(list(table[rater_key]), 3)}. Which is it? --column rater=NAME"
         )
-    more = table.set_index(own).add_prefix("" if not set(table) & set(rows) - {own} else "rater ")
-    told = f"  raters     {raters.path.name}, by {own}: {known:,} of {number_of(len(people), 'rater')}"
-    missing = f"; not in it, so unknown: {some(list(people[~people[mine].isin(table[own])][rater]), 3)}"
-    found = rows.assign(**{_KEY: _plainly(rows[mine])}).join(more, on=_KEY).drop(columns=_KEY).fillna("")
-    return found, [told + (missing if known < len(people) else "")]
+    traits = table.set_index(rater_key).add_prefix("" if not set(table) & set(rows) - {rater_key} else "rater ")
+    line = f"  raters     {raters.path.name}, by {rater_key}: {matched:,} of {number_of(len(people), 'rater')}"
+    missing = f"; not in it, so unknown: {some(list(people[~people[row_key].isin(table[rater_key])][rater]), 3)}"
+    joined = rows.assign(**{_KEY: _normalized(rows[row_key])}).join(traits, on=_KEY).drop(columns=_KEY).fillna("")
+    return joined, [line + (missing if matched < len(people) else "")]
 
 
 _KEY = "\0"
 
 
-def _plainly(column: "pd.Series") -> "pd.Series":
-    """Names of raters without what capitals and blanks make different."""
+def _normalized(column: "pd.Series") -> "pd.Series":
+    """Ids of raters in lower case, without surrounding blanks."""
     return column.str.strip().str.lower()
 
 
@@ -285,18 +291,18 @@ def _positive_in_words(labels: Mapping[str, Any]) -> str:
 
 
 def _once(table: "pd.DataFrame", labels: Mapping[str, Any]) -> tuple["pd.DataFrame", str]:
-    """The table with one label of an item by a rater: of a scale their mean, else the first counts when it is read."""
-    again = int(table.duplicated([ITEM, RATER]).sum())
-    if not again:
+    """The table with one label for each item and rater: on a scale the mean, else the first when the table is read."""
+    repeats = int(table.duplicated([ITEM, RATER]).sum())
+    if not repeats:
         return table, ""
     if "at_least" not in labels:
-        otherwise = int((table.groupby([ITEM, RATER])[LABEL].nunique() > 1).sum())
-        told = f", {number_of(otherwise, 'time')} another" if otherwise else ", always the same"
-        return table, f"{again:,} labels of an item again by the same rater{told}: the first counts"
+        conflicts = int((table.groupby([ITEM, RATER])[LABEL].nunique() > 1).sum())
+        note = f", {number_of(conflicts, 'time')} another" if conflicts else ", always the same"
+        return table, f"{repeats:,} labels of an item again by the same rater{note}: the first counts"
     kept = table[~table[LABEL].isin(labels["ignored"])]
     means = kept[LABEL].astype(float).groupby([kept[ITEM], kept[RATER]]).mean().rename("mean")
     first = kept.drop_duplicates([ITEM, RATER]).join(means, on=[ITEM, RATER])
     share = 100 * float((first["mean"] >= labels["at_least"]).mean())
     return first.assign(**{LABEL: first["mean"].map("{:g}".format)}).drop(columns="mean"), (
-        f"{again:,} labels of an item again by the same rater: their mean counts, so that {share:.0f}% are positive"
+        f"{repeats:,} labels of an item again by the same rater: their mean counts, so that {share:.0f}% are positive"
     )

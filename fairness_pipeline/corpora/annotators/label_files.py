@@ -1,7 +1,7 @@
-"""Reads files of labels in the forms in which tools and data sets give them, as rows of text.
+"""Reads files of labels as tools and data sets write them, as rows of text.
 
-A table; Label Studio's and Prodigy's exports; LeWiDi's JSON (an object of items, each with `annotations` by annotator:
-MultiPICo); JSON lines whose items hold a list of ratings (Kumar et al. 2021).
+The forms are a table; Label Studio's and Prodigy's exports; LeWiDi's JSON (an object of items, each with `annotations`
+by annotator: MultiPICo); JSON lines whose items hold a list of ratings (Kumar et al. 2021).
 """
 
 import json
@@ -27,11 +27,11 @@ def is_label_file(path: Path) -> bool:
 
 
 def read_label_rows(path: Path, left_out: Counter[str] | None = None) -> "pd.DataFrame":
-    """A row for each label, all cells text; empty where nothing stands.
+    """Reads one row for each label, all cells text; a missing cell is empty.
 
     Args:
         path: The file.
-        left_out: Counts what an export holds beside labels.
+        left_out: Counts the entries of an export that give no label.
 
     Raises:
         FairnessError: the file is broken, or holds no labels.
@@ -39,25 +39,25 @@ def read_label_rows(path: Path, left_out: Counter[str] | None = None) -> "pd.Dat
     import pandas as pd
 
     form, left_out = _form(path), Counter[str]() if left_out is None else left_out
-    found: Iterator[dict[str, Any]]
+    records: Iterator[dict[str, Any]]
     if form == "label_studio":
-        found = (row for _, row in read_label_studio(path, None, TEXT, left_out))
+        records = (row for _, row in read_label_studio(path, None, TEXT, left_out))
     elif form == "prodigy":
-        found = (row for _, row in read_prodigy(path, TEXT, left_out))
+        records = (row for _, row in read_prodigy(path, TEXT, left_out))
     elif form == "lewidi":
-        found = _lewidi(path)
+        records = _lewidi(path)
     elif form == "nested":
-        found = (row for record in _records(path) for row in _nested(record))
+        records = (row for record in _records(path) for row in _nested(record))
     else:
-        found = _records(path)
-    rows = [{name: _cell(value) for name, value in _flat(row)} for row in found]
+        records = _records(path)
+    rows = [{name: _cell(value) for name, value in _flat(row)} for row in records]
     if not rows:
         raise FairnessError(f"{path}: expected labels, found none")
     return pd.DataFrame(rows).fillna("").astype(str)
 
 
 def read_raters(path: Path) -> Raters:
-    """What a file tells of raters; also LeWiDi's object of raters, whose ids stand as in `annotations`.
+    """Reads a file of raters, also LeWiDi's object of raters, with ids as in its `annotations`.
 
     Raises:
         FairnessError: the file is broken, or holds no raters.
@@ -67,7 +67,7 @@ def read_raters(path: Path) -> Raters:
     content = _object(path)
     if content is None:
         return Raters(read_label_rows(path), path)
-    rows = [{RATER: f"Ann{key}" if key.isdigit() else key, **dict(_flat(own))} for key, own in content.items()]
+    rows = [{RATER: f"Ann{key}" if key.isdigit() else key, **dict(_flat(traits))} for key, traits in content.items()]
     table = pd.DataFrame([{name: _cell(value) for name, value in row.items()} for row in rows]).fillna("")
     return Raters(table, path)
 
@@ -77,7 +77,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _mark(path: Path) -> str:
-    """What separates cells: semicolons if the first line has these and no comma, as spreadsheets write where numbers
+    """The separator of cells: a semicolon if the first line has one and no comma, as spreadsheets write where numbers
     have decimal commas."""
     if ".csv" not in path.suffixes:
         return ","
@@ -111,29 +111,30 @@ def _object(path: Path) -> dict[str, Any] | None:
         content = json.loads(text)
     except ValueError as error:
         raise FairnessError(f"{path}: not valid JSON: {error}") from None
-    return content if isinstance(content, dict) and all(isinstance(own, dict) for own in content.values()) else None
+    return content if isinstance(content, dict) and all(isinstance(value, dict) for value in content.values()) else None
 
 
 def _lewidi(path: Path) -> Iterator[dict[str, Any]]:
-    for item, own in (_object(path) or {}).items():
-        shown = own.get("text", "")
-        text = " / ".join(map(str, shown.values())) if isinstance(shown, dict) else str(shown)
-        for rater, label in own.get("annotations", {}).items():
-            yield {ITEM: item, RATER: rater, LABEL: label, TEXT: text}
+    for item_id, item in (_object(path) or {}).items():
+        content = item.get("text", "")
+        text = " / ".join(map(str, content.values())) if isinstance(content, dict) else str(content)
+        for rater, label in item.get("annotations", {}).items():
+            yield {ITEM: item_id, RATER: rater, LABEL: label, TEXT: text}
 
 
 def _list_of(record: dict[str, Any]) -> str | None:
     """The field with a list of ratings."""
     return next(
-        (name for name, own in record.items() if isinstance(own, list) and own and isinstance(own[0], dict)), None
+        (name for name, value in record.items() if isinstance(value, list) and value and isinstance(value[0], dict)),
+        None,
     )
 
 
 def _nested(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     name = _list_of(record)
     outer = {key: value for key, value in record.items() if key != name}
-    for own in record[name] if name else []:
-        yield outer | own
+    for rating in record[name] if name else []:
+        yield outer | rating
 
 
 def _flat(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

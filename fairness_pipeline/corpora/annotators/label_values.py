@@ -16,7 +16,7 @@ UNKNOWN = re.compile(
     r"(|na|nan|none|null|n/a|unknown|data_expired|consent_revoked|(i )?(would )?(prefer|rather) not.*)",
     re.IGNORECASE,
 )
-"""A cell that says nothing."""
+"""A cell without information."""
 _UNSURE = re.compile(
     r"(unsure|not sure|unclear|undecided|maybe|ignore|skip|skipped|other|(i )?(don't|do not|can't|cannot) .*)",
     re.IGNORECASE,
@@ -25,30 +25,30 @@ _YES = ("1", "yes", "y", "true", "positive", "toxic", "offensive", "unsafe", "ha
 _NO = ("0", "no", "n", "false", "negative", "not toxic", "inoffensive", "safe", "reject")
 NUMBER, _DECIMAL_COMMA = re.compile(r"-?\d+(\.\d+)?"), re.compile(r"-?\d+,\d+")
 _MOST_CLASSES, SCALE = 10, 3
-"""Classes, and values of a scale."""
+"""The most classes, and the fewest values of a scale."""
 CLASSES = "classes"
-"""What a user says in place of positive=LABEL where numbers name classes."""
+"""What a user writes instead of positive=LABEL if numbers name classes."""
 
 
 def one_spelling(column: "pd.Series") -> "pd.Series":
-    """Labels that differ in capitals alone, as the commonest of them is written; decimal commas as points.
+    """Labels in one spelling: the commonest of those that differ only in capitals; decimal commas become points.
 
     Args:
         column: The labels.
     """
     common = {value.lower(): value for value in reversed(column.value_counts().index.tolist())}
     if all(NUMBER.fullmatch(v) or _DECIMAL_COMMA.fullmatch(v) or UNKNOWN.fullmatch(v) for v in common):
-        common = {value: own.replace(",", ".") for value, own in common.items()}
+        common = {value: spelling.replace(",", ".") for value, spelling in common.items()}
     return column.map(lambda value: common[value.lower()])
 
 
 def label_section(column: "pd.Series", positive: str | None, path: Path) -> tuple[dict[str, Any], list[str]]:
-    """The section `labels` of a corpus, and what it says for a reader, a line each.
+    """The section `labels` of a corpus, and lines that describe it for a reader.
 
     Args:
         column: The labels, in one spelling.
-        positive: The label that is the positive class, or the number from which a scale is; `CLASSES` where numbers
-            name classes; None if the user says none.
+        positive: The label of the positive class, or the number from which on a scale is positive; `CLASSES` if
+            numbers name classes; None if the user names none.
         path: The file, for messages.
 
     Raises:
@@ -71,22 +71,22 @@ def label_section(column: "pd.Series", positive: str | None, path: Path) -> tupl
         return _scale(column, numbers, values, positive, empty)
     if positive not in (None, CLASSES, *values):
         raise FairnessError(f"--label positive={positive}: {path} has the labels {some(values, 8)}")
-    found = None if positive == CLASSES else _two(values, positive)
-    if found is None:
-        found = _several(values, path), f"{len(values)} classes", []
-    labels, said, unsure = found
+    classes = None if positive == CLASSES else _two(values, positive)
+    if classes is None:
+        classes = _several(values, path), f"{len(values)} classes", []
+    labels, description, unsure = classes
     shares = {value: count / max(1, int(counts[values].sum())) for value, count in counts[values].items()}
-    told = ", ".join(f"{value} {100 * share:.0f}%" for value, share in list(shares.items())[:8])
+    percentages = ", ".join(f"{value} {100 * share:.0f}%" for value, share in list(shares.items())[:8])
     labels["ignored"] = [*empty, *unsure]
-    lines = [f"{said}: {told}{_left([*empty, *unsure], counts)}"]
+    lines = [f"{description}: {percentages}{_left([*empty, *unsure], counts)}"]
     return labels, lines + _typos(counts[values])
 
 
 def _scale(
     column: "pd.Series", numbers: list[float], values: list[str], positive: str | None, ignored: list[str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """A scale, cut at its middle; above 0 where it goes from below 0 to above."""
-    if numbers[0] == -1 and numbers[1] >= 0:  # "not understood" of a scale from 0
+    """A scale, cut at its middle, or above 0 if it has numbers below and above 0."""
+    if numbers[0] == -1 and numbers[1] >= 0:  # -1 is "not understood" on a scale from 0
         ignored = ignored + [value for value in values if float(value) == -1]
         numbers = numbers[1:]
     middle = float(-(-(numbers[0] + numbers[-1]) // 2))
@@ -94,16 +94,16 @@ def _scale(
         middle = min(number for number in numbers if number > 0)
     least = float(positive) if positive else middle
     share = float((column[~column.isin(ignored)].astype(float) >= least).mean())
-    left = _left(ignored, column.value_counts())
-    said = f"a scale from {numbers[0]:g} to {numbers[-1]:g}; {least:g} or more is positive"
+    left_out = _left(ignored, column.value_counts())
+    description = f"a scale from {numbers[0]:g} to {numbers[-1]:g}; {least:g} or more is positive"
     return {"at_least": least, "ignored": ignored}, [
-        f"{said}: {100 * share:.0f}% (--label positive={least:g}){left}",
+        f"{description}: {100 * share:.0f}% (--label positive={least:g}){left_out}",
         f"where numbers name classes: --label {CLASSES}",
     ]
 
 
 def _two(values: list[str], positive: str | None) -> tuple[dict[str, Any], str, list[str]] | None:
-    """Two classes, and the labels of neither: two labels; or yes, no and unsure; or one that the user says."""
+    """Two classes, their description and the unsure labels; None if more are left and the user names no positive."""
     known = {value.lower().removesuffix(".0"): value for value in values}
     yes = positive or next((known[word] for word in _YES if word in known), None)
     unsure = [value for value in values if value != yes and _UNSURE.fullmatch(value)]
@@ -114,8 +114,8 @@ def _two(values: list[str], positive: str | None) -> tuple[dict[str, Any], str, 
     yes = yes or next(value for value in reversed(values) if value not in unsure)  # the rarer one
     no = [value for value in values if value not in (yes, *unsure)]
     names = {} if {yes, *no} <= {"0", "1", "0.0", "1.0"} else {"names": [yes, " or ".join(no)]}
-    said = f"{yes} is positive, {', '.join(no)} negative (--label positive={yes})"
-    return {"positive": _spelled([yes]), "negative": _spelled(no), **names}, said, unsure
+    description = f"{yes} is positive, {', '.join(no)} negative (--label positive={yes})"
+    return {"positive": _spelled([yes]), "negative": _spelled(no), **names}, description, unsure
 
 
 def _several(values: list[str], path: Path) -> dict[str, Any]:
@@ -129,21 +129,21 @@ def _several(values: list[str], path: Path) -> dict[str, Any]:
 
 
 def _spelled(values: list[str]) -> list[str]:
-    """A label, and the way in which a whole number may also stand in the file."""
-    return [own for value in values for own in dict.fromkeys((value, value.removesuffix(".0")))]
+    """The labels, and whole numbers also without `.0`, as the file may write them."""
+    return [spelling for value in values for spelling in dict.fromkeys((value, value.removesuffix(".0")))]
 
 
 def _left(ignored: Sequence[str], counts: "pd.Series[int]") -> str:
-    shown = [f"{value or 'empty'} ({counts[value]:,})" for value in ignored]
-    return f"; left out: {', '.join(shown)}" if shown else ""
+    parts = [f"{value or 'empty'} ({counts[value]:,})" for value in ignored]
+    return f"; left out: {', '.join(parts)}" if parts else ""
 
 
 def _typos(counts: "pd.Series") -> list[str]:
-    """Rare labels that are written almost as a common one."""
-    found = []
+    """Notes on rare labels that are spelled almost like a common one."""
+    notes = []
     for value, count in counts.items():
-        common = [str(other) for other, own in counts.items() if own >= 10 * count]
+        common = [str(candidate) for candidate, frequency in counts.items() if frequency >= 10 * count]
         near = get_close_matches(str(value), common, n=1, cutoff=0.85)
         if near and not NUMBER.fullmatch(str(value)):
-            found.append(f"a slip for '{near[0]}'? '{value}' ({count:,}) counts as a label of its own; mend the file")
-    return found
+            notes.append(f"a slip for '{near[0]}'? '{value}' ({count:,}) counts as a label of its own; mend the file")
+    return notes

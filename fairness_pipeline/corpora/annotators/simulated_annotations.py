@@ -41,12 +41,12 @@ def simulate(settings: Simulated, draw: int) -> Simulation:
         draw: The number of the draw; each number gives a different one.
     """
     random = np.random.default_rng([settings.seed, draw])
-    own = list(settings.categories.values())
-    groups = random.integers(0, 2, (settings.annotators, len(own)))
+    categories = list(settings.categories.values())
+    groups = random.integers(0, 2, (settings.annotators, len(categories)))
     sensitivity, specificity = (
         np.clip(
             settings.level_of(name)
-            + sum(np.array(getattr(category, name))[groups[:, place]] for place, category in enumerate(own))
+            + sum(np.array(getattr(category, name))[groups[:, index]] for index, category in enumerate(categories))
             + random.normal(0, settings.individual_sd, settings.annotators),
             settings.edge,
             1 - settings.edge,
@@ -54,13 +54,13 @@ def simulate(settings: Simulated, draw: int) -> Simulation:
         for name in ("sensitivity", "specificity")
     )
     points, truth = _points(settings, settings.instances, random)
-    tests, of_tests = _points(settings, max(1, settings.instances // 2), random)
+    test_points, test_truth = _points(settings, max(1, settings.instances // 2), random)
     order = random.random((len(truth), settings.annotators)).argsort(axis=1)
     annotator = order[:, : settings.labels]
     positive = np.where(truth[:, None] == 1, sensitivity[annotator], 1 - specificity[annotator])
     label = (random.random(annotator.shape) < positive).astype(np.int64)
-    whole = np.concatenate([points, tests]), np.concatenate([truth, of_tests])
-    return Simulation(*whole, groups, sensitivity, specificity, annotator, label)
+    items = np.concatenate([points, test_points]), np.concatenate([truth, test_truth])
+    return Simulation(*items, groups, sensitivity, specificity, annotator, label)
 
 
 def true_contrast(settings: Simulated, groups: np.ndarray, category: str, response: str) -> float:
@@ -75,9 +75,9 @@ def true_contrast(settings: Simulated, groups: np.ndarray, category: str, respon
     means = []
     for group in (0, 1):
         total = np.full(len(groups), settings.level_of(response))
-        for place, (name, own) in enumerate(settings.categories.items()):
-            effects = np.array(getattr(own, response))
-            total += effects[group] if name == category else effects[groups[:, place]]
+        for index, (name, parameters) in enumerate(settings.categories.items()):
+            effects = np.array(getattr(parameters, response))
+            total += effects[group] if name == category else effects[groups[:, index]]
         means.append(float(_clipped_mean(total, settings.individual_sd, settings.edge).mean()))
     return means[0] - means[1]
 

@@ -14,7 +14,7 @@ from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
 C = TypeVar("C")
 LETTERS = ascii_lowercase
-"""What tables call the groups of a corpus."""
+"""The letters that tables use for the groups of a corpus."""
 OTHERS = "*"
 """In a list of ignored values: every value that is not named."""
 
@@ -78,7 +78,7 @@ class Labels(Specification):
     def _check_classes(self) -> Self:
         if not self.classes:
             return self
-        values = [value for own in self.classes.values() for value in own]
+        values = [value for labels in self.classes.values() for value in labels]
         if self.model_fields_set & {"positive", "negative", "names"}:
             raise ValueError("'classes' stand instead of 'positive', 'negative' and 'names': keep one of the two ways")
         if len(self.classes) < 3:
@@ -89,9 +89,9 @@ class Labels(Specification):
 
     def of_class(self, name: str) -> Self:
         """The same labels with two classes: this one, and all others."""
-        others = tuple(value for other, own in self.classes.items() if other != name for value in own)
-        named = {"positive": self.classes[name], "negative": others, "names": (name, f"not {name}"), "classes": {}}
-        return self.model_copy(update=named)
+        others = tuple(value for class_name, labels in self.classes.items() if class_name != name for value in labels)
+        update = {"positive": self.classes[name], "negative": others, "names": (name, f"not {name}"), "classes": {}}
+        return self.model_copy(update=update)
 
 
 class GroupValues(Specification):
@@ -102,13 +102,13 @@ class GroupValues(Specification):
     between: tuple[float, float] | None = None
     """Instead of `values`: the lowest and the highest number in the column for people of this group."""
 
-    def holds(self, said: str) -> bool:
+    def holds(self, cell: str) -> bool:
         """Whether a cell names this group."""
-        if said in self.values:
+        if cell in self.values:
             return True
-        if self.between is None or not re.fullmatch(r"-?\d+(\.\d+)?", said):
+        if self.between is None or not re.fullmatch(r"-?\d+(\.\d+)?", cell):
             return False
-        return self.between[0] <= float(said) <= self.between[1]
+        return self.between[0] <= float(cell) <= self.between[1]
 
     def overlaps(self, other: "GroupValues") -> bool:
         """Whether a person could be in both groups."""
@@ -164,11 +164,11 @@ class Groups(Specification):
         if (
             not isinstance(each, dict)
             or not 3 <= len(each) <= len(LETTERS)
-            or not all(isinstance(own, list | tuple) for own in each.values())
+            or not all(isinstance(values, list | tuple) for values in each.values())
         ):
             raise ValueError("'each' names three groups or more, each with a list of values; two are 'a' and 'b'")
         first, *rest = each.items()
-        others = [value for _, own in rest for value in own]
+        others = [value for _, values in rest for value in values]
         a, b = {"name": str(first[0]), "values": first[1]}, {"name": "others", "values": others}
         return {**content, "a": a, "b": b}
 
@@ -177,10 +177,10 @@ class Groups(Specification):
         """The names of all groups; the group `a` is the first, `b` the second, and so on."""
         return tuple(self.each) or (self.a.name, self.b.name)
 
-    def group_of(self, said: str) -> str | None:
+    def group_of(self, cell: str) -> str | None:
         """The letter of the group that a cell names; None if it names none."""
-        groups = [GroupValues(values=own) for own in self.each.values()] or [self.a, self.b]
-        return next((letter for letter, own in zip(LETTERS, groups, strict=False) if own.holds(said)), None)
+        groups = [GroupValues(values=values) for values in self.each.values()] or [self.a, self.b]
+        return next((letter for letter, group in zip(LETTERS, groups, strict=False) if group.holds(cell)), None)
 
 
 class Cells(Specification):
@@ -215,21 +215,21 @@ def _as_key(name: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-")
 
 
-def _each_once(views: "Iterable[tuple[str, C]]") -> "dict[str, C]":
-    found: dict[str, C] = {}
+def _unique(views: "Iterable[tuple[str, C]]") -> "dict[str, C]":
+    unique: dict[str, C] = {}
     for key, view in views:
         if key.endswith("."):
             raise FairnessError(f"'{key}': a class needs a Latin letter or a digit in its name, for its key")
-        if key in found:
+        if key in unique:
             raise FairnessError(f"'{key}': two classes would get this key; rename one")
-        found[key] = view
-    return found
+        unique[key] = view
+    return unique
 
 
 class AuthoredCorpus(Specification):
     """A corpus for classifiers: texts with one of two labels, by authors of two groups or more.
 
-    Of more labels each is taken against the rest: `views`.
+    With more labels, each class is compared with the rest (`views`).
     """
 
     task: str
@@ -268,17 +268,17 @@ class AuthoredCorpus(Specification):
             raise ValueError("expected one of 'grammar', 'files', 'cells', 'chat_rooms'")
         if self.grammar or self.cells:
             return self
-        both = (self.groups.a, self.groups.b)
-        told = [bool(group.values) + (group.between is not None) for group in both]
-        if self.groups.dialect is None and told != [1, 1]:
+        groups = (self.groups.a, self.groups.b)
+        definitions = [bool(group.values) + (group.between is not None) for group in groups]
+        if self.groups.dialect is None and definitions != [1, 1]:
             raise ValueError("each of 'groups' needs 'values', or 'between'")
-        if self.groups.dialect is not None and any(told):
+        if self.groups.dialect is not None and any(definitions):
             raise ValueError("'groups.dialect' tells the groups apart: leave out their 'values' and 'between'")
         if self.groups.dialect is None and any(file.columns.group is None for file in self.files):
             raise ValueError("'columns.group' is missing: which column tells the groups apart?")
         if not self.mention and any(file.columns.label is None for file in self.files):
             raise ValueError("'columns.label' is missing: which column is predicted?")
-        a, b = both
+        a, b = groups
         if a.overlaps(b):
             raise ValueError("the two 'groups' overlap: an author can be in one of them only")
         if set(self.labels.positive) & set(self.labels.negative):
@@ -286,19 +286,19 @@ class AuthoredCorpus(Specification):
         return self
 
     def views(self, key: str) -> dict[str, Self]:
-        """What is audited, by key: the corpus, or of several classes each against the rest.
+        """The corpora to audit, by key: this one or, with several classes, one for each class against the rest.
 
         Raises:
             FairnessError: two names would get one key.
         """
-        found = {key: self}
+        views = {key: self}
         if self.labels.classes:
-            found = _each_once(
-                (f"{own}.{_as_key(name)}", view.model_copy(update=view._of_class(name)))
-                for own, view in found.items()
+            views = _unique(
+                (f"{corpus_key}.{_as_key(name)}", view.model_copy(update=view._of_class(name)))
+                for corpus_key, view in views.items()
                 for name in self.labels.classes
             )
-        return found
+        return views
 
     def _of_class(self, name: str) -> dict[str, Any]:
         return {"labels": self.labels.of_class(name), "task": f"{self.task}: {name}", "published_as": None}
@@ -306,5 +306,5 @@ class AuthoredCorpus(Specification):
     def all_files(self) -> list[CorpusFile]:
         """Every file that the corpus names."""
         dialect = self.groups.dialect
-        found = [*self.files, *(self.cells.files().values() if self.cells else ()), self.chat_rooms]
-        return [file for file in [*found, *((dialect.counts, dialect.vocabulary) if dialect else ())] if file]
+        files = [*self.files, *(self.cells.files().values() if self.cells else ()), self.chat_rooms]
+        return [file for file in [*files, *((dialect.counts, dialect.vocabulary) if dialect else ())] if file]

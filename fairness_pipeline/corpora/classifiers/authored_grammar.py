@@ -43,13 +43,13 @@ class AuthoredGrammarFile(Specification):
     def texts(self, count: int, seed: int) -> Iterator[GeneratedText]:
         """`count` independent draws. Labels and groups are equally likely, and the same seed gives the same draws."""
         draw = random.Random(seed)
-        theirs = dict(self.spellings)
+        spellings = dict(self.spellings)
         for _ in range(count):
             label, group = draw.randrange(2), draw.choice("ab")
-            telling = (self.negative, self.positive)[label] if draw.random() < self.clear else self.neutral
+            qualities = (self.negative, self.positive)[label] if draw.random() < self.clear else self.neutral
             text = draw.choice(self.templates).format(
-                thing=draw.choice(self.things), place=draw.choice(self.places), quality=draw.choice(telling)
+                thing=draw.choice(self.things), place=draw.choice(self.places), quality=draw.choice(qualities)
             )
             if (group == "b") == (draw.random() < self.styled):
-                text = _WORD.sub(lambda found: theirs.get(found[0], found[0]), text)
+                text = _WORD.sub(lambda match: spellings.get(match[0], match[0]), text)
             yield GeneratedText(text, label, group)

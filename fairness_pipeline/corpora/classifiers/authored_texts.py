@@ -92,20 +92,20 @@ def read_authored(
             line, the mapped values, and how often the value occurs.
     """
     left_out: Counter[str] = Counter()
-    cells: dict[str, AuthoredText | None] = {}
-    for found in track(_texts(corpus, folder, left_out), progress, note="texts"):
-        text = _SPACE.sub(" ", html.unescape(found.text)).strip()
+    by_text: dict[str, AuthoredText | None] = {}
+    for entry in track(_texts(corpus, folder, left_out), progress, note="texts"):
+        text = _SPACE.sub(" ", html.unescape(entry.text)).strip()
         if not text:
             left_out["empty"] += 1
-        elif text not in cells:
-            cells[text] = found._replace(text=text)
+        elif text not in by_text:
+            by_text[text] = entry._replace(text=text)
         else:
-            before = cells[text]
-            if before and (before.label, before.group) != (found.label, found.group):
-                cells[text] = None
+            earlier = by_text[text]
+            if earlier and (earlier.label, earlier.group) != (entry.label, entry.group):
+                by_text[text] = None
             left_out["the same text again"] += 1
-    left_out["under two labels or groups"] = sum(found is None for found in cells.values())
-    return [found for found in cells.values() if found], {reason: n for reason, n in left_out.items() if n}
+    left_out["under two labels or groups"] = sum(entry is None for entry in by_text.values())
+    return [entry for entry in by_text.values() if entry], {reason: n for reason, n in left_out.items() if n}
 
 
 def balanced(
@@ -135,28 +135,28 @@ def balanced(
     cells: dict[str, dict[tuple[int, str], list[tuple[float, str, AuthoredText]]]] = {split: {} for split in SPLITS}
     for text in texts:
         identity = blake2b(f"{key}\x1f{text.text}".encode(), digest_size=10).hexdigest()
-        place = _draw(f"{seed} split {text.author or identity}")
-        split = SPLITS[int(np.searchsorted(ends[:-1], place, side="right"))]
+        position = _draw(f"{seed} split {text.author or identity}")
+        split = SPLITS[int(np.searchsorted(ends[:-1], position, side="right"))]
         group = text.group if split == "test" else side_of(text.group)
-        found = cells[split].setdefault((text.label, group), [])
-        found.append((_draw(f"{seed} order {identity}"), identity, text))
+        entries = cells[split].setdefault((text.label, group), [])
+        entries.append((_draw(f"{seed} order {identity}"), identity, text))
     rows = []
     for split, share in zip(SPLITS, (shares.train, shares.valid, shares.test), strict=True):
         if not share:
             continue
-        own = cells[split]
-        whole = {group for _, group in own if {(0, group), (1, group)} <= own.keys()}
-        if len(whole) < 2:
+        split_cells = cells[split]
+        complete = {group for _, group in split_cells if {(0, group), (1, group)} <= split_cells.keys()}
+        if len(complete) < 2:
             _refuse(key, split, cells, left_out)
         most = max(1, int(maximum * share / total))
-        size = min(most, *(len(found) for (_, group), found in own.items() if group in whole))
-        for cell in sorted(own, key=lambda cell: (-cell[0], cell[1])):
-            kept = sorted(own[cell], key=lambda entry: entry[:2])[: most if split == "test" else size]
+        size = min(most, *(len(entries) for (_, group), entries in split_cells.items() if group in complete))
+        for cell in sorted(split_cells, key=lambda cell: (-cell[0], cell[1])):
+            kept = sorted(split_cells[cell], key=lambda entry: entry[:2])[: most if split == "test" else size]
             rows += [
                 {"text_id": identity, "text": text.text, "label": text.label, "author_group": text.group,
                  "author_id": text.author or identity, "split": split,
-                 "balanced": place < size and cell[1] in whole}
-                for place, (_, identity, text) in enumerate(kept)
+                 "balanced": position < size and cell[1] in complete}
+                for position, (_, identity, text) in enumerate(kept)
             ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=AUTHORED_TEXTS)
 
@@ -172,17 +172,20 @@ def _refuse(
     cells: Mapping[str, Mapping[tuple[int, str], list[tuple[float, str, AuthoredText]]]],
     left_out: Mapping[str, int] | None,
 ) -> None:
-    groups = sorted({"a", "b"} | {group for own in cells.values() for _, group in own})
-    both = [(label, group) for label in (1, 0) for group in groups]
-    whole = Counter({cell: sum(len(own.get(cell, ())) for own in cells.values()) for cell in both})
-    told = ", ".join(
-        f"{'positive' if label else 'negative'} of group {group}: {whole[label, group]:,}" for label, group in both
+    groups = sorted({"a", "b"} | {group for split_cells in cells.values() for _, group in split_cells})
+    combinations = [(label, group) for label in (1, 0) for group in groups]
+    totals = Counter(
+        {cell: sum(len(split_cells.get(cell, ())) for split_cells in cells.values()) for cell in combinations}
     )
-    label, group = next(cell for cell in both if not cells[split].get(cell))
-    told += "".join(f"; left out, {reason}: {count:,}" for reason, count in (left_out or {}).items())
+    summary = ", ".join(
+        f"{'positive' if label else 'negative'} of group {group}: {totals[label, group]:,}"
+        for label, group in combinations
+    )
+    label, group = next(cell for cell in combinations if not cells[split].get(cell))
+    summary += "".join(f"; left out, {reason}: {count:,}" for reason, count in (left_out or {}).items())
     raise FairnessError(
         f"corpus '{key}': no {'positive' if label else 'negative'} text of group {group} for the split '{split}'; "
-        f"texts found: {told}. Two groups with both labels are needed: look at 'labels' and 'groups', or add texts"
+        f"texts found: {summary}. Two groups with both labels are needed: look at 'labels' and 'groups', or add texts"
     )
 
 
@@ -192,12 +195,12 @@ def parts_of(balance_rate: str) -> tuple[int, int]:
     Raises:
         FairnessError: the text is no balance rate.
     """
-    found = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", balance_rate)
-    if not found:
+    match = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", balance_rate)
+    if not match:
         raise FairnessError(
             f"balance rate: expected positive:negative of group a, such as '4:1', found {balance_rate!r}"
         )
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def skewed(texts: pa.Table, rates: Iterable[str]) -> pa.Table:
@@ -215,7 +218,7 @@ def skewed(texts: pa.Table, rates: Iterable[str]) -> pa.Table:
     rows = []
     for split in SPLITS[:2]:
         cells = _cells(texts, split)
-        size = min(len(own) for own in cells.values()) / widest  # the size of each group
+        size = min(len(ids) for ids in cells.values()) / widest  # the size of each group
         for rate in rates:
             positive, negative = parts_of(rate)
             shares = {(1, "a"): positive, (0, "a"): negative, (1, "b"): negative, (0, "b"): positive}
@@ -226,7 +229,7 @@ def skewed(texts: pa.Table, rates: Iterable[str]) -> pa.Table:
                         f"balance rate {rate}: the split '{split}' has {len(cells[cell])} texts of each label and "
                         "group, which is too few for it; take a rate nearer to 1:1, or add texts"
                     )
-                rows += [{"balance_rate": rate, "split": split, "text_id": own} for own in cells[cell][:count]]
+                rows += [{"balance_rate": rate, "split": split, "text_id": text_id} for text_id in cells[cell][:count]]
     return pa.Table.from_pylist(rows, schema=SKEWED_SETS)
 
 
@@ -238,10 +241,10 @@ def added(texts: pa.Table, taken: pa.Table, split: str) -> list[str]:
         taken: The rows of `SKEWED_SETS` for one rate.
         split: The split to fill up.
     """
-    own = {row["text_id"] for row in taken.to_pylist() if row["split"] == split}
+    used = {row["text_id"] for row in taken.to_pylist() if row["split"] == split}
     cells = _cells(texts, split)
-    wanted = max(sum(identity in own for identity in cell) for cell in cells.values())
-    return [identity for cell in cells.values() for identity in cell[:wanted] if identity not in own]
+    size = max(sum(identity in used for identity in cell) for cell in cells.values())
+    return [identity for cell in cells.values() for identity in cell[:size] if identity not in used]
 
 
 def _cells(texts: pa.Table, split: str) -> dict[tuple[int, str], list[str]]:
@@ -260,7 +263,7 @@ def _draw(text: str) -> float:
 def _texts(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Iterator[AuthoredText]:
     if corpus.grammar:
         drawn = AuthoredGrammarFile.load(corpus.grammar.file).texts(corpus.grammar.texts, corpus.grammar.seed)
-        yield from (AuthoredText(*found) for found in drawn)
+        yield from (AuthoredText(*text) for text in drawn)
     elif corpus.cells:
         yield from _of_cells(corpus.cells, folder)
     else:
@@ -332,15 +335,15 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
         yield AuthoredText(text, label, group, row.author)
     for kind, counts in unknown.items():
         if counts:
-            told = ", ".join(f"{value!r} ({count:,})" for value, count in counts.most_common(_EXAMPLES))
+            examples = ", ".join(f"{value!r} ({count:,})" for value, count in counts.most_common(_EXAMPLES))
             value = next(iter(counts))
-            how = {
+            keys = {
                 "label": "labels.positive, labels.negative (of more than two labels.classes) or labels.ignored",
                 "group": "groups.a.values, groups.b.values (of more than two groups.each) or groups.ignored",
             }[kind]
             raise FairnessError(
-                f"{first[kind, value]}: {kind} {value!r} is not mapped; {len(counts)} such: {told}. Put each under "
-                f"{how} ('*' is every other)"
+                f"{first[kind, value]}: {kind} {value!r} is not mapped; {len(counts)} such: {examples}. Put each under "
+                f"{keys} ('*' is every other)"
             )
     _check_seen(corpus, seen)
 
@@ -362,29 +365,32 @@ def _check_seen(corpus: AuthoredCorpus, seen: Counter[str]) -> None:
     if not seen:
         raise FairnessError(f"{where}: expected rows, found none")
     for name in ("positive", "negative"):
-        wanted = getattr(corpus.labels, name)
-        if not corpus.mention and not any(label in seen for label in wanted):
-            found = ", ".join(f"{value!r} ({count:,})" for value, count in seen.most_common(_EXAMPLES))
-            said = " or ".join(map(repr, wanted))
-            raise FairnessError(f"{where}: no row has the label {said}; labels found: {found}; see 'labels.{name}'")
+        values = getattr(corpus.labels, name)
+        if not corpus.mention and not any(label in seen for label in values):
+            examples = ", ".join(f"{value!r} ({count:,})" for value, count in seen.most_common(_EXAMPLES))
+            expected = " or ".join(map(repr, values))
+            raise FairnessError(
+                f"{where}: no row has the label {expected}; labels found: {examples}; see 'labels.{name}'"
+            )
 
 
 def _rows(file: AuthoredFile, folder: Path, left_out: Counter[str]) -> Iterator[_Row]:
-    path, own = located(file, folder), file.columns
+    path, columns = located(file, folder), file.columns
     skipped = left_out if file.skip_malformed else None
     for where, record in read_records(path, file.encoding, separator=file.separator, skipped=skipped):
-        text = str(column(where, record, own.text))
+        text = str(column(where, record, columns.text))
         if file.padding:
             words = text.split()
             while words and words[0] == file.padding:
                 words.pop(0)
             text = " ".join(words)
         label, group, author = (
-            str(column(where, record, name)).strip() if name else "" for name in (own.label, own.group, own.author)
+            str(column(where, record, name)).strip() if name else ""
+            for name in (columns.label, columns.group, columns.author)
         )
         yield _Row(where, text, label, group, author or None)
 
 
-def is_ignored(said: str, ignored: tuple[str, ...]) -> bool:
+def is_ignored(cell: str, ignored: tuple[str, ...]) -> bool:
     """Whether a cell is among the ignored values."""
-    return said in ignored or OTHERS in ignored
+    return cell in ignored or OTHERS in ignored

@@ -35,11 +35,11 @@ def read_chat_rooms(path: Path) -> Iterator[Post]:
             if not names:
                 raise FairnessError(f"{path}: expected rooms such as 10-19-20s_706posts.xml in it, found none")
             for name in names:
-                found = _NAME.fullmatch(name)
-                assert found
+                match = _NAME.fullmatch(name)
+                assert match
                 room = ElementTree.fromstring(read_member(path, archive, name))
                 for number, post in enumerate(room.iter("Post"), start=1):
                     where = f"{path}, {name}, post {number}"
-                    yield Post(where, (post.text or "").strip(), post.get("class", ""), found["ages"], post.get("user"))
+                    yield Post(where, (post.text or "").strip(), post.get("class", ""), match["ages"], post.get("user"))
     except (OSError, zipfile.BadZipFile, ElementTree.ParseError) as error:
         raise FairnessError(f"{path}: cannot be read as the NPS Chat Corpus: {error}") from None

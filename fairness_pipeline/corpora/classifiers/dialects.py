@@ -50,7 +50,7 @@ class DialectModel:
         table = np.array(rows)
         likelihood = (table + 1) / table.sum(axis=0)
         self._likelihood = likelihood / likelihood.sum(axis=1, keepdims=True)
-        self._places = {word: place for place, word in enumerate(words)}
+        self._indices = {word: index for index, word in enumerate(words)}
 
     def shares(self, text: str, without: Collection[str] = ()) -> np.ndarray | None:
         """The text's shares in `DIALECTS`, which sum to 1; None if the model knows too few of its words.
@@ -60,18 +60,18 @@ class DialectModel:
             without: Words to ignore.
         """
         words = [word for word in tokenize(text) if word not in without]
-        places = [place for word in words if (place := self._places.get(word)) is not None]
-        if not places or len(places) < _KNOWN * len(words):
+        indices = [index for word in words if (index := self._indices.get(word)) is not None]
+        if not indices or len(indices) < _KNOWN * len(words):
             return None
-        likelihood = self._likelihood[places]
-        own = likelihood.copy()
-        total = own.sum(axis=0)
+        likelihood = self._likelihood[indices]
+        memberships = likelihood.copy()
+        total = memberships.sum(axis=0)
         for _ in range(_PASSES - 1):
-            for i, of_word in enumerate(likelihood):
-                total -= own[i]
-                updated = of_word * (total + _PRIOR)
-                own[i] = updated / updated.sum()
-                total += own[i]
+            for i, word_likelihood in enumerate(likelihood):
+                total -= memberships[i]
+                updated = word_likelihood * (total + _PRIOR)
+                memberships[i] = updated / updated.sum()
+                total += memberships[i]
         return total / total.sum()
 
     def group(self, text: str, confidence: float, without: Collection[str] = ()) -> str | None:

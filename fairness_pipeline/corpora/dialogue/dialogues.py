@@ -43,7 +43,7 @@ SCHEMA = schema(
         pa.string(), "what a dialogue is about, where the corpus says so; of written contexts the dimension"
     ),
 )
-_READ = ("id", "context", "response", "thread", "source", "topic")
+_READ_COLUMNS = ("id", "context", "response", "thread", "source", "topic")
 _BATCH = 50_000
 
 
@@ -74,7 +74,7 @@ class Reading(NamedTuple):
 def source_files(corpus: CorpusSpecification, folder: Path) -> dict[str, File | str]:
     """Every file of a corpus with its SHA-256, by its path as declared. A declared sum is checked.
 
-    A data set that is named has its revision instead; if it is a folder, its files are hashed. A file at an address is
+    A named data set has its revision instead; the files of a data set in a folder are hashed. A file at an address is
     checked when it is downloaded.
 
     Raises:
@@ -121,7 +121,7 @@ def read_dialogues(
     total = corpus.grammar.dialogues if corpus.grammar else None
     source = track(_turns(corpus, folder, paths), progress, total, note="rows read")
     while chunk := list(islice(source, _BATCH)):
-        columns: dict[str, list[str | None]] = {name: [] for name in _READ}
+        columns: dict[str, list[str | None]] = {name: [] for name in _READ_COLUMNS}
         for origin, turns in chunk:
             rows += 1
             context, response = (prepare(turn, corpus.replace) for turn in (turns.context, turns.response))
@@ -137,24 +137,24 @@ def read_dialogues(
             for name, value in zip(columns, row, strict=True):
                 columns[name].append(value)
         batches.append(pa.record_batch({name: pa.array(values, pa.string()) for name, values in columns.items()}))
-    read = pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in _READ]))
-    if not read.num_rows:
+    dialogues = pa.Table.from_batches(batches, pa.schema([(name, pa.string()) for name in _READ_COLUMNS]))
+    if not dialogues.num_rows:
         reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in left_out.items() if count)
         raise FairnessError(
             f"corpus '{key}' ({', '.join(map(str, paths)) or corpus.format}): no dialogue is left of {rows:,} rows; "
             f"left out: {reasons or 'none'}; look at the file, and at what the corpus's YAML file leaves out"
         )
-    thread_id = _threads(read)
+    thread_id = _threads(dialogues)
     table = pa.table(
         {
-            "dialogue_id": read["id"],
+            "dialogue_id": dialogues["id"],
             "thread_id": thread_id,
-            "context": read["context"],
-            "response": read["response"],
+            "context": dialogues["context"],
+            "response": dialogues["response"],
             "split": _split(thread_id, splits, seed),
-            "corpus": pa.repeat(key, read.num_rows),
-            "source": read["source"],
-            "topic": read["topic"],
+            "corpus": pa.repeat(key, dialogues.num_rows),
+            "source": dialogues["source"],
+            "topic": dialogues["topic"],
         },
         schema=SCHEMA,
     )
@@ -162,7 +162,7 @@ def read_dialogues(
 
 
 def prepare(turn: str, replace: Mapping[str, str]) -> str:
-    """A turn as it is kept: with a corpus's own exchanges, and cleaned."""
+    """A turn after the corpus's own replacements and after cleaning."""
     for old, new in replace.items():
         turn = turn.replace(old, new)
     return clean(turn)
@@ -198,16 +198,18 @@ def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iter
             yield from ((path.name, turns) for turns in read_file(path, corpus))
 
 
-def _threads(read: pa.Table) -> pa.Array:
+def _threads(dialogues: pa.Table) -> pa.Array:
     """The thread of each row: the one the file names, or a connected component of rows that share a long turn.
 
-    A thread is named after the id of its first row, so its name does not depend on which other threads there are.
+    A thread is named after the id of its first row, so its name does not depend on the other threads.
     """
-    rows = np.arange(read.num_rows)
-    unknown = pc.is_null(read["thread"])
-    turns = [pc.if_else(unknown, _long_turn(read[turn]), None).combine_chunks() for turn in ("context", "response")]
+    rows = np.arange(dialogues.num_rows)
+    unknown = pc.is_null(dialogues["thread"])
+    turns = [
+        pc.if_else(unknown, _long_turn(dialogues[turn]), None).combine_chunks() for turn in ("context", "response")
+    ]
     left, right, offset = [rows], [rows], len(rows)
-    for keys, index in ((read["thread"].combine_chunks(), rows), (pa.concat_arrays(turns), np.tile(rows, 2))):
+    for keys, index in ((dialogues["thread"].combine_chunks(), rows), (pa.concat_arrays(turns), np.tile(rows, 2))):
         codes = keys.dictionary_encode()
         known = codes.is_valid().to_numpy(zero_copy_only=False)
         left.append(index[known])
@@ -221,7 +223,7 @@ def _threads(read: pa.Table) -> pa.Array:
     _, component = connected_components(graph, directed=False)
     first = np.full(component.max() + 1, len(rows))
     np.minimum.at(first, component[: len(rows)], rows)
-    return read["id"].combine_chunks().take(pa.array(first[component[: len(rows)]]))
+    return dialogues["id"].combine_chunks().take(pa.array(first[component[: len(rows)]]))
 
 
 def _long_turn(turns: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -232,8 +234,8 @@ def _long_turn(turns: pa.ChunkedArray) -> pa.ChunkedArray:
 def _split(thread_id: pa.Array, splits: dict[str, float], seed: int) -> pa.Array:
     threads = thread_id.dictionary_encode()
     bounds = np.cumsum([splits[name] for name in SPLITS])
-    places = np.searchsorted(bounds / bounds[-1], _uniform(threads.dictionary.to_pylist(), seed), side="right")
-    return pa.array(np.array(SPLITS)[places][threads.indices.to_numpy()], pa.string())
+    indices = np.searchsorted(bounds / bounds[-1], _uniform(threads.dictionary.to_pylist(), seed), side="right")
+    return pa.array(np.array(SPLITS)[indices][threads.indices.to_numpy()], pa.string())
 
 
 def _uniform(keys: Iterable[str], seed: int) -> np.ndarray:

@@ -18,28 +18,28 @@ class NamedGroup(Specification):
     """The `persons` of a dimension, who fill the frames."""
 
     persons: tuple[str, ...]
-    """Noun phrases or names of one person, each with one word of the dimension's `pairs` or `further`. One whose word
-    has no counterpart by the rules of sense gives no pair, and is named with the reason."""
+    """Noun phrases or names of one person, each with one word of the dimension's `pairs` or `further`. A person whose
+    word has no counterpart (by the rules of sense) gives no pair, and is reported with the reason."""
 
 
 class FramedContexts(Specification):
     """A file of `data/contexts`; the shipped file explains its keys.
 
     Examples:
-        >>> made = FramedContexts(frames=["{person} sings."], dimensions={"gender": {"persons": ["my aunt"]}})
-        >>> list(made.texts())
+        >>> contexts = FramedContexts(frames=["{person} sings."], dimensions={"gender": {"persons": ["my aunt"]}})
+        >>> list(contexts.texts())
         [('gender', 0, 'My aunt sings.')]
     """
 
     frames: tuple[str, ...]
-    """Texts with a `{person}` placeholder. Their own words are never exchanged; a frame that tells a group itself gives
-    no pair, and is named with the reason."""
+    """Texts with a `{person}` placeholder. Their own words are never exchanged; a frame that itself tells a group gives
+    no pair, and is reported with the reason."""
     dimensions: dict[str, NamedGroup]
     """The persons, by dimension."""
 
     @pydantic.field_validator("frames")
     @classmethod
-    def _have_a_place(cls, frames: tuple[str, ...]) -> tuple[str, ...]:
+    def _have_placeholders(cls, frames: tuple[str, ...]) -> tuple[str, ...]:
         for frame in frames:
             if _PERSON not in frame:
                 raise ValueError(f"expected {_PERSON} in each, found none in '{frame}'")
@@ -51,39 +51,38 @@ class FramedContexts(Specification):
         return load(cls, data_file(name))
 
     def texts(self) -> Iterator[tuple[str, int, str]]:
-        """Every frame with every person: the dimension that it is for, the frame's number, the text; one dimension
-        after the other."""
+        """Every frame with every person, dimension by dimension: the dimension, the frame's number and the text."""
         for dimension, group in self.dimensions.items():
             for number, frame in enumerate(self.frames):
                 for person in group.persons:
                     yield dimension, number, _capitalised(frame.replace(_PERSON, person))
 
     def places(self, dimension: str, prepare: Callable[[str], str] = str) -> dict[str, list[tuple[int, int]]]:
-        """Where the persons of a dimension stand in its texts: from one character to another, by text.
+        """The character spans of a dimension's persons, by text.
 
         Args:
-            dimension: One that has persons; another has no texts.
-            prepare: What becomes of a text when it is read.
+            dimension: The dimension; one without persons has no texts.
+            prepare: Prepares a text as the corpus's reader does.
 
         Examples:
-            >>> made = FramedContexts(frames=["{person} sings."], dimensions={"gender": {"persons": ["my aunt"]}})
-            >>> made.places("gender")
+            >>> contexts = FramedContexts(frames=["{person} sings."], dimensions={"gender": {"persons": ["my aunt"]}})
+            >>> contexts.places("gender")
             {'My aunt sings.': [(0, 7)]}
         """
-        found: dict[str, list[tuple[int, int]]] = {}
+        spans_by_text: dict[str, list[tuple[int, int]]] = {}
         persons = self.dimensions[dimension].persons if dimension in self.dimensions else ()
         for frame in self.frames:
             for person in persons:
                 first = _capitalised(person) if frame.startswith(_PERSON) else person
                 text = frame.replace(_PERSON, f"{_BEGIN}{first}{_END}", 1).replace(_PERSON, f"{_BEGIN}{person}{_END}")
                 pieces = prepare(_capitalised(text)).split(_BEGIN)
-                before, spans = pieces[0], []
+                plain, spans = pieces[0], []
                 for piece in pieces[1:]:
-                    inside, _, after = piece.partition(_END)
-                    spans.append((len(before), len(before) + len(inside)))
-                    before += inside + after
-                found.setdefault(before, spans)
-        return found
+                    name, _, after = piece.partition(_END)
+                    spans.append((len(plain), len(plain) + len(name)))
+                    plain += name + after
+                spans_by_text.setdefault(plain, spans)
+        return spans_by_text
 
 
 def _capitalised(text: str) -> str:

@@ -20,7 +20,7 @@ class Topic(Specification):
 
 
 class PlantedDimension(Specification):
-    """How tweets (and, with `named`, replies) name persons of each side; the usual kind of reply by topic and side."""
+    """The words for persons of each side in tweets and (`named`) replies; the usual kind of reply by topic and side."""
 
     named: tuple[str, str]
     a: tuple[str, ...]

@@ -54,7 +54,7 @@ class PlantedBias(Specification):
 
     @pydantic.model_validator(mode="after")
     def _differs(self) -> Self:
-        if self.a == self.b or not any(own and own.share for own in (self.a, self.b)):
+        if self.a == self.b or not any(answers and answers.share for answers in (self.a, self.b)):
             raise ValueError("expected the two groups to be answered differently; nothing is planted so")
         return self
 
@@ -84,9 +84,10 @@ def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.
     ).combine_chunks()
     rows = np.flatnonzero(likely.to_numpy(zero_copy_only=False))
     sides = np.array([side for _, side in swapper.find_all(contexts.take(pa.array(rows)))], dtype=object)
-    names = dialogues["dialogue_id"].combine_chunks().take(pa.array(rows)).to_pylist()
-    whether, which = (
-        np.array([int(name[start : start + _DIGITS], 16) for name in names], dtype=np.int64) for start in (0, _DIGITS)
+    ids = dialogues["dialogue_id"].combine_chunks().take(pa.array(rows)).to_pylist()
+    share_draws, response_draws = (
+        np.array([int(identity[start : start + _DIGITS], 16) for identity in ids], dtype=np.int64)
+        for start in (0, _DIGITS)
     )
     responses = dialogues["response"].to_numpy(zero_copy_only=False).copy()
     counts: dict[Side, int] = {}
@@ -95,14 +96,18 @@ def plant(dialogues: pa.Table, bias: PlantedBias, swapper: Swapper) -> tuple[pa.
         counts[side] = 0
         if not planted or not planted.share:
             continue
-        chosen = (sides == side) & (whether < planted.share * 16**_DIGITS)
-        responses[rows[chosen]] = np.array(planted.responses, dtype=object)[which[chosen] % len(planted.responses)]
+        chosen = (sides == side) & (share_draws < planted.share * 16**_DIGITS)
+        responses[rows[chosen]] = np.array(planted.responses, dtype=object)[
+            response_draws[chosen] % len(planted.responses)
+        ]
         counts[side] = int(chosen.sum())
         if not counts[side]:
-            there = int((sides == side).sum())
-            remedy = "the group a larger share" if there else "these splits more dialogues, or the group a share of 0"
+            candidates = int((sides == side).sum())
+            remedy = (
+                "the group a larger share" if candidates else "these splits more dialogues, or the group a share of 0"
+            )
             raise FairnessError(
-                f"{side}: no answer to exchange: of {len(contexts):,} dialogues {there} are in "
+                f"{side}: no answer to exchange: of {len(contexts):,} dialogues {candidates} are in "
                 f"{' or '.join(PLANTED_SPLITS)} and name group {side} of {bias.dimension} alone in their context; "
                 f"give {remedy}"
             )

@@ -39,11 +39,11 @@ def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
         raise FairnessError(f"{path}: expected dialogues in format '{corpus.format}', found none; the file has no row")
 
 
-def read_dataset(place: str, corpus: CorpusSpecification) -> Iterator[Turns]:
+def read_dataset(name: str, corpus: CorpusSpecification) -> Iterator[Turns]:
     """The dialogues of a data set of the `datasets` library.
 
     Args:
-        place: The name or the folder of the data set.
+        name: The name or the folder of the data set.
         corpus: Names the part of the data set to read, and the columns.
 
     Raises:
@@ -55,13 +55,13 @@ def read_dataset(place: str, corpus: CorpusSpecification) -> Iterator[Turns]:
     assert source is not None
     try:
         rows = datasets.load_dataset(
-            place, source.configuration, split=source.split, revision=source.revision, streaming=True
+            name, source.configuration, split=source.split, revision=source.revision, streaming=True
         )
         for number, row in enumerate(rows, start=1):
             yield from _record(f"data set '{source.name}', row {number}", row, corpus.columns)
     except FairnessError:
         raise
-    except Exception as error:  #  the library passes on whatever its readers raise
+    except Exception as error:  # the library passes on whatever its readers raise
         raise FairnessError(
             f"data set '{source.name}' (configuration {source.configuration or 'default'}, split {source.split}) "
             f"cannot be loaded: {str(error) or type(error).__name__}; check its name, or load it once while the "
@@ -81,25 +81,25 @@ def _csv(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
 
 
 def _cells(path: Path, corpus: CorpusSpecification, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Turns]:
-    places: tuple[int, int, int | None, int | None] | None = None
+    positions: tuple[int, int, int | None, int | None] | None = None
     names: list[str] = []
     for number, cells in rows:
-        if places is None:
+        if positions is None:
             names = cells if corpus.header else [str(i) for i in range(1, len(cells) + 1)]
-            places = _places(path, corpus.columns, names)
+            positions = _positions(path, corpus.columns, names)
             if corpus.header:
                 continue
         if len(cells) != len(names):
             raise FairnessError(
                 f"{path}, line {number}: expected {len(names)} columns ({', '.join(names)}), found {len(cells)}"
             )
-        context, response, *others = places
-        thread, topic = (cells[other] or None if other is not None else None for other in others)
+        context, response, *optional = positions
+        thread, topic = (cells[position] or None if position is not None else None for position in optional)
         yield Turns(cells[context], cells[response], thread, topic)
 
 
-def _places(path: Path, columns: Columns, names: list[str]) -> tuple[int, int, int | None, int | None]:
-    def place(column: Column) -> int:
+def _positions(path: Path, columns: Columns, names: list[str]) -> tuple[int, int, int | None, int | None]:
+    def position(column: Column) -> int:
         if str(column) not in names:
             raise FairnessError(
                 f"{path}, line 1: expected a column '{column}', found {names[:8]}; name the columns in the corpus's "
@@ -108,8 +108,8 @@ def _places(path: Path, columns: Columns, names: list[str]) -> tuple[int, int, i
         return names.index(str(column))
 
     thread = columns.thread_id or ("thread_id" if "thread_id" in names else None)
-    thread_at, topic_at = (place(other) if other is not None else None for other in (thread, columns.topic))
-    return place(columns.context), place(columns.response), thread_at, topic_at
+    thread_at, topic_at = (position(name) if name is not None else None for name in (thread, columns.topic))
+    return position(columns.context), position(columns.response), thread_at, topic_at
 
 
 # Alternating lines
@@ -150,11 +150,11 @@ def _parquet(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
             known = file.schema_arrow.names
             thread = columns.thread_id or ("thread_id" if "thread_id" in known else None)
             text = [columns.turns] if columns.turns else [columns.context, columns.response]
-            wanted = [str(column) for column in (*text, thread, columns.topic) if column is not None]
-            if missing := [column for column in wanted if column not in known]:
+            names = [str(column) for column in (*text, thread, columns.topic) if column is not None]
+            if missing := [column for column in names if column not in known]:
                 raise FairnessError(f"{path}: expected a column '{missing[0]}', found {known[:8]}")
             number = 0
-            for batch in file.iter_batches(_ROWS, columns=wanted):
+            for batch in file.iter_batches(_ROWS, columns=names):
                 for row in batch.to_pylist():
                     number += 1
                     yield from _record(f"{path}, row {number}", row, columns)

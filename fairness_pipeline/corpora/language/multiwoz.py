@@ -51,24 +51,27 @@ def read_state_turns(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int
     Raises:
         FairnessError: a file is missing or is not MultiWOZ, or a split has no value.
     """
-    told: dict[str, list[Told]]
+    turns_by_split: dict[str, list[Told]]
     if corpus.grammar:
         grammar = StereotypeGrammar.load(corpus.grammar.file)
         turns = [Told(*turn) for turn in grammar.turns(corpus.grammar.turns, corpus.grammar.seed)]
         cut = int(_TRAINED_ON * len(turns))
-        told = {"train": turns[:cut], "test": turns[cut:]}
+        turns_by_split = {"train": turns[:cut], "test": turns[cut:]}
     else:
         assert corpus.state_tracking is not None
         files = {"train": corpus.state_tracking.train, "test": corpus.state_tracking.test}
-        told = {split: [turn for file in own for turn in _read(located(file, folder))] for split, own in files.items()}
+        turns_by_split = {
+            split: [turn for file in split_files for turn in _read(located(file, folder))]
+            for split, split_files in files.items()
+        }
     values: dict[tuple[str, str], list[str]] = {}
-    for turn in (turn for turns in told.values() for turn in turns):
-        own_values = values.setdefault((turn.domain, turn.slot), [])
-        if turn.value not in own_values:
-            own_values.append(turn.value)
+    for turn in (turn for turns in turns_by_split.values() for turn in turns):
+        slot_values = values.setdefault((turn.domain, turn.slot), [])
+        if turn.value not in slot_values:
+            slot_values.append(turn.value)
     draw = random.Random(f"{seed} turns")
     rows = []
-    for split, turns in told.items():
+    for split, turns in turns_by_split.items():
         if not turns:
             raise FairnessError(f"state_tracking: no turn of '{split}' gives a value; are these MultiWOZ dialogues?")
         chosen = draw.sample(turns, min(maximum, len(turns)))
@@ -91,12 +94,12 @@ def _read(path: Path) -> Iterator[Told]:
             raise FairnessError(f"{path}: {name}: expected a dialogue with a 'log', as in ConvLab's MultiWOZ")
         log: list[dict[str, Any]] = dialogue["log"]
         known: dict[tuple[str, str], str] = {}
-        for place in range(0, len(log) - 1, 2):
-            state = dict(_state(log[place + 1].get("metadata") or {}))
-            system = log[place - 1]["text"] if place else ""
+        for position in range(0, len(log) - 1, 2):
+            state = dict(_state(log[position + 1].get("metadata") or {}))
+            system = log[position - 1]["text"] if position else ""
             for (domain, slot), value in state.items():
                 if known.get((domain, slot)) != value:
-                    yield Told(system, log[place]["text"], domain, slot, value)
+                    yield Told(system, log[position]["text"], domain, slot, value)
             known = state
 
 
@@ -115,8 +118,8 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 
 def _state(metadata: dict[str, Any]) -> Iterable[tuple[tuple[str, str], str]]:
-    for domain, own in metadata.items():
+    for domain, slots in metadata.items():
         for part in ("semi", "book"):
-            for slot, value in own.get(part, {}).items():
+            for slot, value in slots.get(part, {}).items():
                 if isinstance(value, str) and value.strip().lower() not in _NONE:
                     yield (domain, slot), value.strip().lower()

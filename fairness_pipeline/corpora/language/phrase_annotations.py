@@ -46,14 +46,14 @@ phrase alone (bias_phrase): 1 where it does, 0 where it does not, nothing where 
 - A restatement of what somebody else thinks is unbiased.
 - Where you need more context, or cannot decide, give no label.
 """
-"""The rules of appendix B in our words; they are written beside a file to annotate."""
+"""The rules of appendix B in our words; they are written next to a file to annotate."""
 _TEMPLATE = ("phrase_id", "comment", "phrase", "attribute_in_window", "bias_sent", "bias_phrase")
 _LABELS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False, "": None}
 _SECOND, _SLIP = 0.25, 0.06
 
 
 class Read(NamedTuple):
-    """Annotations, and what stood in place of a missing label, with counts."""
+    """Annotations, and how often each ignored value stood instead of a label."""
 
     table: pa.Table
     ignored: dict[str, int]
@@ -89,7 +89,7 @@ def read_annotations(
         FairnessError: a column is missing, a label is not valid, a phrase is unknown or labelled twice; names the line.
     """
     rows: list[dict[str, Any]] = []
-    counted: Counter[str] = Counter()
+    ignored_counts: Counter[str] = Counter()
     seen: dict[str, str] = {}
     for number, (where, record) in enumerate(read_records(path, encoding), start=1):
         text = str(column(where, record, "phrase")).strip()
@@ -110,7 +110,7 @@ def read_annotations(
         if phrase_id in seen:
             raise FairnessError(f"{where}: phrase_id '{phrase_id}' stands on {seen[phrase_id]} already; keep one")
         seen[phrase_id] = where.rpartition(", ")[2]
-        labels = {level: _label(where, record, level, ignored, counted) for level in LEVELS}
+        labels = {level: _label(where, record, level, ignored, ignored_counts) for level in LEVELS}
         rows.append(
             {
                 "phrase_id": phrase_id,
@@ -121,7 +121,7 @@ def read_annotations(
                 **labels,
             }
         )
-    return Read(pa.Table.from_pylist(rows, schema=PHRASE_ANNOTATIONS), dict(counted))
+    return Read(pa.Table.from_pylist(rows, schema=PHRASE_ANNOTATIONS), dict(ignored_counts))
 
 
 def generated(phrases: pa.Table, grammar: StereotypeGrammar, comments: int, seed: int) -> pa.Table:
@@ -137,13 +137,13 @@ def generated(phrases: pa.Table, grammar: StereotypeGrammar, comments: int, seed
     draw = random.Random(f"{seed} second")
     rows = []
     for row in phrases.to_pylist():
-        own = {name: row[name] for name in ("phrase_id", "comment_id", "comment", "phrase")}
+        phrase = {name: row[name] for name in ("phrase_id", "comment_id", "comment", "phrase")}
         biased = truth[row["comment_id"]]
         labels = {"bias_sent": biased, "bias_phrase": biased and row["attribute_in_window"]}
-        rows.append({**own, "annotator": "1", **labels})
+        rows.append({**phrase, "annotator": "1", **labels})
         if draw.random() < _SECOND:
             slipped = {level: label != (draw.random() < _SLIP) for level, label in labels.items()}
-            rows.append({**own, "annotator": "2", **slipped})
+            rows.append({**phrase, "annotator": "2", **slipped})
     return pa.Table.from_pylist(rows, schema=PHRASE_ANNOTATIONS)
 
 
@@ -152,25 +152,25 @@ def agreement(annotations: pa.Table, *, published: bool = False) -> pa.Table:
 
     Args:
         annotations: A table of `PHRASE_ANNOTATIONS`.
-        published: Whether they are the paper's, so that its values stand beside.
+        published: Whether they are the paper's; its values are then shown beside ours.
     """
     import krippendorff
 
     rows = annotations.to_pylist()
-    found = []
+    level_rows = []
     for level in LEVELS:
         labels: dict[str, dict[str, bool]] = {}
         for row in rows:
             if row[level] is not None:
                 item = row["comment_id"] if level == "bias_sent" else row["phrase_id"]
                 labels.setdefault(item, {}).setdefault(row["annotator"], row[level])
-        shared = [given for given in labels.values() if len(given) > 1]
-        if len({label for given in shared for label in given.values()}) < 2:
+        shared = [item_labels for item_labels in labels.values() if len(item_labels) > 1]
+        if len({label for item_labels in shared for label in item_labels.values()}) < 2:
             continue  # alpha is undefined if only one label was given
-        annotators = sorted({name for given in shared for name in given})
-        data = [[float(given.get(name, "nan")) for given in shared] for name in annotators]
+        annotators = sorted({name for item_labels in shared for name in item_labels})
+        data = [[float(item_labels.get(name, "nan")) for item_labels in shared] for name in annotators]
         alpha = krippendorff.alpha(reliability_data=data, level_of_measurement="nominal")
-        found.append(
+        level_rows.append(
             {
                 "level": level,
                 "alpha": float(alpha),
@@ -179,7 +179,7 @@ def agreement(annotations: pa.Table, *, published: bool = False) -> pa.Table:
                 "published_alpha": PUBLISHED_ALPHA[level] if published else None,
             }
         )
-    return pa.Table.from_pylist(found, schema=AGREEMENT)
+    return pa.Table.from_pylist(level_rows, schema=AGREEMENT)
 
 
 def majority(annotations: Iterable[dict[str, Any]], level: str) -> dict[str, bool]:
@@ -188,12 +188,12 @@ def majority(annotations: Iterable[dict[str, Any]], level: str) -> dict[str, boo
 
 
 def ties(annotations: Iterable[dict[str, Any]], level: str) -> int:
-    """How many phrases as many annotators found biased as did not: they have no majority."""
+    """The number of phrases with a tie: as many annotators found them biased as did not."""
     return sum(not count for count in _votes(annotations, level).values())
 
 
 def _votes(annotations: Iterable[dict[str, Any]], level: str) -> dict[str, int]:
-    """Of each labelled phrase how many more annotators found it biased than did not."""
+    """By labelled phrase, how many more annotators found it biased than did not."""
     votes: dict[str, int] = {}
     for row in annotations:
         if row[level] is not None:
@@ -202,12 +202,12 @@ def _votes(annotations: Iterable[dict[str, Any]], level: str) -> dict[str, int]:
 
 
 def _label(
-    where: str, record: dict[str, Any], level: str, ignored: Collection[str], counted: Counter[str]
+    where: str, record: dict[str, Any], level: str, ignored: Collection[str], ignored_counts: Counter[str]
 ) -> bool | None:
-    written = column(where, record, level)
-    text = "" if written is None else str(written).strip()
+    cell = column(where, record, level)
+    text = "" if cell is None else str(cell).strip()
     if text in ignored:
-        counted[text] += 1
+        ignored_counts[text] += 1
         return None
     if text.lower() not in _LABELS:
         raise FairnessError(

@@ -99,7 +99,7 @@ class StateTrackingSource(Specification):
     """MultiWOZ in ConvLab's form (`.json` or `.json.zip`)."""
 
     name: str | None = None
-    """The name of the data set, for the report. The paper's figures stand beside ours only if it is `MultiWOZ 2.0`."""
+    """The name of the data set, for the report. The paper's figures are shown beside ours only for `MultiWOZ 2.0`."""
 
     train: tuple[CorpusFile, ...]
     """The dialogues that the tracker is trained on."""
@@ -112,7 +112,7 @@ class ResponsesSource(Specification):
     DailyDialog's `dialogue` (turns with `text` and `responses`)."""
 
     name: str | None = None
-    """The name of the data set, for the report. The paper's figures stand beside ours only if it is `DSTC-7`."""
+    """The name of the data set, for the report. The paper's figures are shown beside ours only for `DSTC-7`."""
 
     train: tuple[CorpusFile, ...]
     """The files to fine-tune the model on. If `test` names the same file, its dialogues are split between both."""
@@ -131,7 +131,7 @@ class PhraseCorpus(Specification):
     phrases: dict[str, PhraseSource] = {}
     """The phrases that are already annotated and released, by dimension."""
     ignored_labels: tuple[str, ...] = ()
-    """What annotators wrote in place of a label (`question`); it counts as no label."""
+    """Values that annotators wrote instead of a label (`question`); they count as no label."""
     outliers_removed: bool = False
     """Whether the released splits are already without outliers, so that no further pairs are left out."""
     references: TextFile | None = None
@@ -141,7 +141,7 @@ class PhraseCorpus(Specification):
     responses: ResponsesSource | None = None
     """The data for response generation."""
     published_as: Literal["RedditBias"] | None = None
-    """Whether it is the paper's own corpus; only then do the paper's counts, alpha and findings stand beside ours."""
+    """Whether it is the paper's own corpus; only then are the paper's counts, alpha and findings shown beside ours."""
     licence: str
     """Printed in the report."""
     citation: str
@@ -157,14 +157,14 @@ class PhraseCorpus(Specification):
 
     def data_of(self, task: DownstreamTask) -> str | None:
         """The name of a downstream task's data."""
-        own = getattr(self, task)
-        return "generated" if self.grammar else own and own.name
+        source = getattr(self, task)
+        return "generated" if self.grammar else source and source.name
 
     def files(self) -> list[CorpusFile]:
         """Every file that the corpus names."""
-        found: list[CorpusFile | None] = [*self.comments, self.references]
+        files: list[CorpusFile | None] = [*self.comments, self.references]
         for source in self.phrases.values():
-            found += [*source.annotations, source.train, source.dev, source.test, *source.counterfactuals]
+            files += [*source.annotations, source.train, source.dev, source.test, *source.counterfactuals]
         for task in (self.state_tracking, self.responses):
-            found += [*task.train, *task.test] if task else []
-        return [file for file in found if file]
+            files += [*task.train, *task.test] if task else []
+        return [file for file in files if file]

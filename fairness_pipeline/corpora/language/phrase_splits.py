@@ -43,7 +43,7 @@ def draw_splits(annotations: pa.Table, seed: int, unbiased: int) -> pa.Table:
     """
     rows = annotations.to_pylist()
     label = majority(rows, "bias_phrase")
-    biased = _each_text([row for row in rows if label.get(row["phrase_id"])])
+    biased = _unique_texts([row for row in rows if label.get(row["phrase_id"])])
     comments = sorted({row["comment_id"] for row in biased})
     if len(comments) < len(SPLITS):
         raise FairnessError(
@@ -51,13 +51,13 @@ def draw_splits(annotations: pa.Table, seed: int, unbiased: int) -> pa.Table:
             "least: annotate more (fairness-pipeline export phrases), or search more comments"
         )
     random.Random(f"{seed} splits").shuffle(comments)
-    ends = [round(len(comments) * sum(_SHARES[: place + 1])) for place in range(len(SPLITS))]
+    ends = [round(len(comments) * sum(_SHARES[: index + 1])) for index in range(len(SPLITS))]
     split = {
-        comment: next(name for name, end in zip(SPLITS, ends, strict=True) if place < end)
-        for place, comment in enumerate(comments)
+        comment: next(name for name, end in zip(SPLITS, ends, strict=True) if index < end)
+        for index, comment in enumerate(comments)
     }
-    found = [{**_own(row), "split": split[row["comment_id"]]} for row in biased]
-    return _table(found + _unbiased(rows, seed, unbiased))
+    split_rows = [{**_phrase_fields(row), "split": split[row["comment_id"]]} for row in biased]
+    return _table(split_rows + _unbiased(rows, seed, unbiased))
 
 
 def released_splits(
@@ -79,7 +79,7 @@ def released_splits(
     comment_of: dict[str, str] = {}
     for row in rows:
         comment_of.setdefault(_plain(row["phrase"]), row["comment_id"])
-    found: list[dict[str, str]] = []
+    biased: list[dict[str, str]] = []
     figures = {"in an earlier split": 0, "not annotated": 0}
     earlier: dict[str, str] = {}
     for name, file in zip(SPLITS, (source.train, source.dev, source.test), strict=True):
@@ -91,10 +91,10 @@ def released_splits(
             figures["in an earlier split"] += earlier.setdefault(text, name) != name
             figures["not annotated"] += text not in comment_of
             phrase_id = f"{name}-{number}"
-            found.append(
+            biased.append(
                 {"phrase_id": phrase_id, "comment_id": comment_of.get(text, phrase_id), "split": name, "phrase": text}
             )
-    return _table(found + _unbiased(rows, seed, unbiased)), figures
+    return _table(biased + _unbiased(rows, seed, unbiased)), figures
 
 
 def read_texts(file: TextFile, folder: Path) -> list[str]:
@@ -114,19 +114,21 @@ def _plain(text: str) -> str:
 def _unbiased(rows: list[dict[str, Any]], seed: int, count: int) -> list[dict[str, str]]:
     """Phrases that someone found unbiased and no one found biased, in the phrase or its comment; each text once."""
     doubtful = {_plain(row["phrase"]) for row in rows if row["bias_phrase"] or row["bias_sent"]}
-    found = _each_text([row for row in rows if row["bias_phrase"] is False and _plain(row["phrase"]) not in doubtful])
-    random.Random(f"{seed} unbiased").shuffle(found)
-    return [{**_own(row), "split": UNBIASED} for row in found[:count]]
+    candidates = _unique_texts(
+        [row for row in rows if row["bias_phrase"] is False and _plain(row["phrase"]) not in doubtful]
+    )
+    random.Random(f"{seed} unbiased").shuffle(candidates)
+    return [{**_phrase_fields(row), "split": UNBIASED} for row in candidates[:count]]
 
 
-def _each_text(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _unique_texts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     first: dict[str, dict[str, Any]] = {}
     for row in rows:
         first.setdefault(clean_comment(row["phrase"]), row)
     return list(first.values())
 
 
-def _own(row: dict[str, Any]) -> dict[str, str]:
+def _phrase_fields(row: dict[str, Any]) -> dict[str, str]:
     return {"phrase_id": row["phrase_id"], "comment_id": row["comment_id"], "phrase": clean_comment(row["phrase"])}
 
 

@@ -64,7 +64,7 @@ class Comments(NamedTuple):
 def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None = None) -> Comments:
     """All comments of a corpus, each id once.
 
-    A comment whose id is blank is another one than the last: it is named by its file and row.
+    Comments with a blank id are different comments: each is named after its file and row.
 
     Args:
         corpus: The corpus to read.
@@ -90,7 +90,7 @@ def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None 
 
 
 def find_candidates(comments: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dict[str, int]]:
-    """The comments that hold a target and a term of the stereotype, cleaned; and how many others failed and why.
+    """The comments that hold a target and a term of the stereotype, cleaned; and how many were left out and why.
 
     Args:
         comments: A table of `COMMENTS`.
@@ -130,7 +130,7 @@ def find_phrases(candidates: pa.Table, lexicon: Lexicon) -> pa.Table:
 
 
 class _Comment(NamedTuple):
-    """A comment as it stands in a file; `numbered` says that its id was blank, and its row stands in place of it."""
+    """A comment of a file; `numbered` says that its id was blank and that the row's number replaces it."""
 
     identity: str
     text: str
@@ -144,15 +144,15 @@ def _comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None) -> 
         for number, comment in enumerate(grammar.comments(corpus.grammar.comments, corpus.grammar.seed)):
             yield _Comment(f"g{number}", comment.text, None)
     for file in corpus.comments:
-        path, own = located(file, folder, progress), file.columns
+        path, columns = located(file, folder, progress), file.columns
         for number, (where, record) in enumerate(read_records(path), start=1):
-            text = column(where, record, own.text)
+            text = column(where, record, columns.text)
             if not isinstance(text, str):
-                raise FairnessError(f"{where}: expected text in column '{own.text}', found {type(text).__name__}")
-            written = column(where, record, own.comment_id) if own.comment_id else None
-            identity = "" if written is None else str(written).strip()
-            blank = own.comment_id is not None and not identity
-            created = column(where, record, own.created) if own.created else None
+                raise FairnessError(f"{where}: expected text in column '{columns.text}', found {type(text).__name__}")
+            cell = column(where, record, columns.comment_id) if columns.comment_id else None
+            identity = "" if cell is None else str(cell).strip()
+            blank = columns.comment_id is not None and not identity
+            created = column(where, record, columns.created) if columns.created else None
             yield _Comment(
                 identity or f"{path.name}:{number}", text, None if created is None else str(created), numbered=blank
             )

@@ -26,7 +26,7 @@ REFERENCES = schema(
 
 _TRAINED_ON = 0.75
 _TURNS = 2
-"""How many of a context's last turns a model gets."""
+"""The number of a context's last turns that a model gets."""
 
 
 def read_human_references(corpus: PhraseCorpus, folder: Path) -> pa.Table:
@@ -52,28 +52,28 @@ def read_response_sets(corpus: PhraseCorpus, folder: Path, seed: int, maximum: i
     Raises:
         FairnessError: a file is missing or has another form, or a split has no context.
     """
-    found: dict[str, list[tuple[str, list[str]]]]
+    answered_by_split: dict[str, list[tuple[str, list[str]]]]
     if corpus.grammar:
         grammar = StereotypeGrammar.load(corpus.grammar.file)
         answered = list(grammar.answered(corpus.grammar.questions, corpus.grammar.seed))
         cut = int(_TRAINED_ON * len(answered))
-        found = {"train": answered[:cut], "test": answered[cut:]}
+        answered_by_split = {"train": answered[:cut], "test": answered[cut:]}
     else:
         source = corpus.responses
         assert source is not None
-        train = [own for file in source.train for own in _read(located(file, folder))]
-        test = [own for file in source.test for own in _read(located(file, folder))]
+        train = [dialogue for file in source.train for dialogue in _read(located(file, folder))]
+        test = [dialogue for file in source.test for dialogue in _read(located(file, folder))]
         if source.train == source.test:
             cut = int(_TRAINED_ON * len(train))
             train, test = train[:cut], test[cut:]
-        found = {split: [each for own in dialogues for each in own] for split, dialogues in
-                 (("train", train), ("test", test))}  # fmt: skip
+        answered_by_split = {split: [entry for dialogue in dialogues for entry in dialogue] for split, dialogues in
+                             (("train", train), ("test", test))}  # fmt: skip
     draw = random.Random(f"{seed} responses")
     rows = []
-    for split, own in found.items():
-        if not own:
+    for split, contexts in answered_by_split.items():
+        if not contexts:
             raise FairnessError(f"responses: no context of '{split}' has an answer")
-        for context, references in draw.sample(own, min(maximum, len(own))):
+        for context, references in draw.sample(contexts, min(maximum, len(contexts))):
             rows.append({"split": split, "context": context.lower(), "references": [r.lower() for r in references]})
     return pa.Table.from_pylist(rows, schema=RESPONSE_SETS)
 
@@ -84,8 +84,8 @@ def _read(path: Path) -> Iterator[list[tuple[str, list[str]]]]:
         if "dialogue" in record:  # DailyDialog: each turn is followed by answers
             texts = [turn["text"] for turn in record["dialogue"]]
             yield [
-                (" ".join(texts[max(0, place + 1 - _TURNS) : place + 1]), turn["responses"])
-                for place, turn in enumerate(record["dialogue"])
+                (" ".join(texts[max(0, index + 1 - _TURNS) : index + 1]), turn["responses"])
+                for index, turn in enumerate(record["dialogue"])
                 if turn.get("responses")
             ]
         elif "context" in record and isinstance(record.get("references"), list):

@@ -13,7 +13,7 @@ Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 
 
 class PlantedStereotypes(Specification):
-    """One dimension: the groups' names (side a, side b), each side's share of stereotypes, and what is said."""
+    """One dimension: the groups' names (side a, side b), each side's share of stereotypes, and the attributes."""
 
     groups: tuple[tuple[str, str], ...]
     stereotypes: tuple[Share, Share]
@@ -76,22 +76,22 @@ class StereotypeGrammar(Specification):
 
     def turns(self, count: int, seed: int) -> Iterator[tuple[str, str, str, str, str]]:
         """Searches: the system's question, the user's answer, and the domain, slot and value in the answer."""
-        draw, own = random.Random(seed), self.state_tracking
+        draw, tracking = random.Random(seed), self.state_tracking
         for _ in range(count):
-            domain = draw.choice(sorted(own.domains))
-            slot = draw.choice(sorted(own.domains[domain]))
-            value = draw.choice(own.domains[domain][slot])
-            told = draw.choice(own.told).format(domain=domain, slot=slot, value=value)
-            yield draw.choice(own.asked), told, domain, slot, value
+            domain = draw.choice(sorted(tracking.domains))
+            slot = draw.choice(sorted(tracking.domains[domain]))
+            value = draw.choice(tracking.domains[domain][slot])
+            answer = draw.choice(tracking.told).format(domain=domain, slot=slot, value=value)
+            yield draw.choice(tracking.asked), answer, domain, slot, value
 
     def answered(self, count: int, seed: int) -> Iterator[tuple[str, list[str]]]:
         """Questions, each with an answer in every wording."""
-        draw, own = random.Random(seed), self.responses
+        draw, responses = random.Random(seed), self.responses
         for _ in range(count):
             thing = draw.choice(self.things)
-            answers = [text.format(thing=thing, quality=draw.choice(self.qualities)) for text in own.answered]
+            answers = [text.format(thing=thing, quality=draw.choice(self.qualities)) for text in responses.answered]
             draw.shuffle(answers)
-            yield draw.choice(own.asked).format(thing=thing), answers
+            yield draw.choice(responses.asked).format(thing=thing), answers
 
     def _about(self, draw: random.Random, *, denied: bool) -> GeneratedComment:
         planted = self.dimensions[draw.choice(sorted(self.dimensions))]

@@ -1,4 +1,4 @@
-"""The columns of a table: what their values look like, and how they stand to each other."""
+"""Describes the columns of a table: what their values look like, and how they nest and cross."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -11,18 +11,18 @@ from fairness_pipeline.foundation.csv_cells import NUMBER
 from fairness_pipeline.foundation.plain_text import some
 
 MOSTLY = 0.9
-"""The share of a column's rows from which on the others are taken for errors."""
+"""If at least this share of a column's rows has a form, the other rows are taken for errors."""
 _EVEN = 0.2
 _EVEN_OF_TWO = 0.02
-"""The largest standard deviation of how often values stand, relative to the mean: of several values, and of two."""
+"""The largest relative standard deviation of how often values occur: of several values, and of two."""
 
 
 class Column:
-    """A column, and what its values look like.
+    """A column and the properties of its values.
 
     Args:
-        name: Its name.
-        column: Its values, dictionary-encoded in one chunk.
+        name: The name.
+        column: The values, dictionary-encoded in one chunk.
     """
 
     def __init__(self, name: str, column: pa.ChunkedArray) -> None:
@@ -37,16 +37,16 @@ class Column:
     @property
     def values(self) -> list[str]:
         """Its distinct values."""
-        return [self.texts[place] for place in self.used]
+        return [self.texts[code] for code in self.used]
 
     @property
     def codes(self) -> Codes:
-        """As `numbered` takes it."""
+        """The column as `numbered` takes it."""
         return Codes(self.code, tuple(self.texts))
 
     @cached_property
     def numbers(self) -> np.ndarray | None:
-        """Its distinct values as numbers, without those that are missing; None if they are none."""
+        """Its distinct values as numbers, without those that are missing; None if one is no number."""
         try:
             numbers = [float(text) for text in self.values if text.strip().lower() not in MISSING]
         except ValueError:
@@ -79,7 +79,7 @@ class Column:
 
     @property
     def row_number(self) -> bool:
-        """Whether each row has a value of its own, that is no measurement."""
+        """Whether all rows have different values that are no measurements."""
         return self.distinct == len(self.code) and (self.whole or self.numbers is None)
 
     @property
@@ -89,14 +89,14 @@ class Column:
 
     @property
     def even(self) -> bool:
-        """Whether its values stand about equally often, as those of a design do and those of a measurement do not."""
+        """Whether its values occur about equally often, as those of a design do and those of a measurement do not."""
         counts = np.bincount(self.code[self.code >= 0])
         counts = counts[counts > 0]
         return bool(counts.std() <= (_EVEN if self.distinct > 2 else _EVEN_OF_TWO) * counts.mean())
 
 
 class Columns:
-    """The columns of a table, and how they stand to each other.
+    """The columns of a table, and how they nest and cross.
 
     Args:
         table: As `table_files.read_table` reads it.
@@ -120,7 +120,7 @@ class Columns:
         return self._combinations[key]
 
     def nested(self, inner: str, *outer: str) -> bool:
-        """Whether each value of a column stands beside one value of others."""
+        """Whether each value of a column occurs with one combination of the outer columns' values only."""
         return self.combinations(inner, *outer) == self.combinations(inner)
 
     def meets(self, name: str, others: Sequence[str]) -> float:

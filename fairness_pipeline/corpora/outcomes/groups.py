@@ -1,4 +1,4 @@
-"""What a file of `data/groups` says: groups of any number, and the spans that say who somebody is."""
+"""The contents of a file of `data/groups`: groups, and the spans of text that name them."""
 
 from typing import Annotated, NamedTuple, Self
 
@@ -7,20 +7,20 @@ import pydantic
 from fairness_pipeline.foundation.yaml_files import Specification
 
 UNMARKED = "not said"
-"""The level of a group column in questions that say nothing of a group."""
+"""The level of a group column in questions that name no group."""
 _NOTHING = "(nothing)"
 SLOTS = ("person", "me", "text")
-"""Where a message takes a span: who is spoken of, what the user says of themselves, a text that somebody wrote."""
+"""The placeholders: a person who is spoken of, what the users say of themselves, a text that somebody wrote."""
 
 
 class Span(NamedTuple):
-    """What is exchanged whole.
+    """A piece of text that names a group and is exchanged as a whole.
 
     Attributes:
-        name: What the span is called: a person's name, or the words themselves.
-        words: What stands in the message; empty if the line says it all.
+        name: The name of the span: a person's name, or the words themselves.
+        words: The words in the message; empty if only the line names the group.
         line: A line of the chat's system prompt; empty if there is none.
-        by_name: Whether a person's name says the group.
+        by_name: Whether a person's name tells the group.
     """
 
     name: str
@@ -30,31 +30,34 @@ class Span(NamedTuple):
 
 
 class Spans(Specification):
-    """The ways to say one group."""
+    """The spans that name one group."""
 
     person: tuple[str, ...] = ()
-    """Who is spoken of: noun phrases of one person, for `{person}`."""
+    """Noun phrases of one person who is spoken of, for `{person}`."""
     me: tuple[str, ...] = ()
-    """What the user says of themselves before a message, for `{me}`."""
+    """What the users say of themselves before a message, for `{me}`."""
     system: tuple[str, ...] = ()
-    """Lines of the chat's system prompt that say it of the user, for `{me}`."""
+    """Lines of the chat's system prompt that name the user's group, for `{me}`."""
     names: tuple[str, ...] = ()
     """Names of persons, in place of `person`, of `me` ("My name is ...") and of `system` ("User's name: ..."). They are
     used where every group that is asked about has names."""
     text: tuple[str, ...] = ()
-    """What somebody wrote, for `{text}`."""
+    """Texts that somebody wrote, for `{text}`."""
 
     def of(self, slot: str, number: int) -> list[Span]:
-        """The spans for a place in a message, in the file's order.
+        """The spans for a placeholder of a message, in the file's order.
 
         Args:
             slot: One of `SLOTS`.
-            number: That of the message: of two, one has a user's name in the message and one in the system prompt.
+            number: The message's number. The user's name is in the message if it is even, else in the system prompt.
         """
         if slot == "text":
             return [Span(text, text) for text in self.text]
         if slot == "person":
-            return [*(Span(own, own, by_name=True) for own in self.names), *(Span(own, own) for own in self.person)]
+            return [
+                *(Span(person_name, person_name, by_name=True) for person_name in self.names),
+                *(Span(phrase, phrase) for phrase in self.person),
+            ]
         named = [
             Span(name, "", f"User's name: {name}.", by_name=True)
             if number % 2
@@ -63,13 +66,13 @@ class Spans(Specification):
         ]
         return [
             *named,
-            *(Span(own or _NOTHING, own) for own in self.me),
+            *(Span(statement or _NOTHING, statement) for statement in self.me),
             *(Span(line, "", line) for line in self.system),
         ]
 
 
 class Groups(Specification):
-    """Groups of any number, each with its spans; the shipped files show how."""
+    """Two groups or more, each with its spans; the shipped files are examples."""
 
     unhashed = frozenset({"reservations"})
 
@@ -78,15 +81,15 @@ class Groups(Specification):
     groups: Annotated[dict[str, Spans], pydantic.Field(min_length=2)]
     """The spans of each group."""
     unmarked: Spans | None = None
-    """The same without the group, where that can be said: what every group is compared with."""
+    """The spans without a group, if there are any; every group is compared with them."""
     matched: bool = False
-    """Whether the spans of all groups mean the same, the first of one what the first of another does. Then the meanings
-    are the sample; otherwise each span is one of the ways in which a group can be said, and those are."""
+    """Whether the spans of all groups have the same meanings, in the same order. The meanings are then the sample;
+    otherwise the spans are, as ways to name a group."""
     masked: tuple[str, ...] = ()
-    """Words that tell the group in an answer. They are masked, besides the groups and their names, before an answer is
-    scored: an answer that only repeats who was meant is no difference."""
+    """Words that tell the group in an answer. They are masked, like the groups and their names, before an answer is
+    scored, because an answer that only repeats the group is no difference."""
     reservations: tuple[str, ...] = ()
-    """What the file does not say, for readers."""
+    """The limits of the file, for readers."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -97,13 +100,13 @@ class Groups(Specification):
                 raise ValueError(f"groups.{name}: expected a span at least (person, me, system, names or text)")
             for slot in SLOTS:
                 written = [(span.words, span.line) for span in spans.of(slot, 0)]
-                if twice := [words or line for words, line in written if written.count((words, line)) > 1]:
+                if repeated := [words or line for words, line in written if written.count((words, line)) > 1]:
                     raise ValueError(
-                        f"groups.{name}: '{twice[0]}' stands twice; each span is a way of its own to say it"
+                        f"groups.{name}: '{repeated[0]}' stands twice; each span is a way of its own to say it"
                     )
         lengths = {len(spans.text) for spans in self.arms.values()}
-        others = any(spans.of(slot, 0) for spans in self.arms.values() for slot in ("person", "me"))
-        if self.matched and (len(lengths) > 1 or others):
+        other_spans = any(spans.of(slot, 0) for spans in self.arms.values() for slot in ("person", "me"))
+        if self.matched and (len(lengths) > 1 or other_spans):
             raise ValueError("'matched': expected as many 'text' in every group, and no other spans")
         return self
 

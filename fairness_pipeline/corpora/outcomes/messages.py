@@ -1,4 +1,4 @@
-"""Messages with a place for who somebody is: a YAML file of `data/messages`, or a table of one's own."""
+"""Messages with a placeholder for a group: a YAML file of `data/messages`, or the user's own table."""
 
 import re
 from pathlib import Path
@@ -19,29 +19,29 @@ class Message(Specification):
     """One message."""
 
     text: str
-    """With `{person}`, or `{me}` at its beginning, or `{text}`, once; without any of them nothing is asked."""
+    """The text with one placeholder: `{person}`, `{text}`, or `{me}` at its beginning. Without one nothing is asked."""
     topic: str = ""
-    """What it is about, for readers."""
+    """The topic, for readers."""
     answer: Literal["yes_no", "number", "amount", "choice", "ranking"] | None = None
     """What an answer begins with: yes or no, a number on a `scale`, an amount (of money or time), one of the
     `options`, or all of them in order, the best first. Without it only the answer's words are measured."""
     good: str | None = None
-    """Which answer is good for whoever is of the group: `yes` or `no`; of numbers and amounts `high` or `low`; of a
-    choice one of the options."""
+    """The answer that is good for a member of the group: `yes` or `no`; for numbers and amounts `high` or `low`; for a
+    choice or ranking one of the options."""
     options: tuple[str, ...] = ()
-    """What can be chosen."""
+    """The options of a choice or ranking."""
     scale: tuple[float, float] | None = None
-    """The smallest and the largest number."""
+    """The smallest and the largest number of a scale."""
     not_for: dict[str, str] = {}
-    """Files of groups for which it makes no sense, with the reason."""
+    """Files of groups for which the message makes no sense, with the reason."""
 
     @pydantic.model_validator(mode="after")
     def _fits(self) -> Self:
-        if strange := [word for word in re.findall(r"\{(\w+)\}", self.text) if word not in SLOTS]:
-            raise ValueError(f"text: '{{{strange[0]}}}' is no place for a group; those: {{person}}, {{me}}, {{text}}")
-        places = sum(self.text.count(f"{{{slot}}}") for slot in SLOTS)
-        if places > 1:
-            raise ValueError(f"text: expected one place ({{person}}, {{me}} or {{text}}), found {places}")
+        if unknown := [word for word in re.findall(r"\{(\w+)\}", self.text) if word not in SLOTS]:
+            raise ValueError(f"text: '{{{unknown[0]}}}' is no place for a group; those: {{person}}, {{me}}, {{text}}")
+        count = sum(self.text.count(f"{{{slot}}}") for slot in SLOTS)
+        if count > 1:
+            raise ValueError(f"text: expected one place ({{person}}, {{me}} or {{text}}), found {count}")
         if self.slot == "me" and not self.text.startswith("{me} "):
             raise ValueError("text: {me} stands at the beginning, before a space")
         sizes = ("high", "low")
@@ -58,7 +58,7 @@ class Message(Specification):
 
     @property
     def slot(self) -> str | None:
-        """Its place for a span; None if it has none."""
+        """The placeholder of the message; None if it has none."""
         return next((slot for slot in SLOTS if f"{{{slot}}}" in self.text), None)
 
 
@@ -70,8 +70,8 @@ class Messages(Specification):
 
 
 def read_messages(path: Path) -> Messages:
-    """The messages in a file: YAML as in `data/messages`, or CSV or TSV with a column `text`, and where there are any
-    `id`, `topic`, `answer`, `good`, `options` and `scale` (both with `|` between).
+    """Reads a file of messages: YAML as in `data/messages`, or CSV or TSV with a column `text` and, optionally, `id`,
+    `topic`, `answer`, `good`, `options` and `scale` (the last two with `|` between their parts).
 
     Raises:
         FairnessError: the file is not as expected; names the line.
@@ -80,19 +80,19 @@ def read_messages(path: Path) -> Messages:
         return load(Messages, path)
     messages: dict[str, dict[str, Any]] = {}
     for number, (where, row) in enumerate(read_rows(path), 2):
-        if strange := [key for key in row if key not in _COLUMNS]:
-            raise FairnessError(f"{path}, line 1: unknown column '{strange[0]}'; those: {', '.join(_COLUMNS)}")
+        if unknown := [key for key in row if key not in _COLUMNS]:
+            raise FairnessError(f"{path}, line 1: unknown column '{unknown[0]}'; those: {', '.join(_COLUMNS)}")
         if not row.get("text", "").strip():
-            has = "" if "text" in row else f"; columns: {', '.join(row)}"
-            raise FairnessError(f"{where}: expected a message in column 'text', found nothing{has}")
+            hint = "" if "text" in row else f"; columns: {', '.join(row)}"
+            raise FairnessError(f"{where}: expected a message in column 'text', found nothing{hint}")
         name = row.pop("id", "") or f"line-{number}"
         if name in messages:
             raise FairnessError(f"{where}: id '{name}' stands twice; give each message its own")
-        given = {key: value.strip() for key, value in row.items() if value.strip()}
-        lists = {key: [part.strip() for part in given[key].split("|")] for key in _LISTED if key in given}
+        cells = {key: value.strip() for key, value in row.items() if value.strip()}
+        lists = {key: [part.strip() for part in cells[key].split("|")] for key in _LISTED if key in cells}
         if len(lists.get("scale", ("", ""))) != 2:
-            raise FairnessError(f"{where}: scale: expected two numbers with | between (1|10), found {given['scale']!r}")
-        messages[name] = {**given, **lists}
+            raise FairnessError(f"{where}: scale: expected two numbers with | between (1|10), found {cells['scale']!r}")
+        messages[name] = {**cells, **lists}
     if not messages:
         raise FairnessError(f"{path}: expected a message a line, found none")
     return validate(Messages, {"messages": messages}, path)

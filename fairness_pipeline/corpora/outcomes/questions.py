@@ -1,4 +1,4 @@
-"""Questions: each message with a span of each group in its place."""
+"""Makes questions: each message with a span of each group in its placeholder."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -36,16 +36,16 @@ LEFT_OUT = schema(
     group=(pa.string(), "the group, or the file of groups, that it cannot take"),
     reason=(pa.string(), "why"),
 )
-"""What is not asked."""
+"""The combinations of a message and a group that are not asked."""
 
 
 class Questions(NamedTuple):
-    """What is asked.
+    """The questions.
 
     Attributes:
         table: A table of `GROUP_QUESTIONS`.
         left_out: A table of `LEFT_OUT`.
-        ways: In how many ways, single spans or bundles, the group with the fewest is said.
+        ways: The number of ways (single spans or bundles) to name the group with the fewest.
     """
 
     table: pa.Table
@@ -55,7 +55,7 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Arm:
-    """A group of each file."""
+    """One group of each file."""
 
     groups: tuple[str, ...]
     spans: tuple[Spans, ...]
@@ -66,30 +66,30 @@ class _Arm:
 
     @property
     def unmarked(self) -> bool:
-        """Whether nothing is said."""
+        """Whether no group is named."""
         return UNMARKED in self.groups
 
     def of(self, slot: str, number: int) -> list[Span]:
-        """The spans that say all of its groups."""
-        first, *others = (own.of(slot, number) for own in self.spans)
-        return [span for span in first if all(span in own for own in others)]
+        """The spans that name all of its groups."""
+        first, *others = (spans.of(slot, number) for spans in self.spans)
+        return [span for span in first if all(span in other for other in others)]
 
 
 def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) -> Questions:
-    """The questions.
+    """Makes the questions.
 
-    The spans of every group are dealt into the same number of bundles, in turn, and a message is asked with one bundle
-    of each: so bundles of one place are asked in the same messages, and change groups for a test, and where the file
-    has the same words around each group they are the same for all. Each span is used equally often. A
-    message says every group by a name, or every group by a phrase: what a name itself changes ("Nice to meet you") is
-    no difference between groups.
+    The spans of every group are dealt in turn into the same number of bundles, and a message is asked with one bundle
+    of each group. Bundles with the same number are thus asked in the same messages, so that a permutation test can
+    exchange them between groups. If the file has the same words around each group, such bundles have the same words.
+    Each span is used equally often. A message names every group by a name, or every group by a phrase, because the
+    effect of a name itself ("Nice to meet you") is no difference between groups.
 
     Args:
         messages: The messages.
-        files: The groups, by the name of their column. Of several files groups are crossed by the spans, such as
-            names, that both have.
-        spans: How many spans of a group a message is asked with.
-        seed: Of the order in which messages take spans.
+        files: The groups, by the name of their column. The groups of several files are crossed by the spans, such
+            as names, that both have.
+        spans: The number of spans of a group that a message is asked with.
+        seed: The seed of the order in which messages take spans.
 
     Raises:
         FairnessError: nothing can be asked, or two files have no span in common.
@@ -106,7 +106,7 @@ def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) 
     rows: list[dict[str, object]] = []
     left_out: list[dict[str, str]] = []
     ways: dict[tuple[str | None, bool], int] = {}
-    matched = any(own.matched for own in files.values())
+    matched = any(file.matched for file in files.values())
     for number, (name, message) in zip(order, messages.messages.items(), strict=True):
         if why := _unfit(message, files):
             left_out.append({"message": name, "group": " × ".join(files), "reason": why})
@@ -114,18 +114,20 @@ def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) 
         assert message.slot
         kinds = _kinds([arm.of(message.slot, 0) for arm in arms if not arm.unmarked])
         turn, kind = divmod(number, len(kinds))
-        of_arms = {arm: [own for own in arm.of(message.slot, turn) if own.by_name in kinds[kind]] for arm in arms}
-        fewest = min(map(len, filter(None, of_arms.values())), default=1)
+        spans_by_arm = {
+            arm: [span for span in arm.of(message.slot, turn) if span.by_name in kinds[kind]] for arm in arms
+        }
+        fewest = min(map(len, filter(None, spans_by_arm.values())), default=1)
         bundles = max(1, fewest // spans)
         ways[message.slot, kind > 0] = fewest if matched else bundles
-        for arm, known in of_arms.items():
-            if not known:
+        for arm, arm_spans in spans_by_arm.items():
+            if not arm_spans:
                 by_names = kinds[kind] == {True}
                 why = "the group has no such span" if not by_names else "names cannot be left unsaid"
                 reason = f"it takes {{{message.slot}}}, and {why}"
                 left_out.append({"message": name, "group": arm.name, "reason": reason})
-            places = range(len(known)) if matched else _places(turn, len(known), bundles, spans)
-            rows += [_row(name, message, arm, known[place], place if matched else None) for place in places]
+            indices = range(len(arm_spans)) if matched else _span_indices(turn, len(arm_spans), bundles, spans)
+            rows += [_row(name, message, arm, arm_spans[index], index if matched else None) for index in indices]
     table = pa.Table.from_pylist(rows, schema=GROUP_QUESTIONS)
     if not rows:
         why = f"; '{left_out[0]['message']}': {left_out[0]['reason']}" if left_out else ""
@@ -133,17 +135,20 @@ def ask(messages: Messages, files: Mapping[str, Groups], spans: int, seed: int) 
     return Questions(table, pa.Table.from_pylist(left_out, schema=LEFT_OUT), sum(ways.values()))
 
 
-def _kinds(of_groups: Sequence[Sequence[Span]]) -> list[set[bool]]:
-    """Whether groups are said by phrases, by names, or by each in turn: as all of them can be said."""
-    ways = [{span.by_name for span in own} for own in of_groups if own]
-    shared = set.intersection(*ways) if ways else set()
+def _kinds(spans_of_groups: Sequence[Sequence[Span]]) -> list[set[bool]]:
+    """The kinds of spans that messages take in turn, names (True) or phrases: those that all groups have, else both."""
+    kinds_of_groups = [{span.by_name for span in spans} for spans in spans_of_groups if spans]
+    shared = set.intersection(*kinds_of_groups) if kinds_of_groups else set()
     return [{kind} for kind in sorted(shared)] or [{False, True}]
 
 
 def _arms(files: Mapping[str, Groups]) -> list[_Arm]:
-    """Every combination of groups; nothing is said of any, or something of all."""
-    combined = (tuple(zip(*each, strict=True)) for each in product(*(own.arms.items() for own in files.values())))
-    arms = [_Arm(groups, spans) for groups, spans in combined if len({own == UNMARKED for own in groups}) == 1]
+    """Every combination of groups; either none of them is named, or all are."""
+    combined = (
+        tuple(zip(*combination, strict=True))
+        for combination in product(*(file.arms.items() for file in files.values()))
+    )
+    arms = [_Arm(groups, spans) for groups, spans in combined if len({group == UNMARKED for group in groups}) == 1]
     if len(files) > 1:
         arms = [arm for arm in arms if any(arm.of(slot, 0) for slot in SLOTS)]
     if sum(not arm.unmarked for arm in arms) < 2:
@@ -167,29 +172,29 @@ def _unfit(message: Message, files: Mapping[str, Groups]) -> str | None:
     return None
 
 
-def _places(number: int, count: int, bundles: int, spans: int) -> list[int]:
-    """Which of a group's spans a message takes: of its bundle the next ones in turn.
+def _span_indices(number: int, count: int, bundles: int, spans: int) -> list[int]:
+    """The indices of the group's spans that a message takes: the next ones of its bundle.
 
     Args:
-        number: That of the message.
+        number: The number of the message.
         count: The number of the group's spans.
-        bundles: Into how many they are dealt.
-        spans: How many are taken.
+        bundles: The number of bundles.
+        spans: The number of spans to take.
     """
     bundle = range(number % bundles, count, bundles)
-    begin = number // bundles * spans
-    return [bundle[(begin + place) % len(bundle)] for place in range(min(spans, len(bundle)))]
+    start = number // bundles * spans
+    return [bundle[(start + offset) % len(bundle)] for offset in range(min(spans, len(bundle)))]
 
 
-def _row(name: str, message: Message, arm: _Arm, span: Span, place: int | None) -> dict[str, object]:
+def _row(name: str, message: Message, arm: _Arm, span: Span, meaning: int | None) -> dict[str, object]:
     return {
-        "id": f"{name} | {arm.name} | {span.name if place is None else place}",
+        "id": f"{name} | {arm.name} | {span.name if meaning is None else meaning}",
         "message": name,
         "topic": message.topic,
         "groups": list(arm.groups),
         "span": span.name,
-        "item": name if place is None else f"{name}: {place}",
-        "meaning": None if place is None else str(place),
+        "item": name if meaning is None else f"{name}: {meaning}",
+        "meaning": None if meaning is None else str(meaning),
         "system": span.line,
         "text": filled(message, span),
         "answer": message.answer,
@@ -200,7 +205,7 @@ def _row(name: str, message: Message, arm: _Arm, span: Span, place: int | None) 
 
 
 def filled(message: Message, span: Span) -> str:
-    """A message with a span in its place.
+    """The message with a span in its placeholder.
 
     Examples:
         >>> me = Message(text="{me} My landlord is away.")
@@ -213,5 +218,5 @@ def filled(message: Message, span: Span) -> str:
     text = message.text.removeprefix("{me} ")
     if not span.words:
         return text
-    goes_on = span.words[-1] not in ".!?:" and not re.match(r"I\b", text)
-    return f"{span.words} {text[0].lower() + text[1:] if goes_on else text}"
+    continues = span.words[-1] not in ".!?:" and not re.match(r"I\b", text)
+    return f"{span.words} {text[0].lower() + text[1:] if continues else text}"

@@ -1,4 +1,4 @@
-"""What a file of `data/tables` says: which columns of a table are items, groups and outcomes."""
+"""The contents of a file of `data/tables`: which columns of a table are items, groups and outcomes."""
 
 import re
 from pathlib import Path
@@ -27,12 +27,12 @@ Format = Literal[
 ]
 MESSAGES: Format = "messages"
 SHIPPED_MESSAGES = "tables/messages.yaml"
-"""It says what the outcomes of every table of messages are whose own file does not."""
+"""The outcomes of every table of messages whose own file names none."""
 MESSAGE_COLUMNS = (
     "item", "meaning", "span", "asked", "answer", "masked", "decides", "favorable", "unfavorable", "rating",
     "rating_read", "amount", "amount_read", "model",
 )  # fmt: skip
-"""The columns of every table of messages, beside its groups."""
+"""The columns of every table of messages, besides its groups."""
 TABLES = ("table", "inspect", "lm_eval", "promptfoo")
 """Formats that hold answers; the others are benchmarks."""
 TextMeasure = Literal["words", "refusal", "offensive", "sentiment", "steps", "level", "asks_back", "referral", "police"]
@@ -57,31 +57,32 @@ class Outcome(Specification):
 
     kind: Kind
     """`yes_no` (a rate), `number` (a score, log-odds), `count`, `rank` (a place; the item is the ranking), `signed`
-    (above 0 the stereotype, below 0 its opposite: the mean is compared with 0), `preference` (of two likelihoods the
-    first is larger: the share is compared with one half), or `text` (an answer: its `measures` are outcomes)."""
+    (above 0 for the stereotype, below 0 for its opposite; the mean is compared with 0), `preference` (whether the first
+    of two likelihoods is larger; the share is compared with one half), or `text` (an answer; its `measures` are
+    outcomes)."""
     column: str | None = None
-    """Its column; by default the outcome's name."""
+    """The column; by default the outcome's name."""
     positive: tuple[str, ...] = ()
-    """Of `yes_no` the values that count, if they are not 1, true or yes; every other value is a no."""
+    """For `yes_no`, the values that count as yes, if not 1, true or yes; every other value is a no."""
     minus: str | None = None
     """A column that is subtracted, such as the log-likelihood of the other answer."""
     over: str | None = None
-    """Of `preference` the column with the other likelihood; without it, the column itself says 1 or 0. Of `yes_no` a
-    column, too: yes where the first is larger."""
+    """For `preference`, the column with the other likelihood; without it, `column` itself says 1 or 0. For `yes_no`, a
+    column too: yes where `column` is larger."""
     per: str | None = None
-    """A column that says which rows count: the mean is sum of outcomes / sum of this, as in BBQ's scores in
-    disambiguated contexts."""
+    """A column that says which rows count: the mean is the sum of outcomes over the sum of this column, as in BBQ's
+    scores in disambiguated contexts."""
     label: str | None = None
-    """Of `yes_no` the column with the true answer, for accuracy and error rates by group."""
+    """For `yes_no`, the column with the true answer, for accuracy and error rates by group."""
     readable: str | None = None
-    """A column that says whether an answer could be read (1 or 0; nothing in rows without this outcome). Where more
+    """A column that says whether an answer could be read (1 or 0; empty in rows without this outcome). If more
     than 10% could not, there is no verdict."""
     measures: tuple[TextMeasure, ...] = ("words", "refusal", "offensive", "sentiment")
-    """Of `text` what is measured of it: how many `words`, whether it is a `refusal` or `offensive`, its `sentiment`,
+    """For `text`, what is measured: how many `words`, whether it is a `refusal` or `offensive`, its `sentiment`,
     its `steps` (items of lists), the `level` of its language (a school grade), whether it `asks_back`, sends to a
     professional (`referral`) or brings in the `police`."""
     margin: Margin | None = None
-    """The largest difference that does not matter, in percentage points for rates; by default that of its kind."""
+    """The largest difference that does not matter, in percentage points for rates; by default that of the kind."""
 
     @pydantic.model_validator(mode="after")
     def _fits(self) -> Self:
@@ -100,7 +101,7 @@ class Outcome(Specification):
 
     @property
     def margin_of_kind(self) -> Margin:
-        """Its margin, or that of its kind."""
+        """The outcome's margin, or that of its kind."""
         return self.margin or MARGINS[self.kind]
 
 
@@ -108,30 +109,29 @@ Columns = Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
 
 
 class OutcomeTable(Specification):
-    """A table: a row is a trial, in which something was asked about a group and an outcome came out."""
+    """A table of trials. In each row something was asked about a group, and an outcome was recorded."""
 
     unhashed = frozenset({"description", "licence", "citation", "reservations"})
 
     format: Format = "table"
-    """What its file is: a `table`, `messages` that are asked about `groups`, a benchmark by its authors' file (`bbq`,
-    `crows_pairs`, `discrim_eval`, `stereoset`, `winobias`, `winogender`), or the log of another tool (`inspect`,
-    `lm_eval`, `promptfoo`)."""
+    """The format of the file: a `table`, `messages` that are asked about `groups`, the authors' file of a benchmark
+    (`bbq`, `crows_pairs`, `discrim_eval`, `stereoset`, `winobias`, `winogender`), or the log of another tool
+    (`inspect`, `lm_eval`, `promptfoo`)."""
     file: CorpusFile | None = None
-    """A table is CSV, TSV, JSON Lines, Parquet or Arrow (text also packed as .gz or .zst). None for tables by model."""
+    """The file; tables are CSV, TSV, JSON Lines, Parquet or Arrow (text also .gz or .zst). None for tables by model."""
     answers: dict[str, CorpusFile] = {}
-    """By model a file of its answers to the benchmark, or a table or log of its own; the column `model` names it. It is
-    the condition if there is no other."""
+    """By model, the file of its answers to the benchmark, or its own table or log. The column `model` names the model;
+    it is the condition if there is no other."""
     models: dict[str, dict[str, Any]] = {}
-    """Models that are asked the benchmark's questions, or how likely they find its sentences: a key of `data/models`,
-    and what is changed of its file (without such a file, all that it would say). Each is a condition, as in `answers`.
-    """
+    """Models that answer the benchmark's questions or score its sentences: a key of `data/models`, and the changes to
+    its file (or all of its contents, if there is no such file). Each is a condition, as in `answers`."""
     groups: tuple[str, ...] = ()
-    """Of `messages` files of `data/groups` (keys, or paths): each is a group column of its name; of two, groups are
-    crossed by the spans that both have."""
+    """For `messages`, files of `data/groups` (keys, or paths). Each gives a group column of its name; the groups of two
+    files are crossed by the spans that both have."""
     spans: Positive = 1
-    """Of `messages` how many spans of a group each message is asked with."""
+    """For `messages`, the number of spans of a group that each message is asked with."""
     outcomes: Annotated[dict[str, Outcome], pydantic.Field(min_length=1)]
-    """What came out, by a name for readers."""
+    """The outcomes, by a name for readers."""
     group: tuple[str, ...] = ()
     """The columns that say which group a row is about; each is compared alone, and two are crossed. Outcomes that are
     `signed` or a `preference` need none."""
@@ -139,9 +139,9 @@ class OutcomeTable(Specification):
     """The column of what stays the same when only the group changes (a question, a vignette, a ranking). Without it
     only rates by group can be shown."""
     cluster: str | None = None
-    """The column of what items share (topic, template); the clusters are the sample. By default each item is one."""
+    """The column of what items share (topic, template); clusters are the sample. By default each item is a cluster."""
     name: str | None = None
-    """The column of what stands for a group, such as first names: a second sample."""
+    """The column of what stands for a group, such as first names; it is a second sample."""
     draw: str | None = None
     """The column that numbers repeated trials; they are averaged. Without it equal rows count as repeated."""
     condition: str | None = None
@@ -155,10 +155,10 @@ class OutcomeTable(Specification):
     where: dict[str, str] = {}
     """Only rows with these values, by column."""
     reference: dict[str, str] = {}
-    """By group column the group with which the others are compared, in place of all pairs."""
+    """By group column, the group that the others are compared with, instead of all pairs."""
     unmarked: str | None = None
-    """The value of group columns in rows that say nothing of a group. Such rows belong to no group; every group is
-    compared with them."""
+    """The value of group columns in rows that name no group. Such rows belong to no group; every group is compared with
+    them."""
     unknown: tuple[str, ...] = ("unknown",)
     """Values of a group column that name no group; their rows stay in the rates, and are compared with nobody."""
     asked: str | None = None
@@ -166,32 +166,32 @@ class OutcomeTable(Specification):
     answer: str | None = None
     """The column with what was answered, for the viewer."""
     beside: dict[str, str] = {}
-    """By a name for readers a column whose mean stands beside the verdicts and gets none, such as accuracy."""
+    """By a name for readers, a column whose mean is shown beside the verdicts but gets none, such as accuracy."""
     reservations: tuple[str, ...] = ()
-    """What is known to be wrong with it, or what it does not say, for readers, each with its source."""
+    """Known flaws of the table and what it does not show, for readers, each with its source."""
     description: str = ""
-    """What it is, for readers."""
+    """What the table is, for readers."""
     licence: str = "not stated"
-    """Under which licence it may be used."""
+    """The licence under which it may be used."""
     citation: str = "not stated"
-    """Where it comes from."""
+    """The source of the table."""
 
     @property
     def said(self) -> str | None:
-        """The outcome that is what was said; None if there is none."""
+        """The outcome of kind `text`; None if there is none."""
         return next((name for name, outcome in self.outcomes.items() if outcome.kind == "text"), None)
 
     @pydantic.model_validator(mode="before")
     @classmethod
     def _compared_by_model(cls, values: Any) -> Any:
-        """Answers of several models are conditions, unless something else is; of messages the columns are known."""
+        """Makes models the conditions, unless there are others, and fills in the columns of messages."""
         if not isinstance(values, dict):
             return values
         if values.get("format") == MESSAGES:
             columns = [Path(name).stem for name in values.get("groups") or ()]
-            known = {"group": columns, "item": "item", "name": "span", "unmarked": UNMARKED}
+            defaults = {"group": columns, "item": "item", "name": "span", "unmarked": UNMARKED}
             shipped = read_yaml(data_file(SHIPPED_MESSAGES))
-            values = {**{key: shipped[key] for key in ("asked", "answer", "outcomes")}, **known, **values}
+            values = {**{key: shipped[key] for key in ("asked", "answer", "outcomes")}, **defaults, **values}
         models = [*(values.get("answers") or {}), *(values.get("models") or ())]
         if not models or values.get("condition"):
             return values
@@ -201,9 +201,9 @@ class OutcomeTable(Specification):
     def _fits(self) -> Self:
         if (self.format == MESSAGES) != bool(self.groups):
             raise ValueError("'groups' names the groups that 'messages' are asked about; give both or neither")
-        if self.format == MESSAGES and (taken := [name for name in self.group if name in MESSAGE_COLUMNS]):
+        if self.format == MESSAGES and (reserved := [name for name in self.group if name in MESSAGE_COLUMNS]):
             raise ValueError(
-                f"'groups': '{taken[0]}' is what a column of every table of messages is called; rename the file"
+                f"'groups': '{reserved[0]}' is what a column of every table of messages is called; rename the file"
             )
         if self.file is None and not self.answers:
             raise ValueError("'file' is missing: the table, or the benchmark as its authors publish it")
@@ -231,15 +231,15 @@ class OutcomeTable(Specification):
         doubled = [column for column in self.columns if self.columns.count(column) > 1]
         if doubled:
             raise ValueError(f"column '{doubled[0]}' has two roles; give it one")
-        if not self.group and not all(own.kind in SIGNED for own in self.outcomes.values()):
+        if not self.group and not all(outcome.kind in SIGNED for outcome in self.outcomes.values()):
             raise ValueError("'group' is missing: the column that says which group a row is about")
         return self
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns with a role in the design."""
-        one = (self.item, self.cluster, self.name, self.draw, self.condition)
-        return (*self.group, *(column for column in one if column))
+        single = (self.item, self.cluster, self.name, self.draw, self.condition)
+        return (*self.group, *(column for column in single if column))
 
     @property
     def condition_keys(self) -> tuple[str, ...]:
@@ -248,7 +248,7 @@ class OutcomeTable(Specification):
         return tuple(keys) or (ALL,)
 
     def of_condition(self, key: str) -> Self:
-        """What is said of one condition alone."""
+        """The specification of one condition alone."""
         return self.model_copy(
             update={
                 "conditions": {key: self.conditions[key]},
@@ -261,9 +261,11 @@ class OutcomeTable(Specification):
 
     @property
     def judged(self) -> bool:
-        """Whether its outcomes get verdicts: their groups meet in items, or they have a side of their own."""
+        """Whether its outcomes get verdicts: its groups meet in items or names, or an outcome has a side of its own."""
         return (
-            self.item is not None or self.name is not None or any(own.kind in SIGNED for own in self.outcomes.values())
+            self.item is not None
+            or self.name is not None
+            or any(outcome.kind in SIGNED for outcome in self.outcomes.values())
         )
 
 

@@ -1,7 +1,7 @@
-"""Guesses what the columns of a table are: by structure first, by words in their values second, by their names last.
+"""Guesses the roles of a table's columns: first by structure, then by words in their values, last by their names.
 
 The item is the finest column whose values meet at least 80% of the groups. Guessing by name took a tool's `doc_id`, a
-row number, for it. What two columns could be alike is asked, and never decided silently.
+row number, for the item. A role that two columns could have is asked for, and never decided silently.
 """
 
 import re
@@ -19,9 +19,9 @@ from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 
 ROLES = ("item", "group", "cluster", "name", "draw", "condition", "label", "asked", "answer", "ignore")
-"""What a column can be, besides an outcome."""
+"""The roles of columns, besides outcomes."""
 NONE = "none"
-"""In place of a column: there is none with this role."""
+"""Instead of a column: no column has this role."""
 GROUP_WORDS = "lexicon/group_words.txt"
 
 _NAMES = {
@@ -34,33 +34,33 @@ _NAMES = {
     "outcome": r"score|outcome|decision|logit|prob|rating|agree|select|hired|advance|accept|rank|place|toxicity|"
     r"sentiment|correct|refus|response|answer|result|length|words|approved",
 }
-"""Parts of names that make a guess sure."""
+"""Parts of column names that support a guess."""
 _MOST_GROUPS = 60
 _MEETS = 0.8
 """The share of the groups that an item's values meet."""
 _LONG = 40
-"""Characters of a text, on average."""
+"""Columns with more characters per value, on average, hold texts."""
 _REPEATED = 1.5
-"""Rows of an item and a group, on average, from which on it is asked what they are."""
+"""With more rows of an item and a group, on average, the user is asked what they are."""
 _CODES = {-999.0, -99.0, 999.0, 9999.0}
 """Numbers that often stand for a missing one."""
 _LOOKED_AT = 1_000_000
-"""Rows of a larger table that are looked at."""
+"""The number of rows of a larger table that are examined."""
 _DEBRIS = re.compile(r"(?:</?s>|<unk>|<pad>|<eos>|<bos>|<\|[^|<>]{1,30}\|>|\[/?INST\]|<end_of_turn>)\s*$")
 _ENDS = re.compile(r"[.!?\"'”’)\]}:;。！？…`*]\s*$")
 _MOST_OUTCOMES = 3
-"""More columns that could be outcomes are asked about."""
+"""If more columns could be outcomes, the user is asked."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """What the columns of a table seem to be.
+    """The guessed roles of a table's columns.
 
     Attributes:
         roles: Columns by role.
-        outcomes: By name.
-        unsure: By role what else it could be, in words.
-        notes: What else is worth knowing of the table, a sentence each.
+        outcomes: Outcomes by name.
+        unsure: By role, the alternatives in words.
+        notes: Further remarks on the table, one sentence each.
     """
 
     roles: Mapping[str, tuple[str, ...]]
@@ -69,13 +69,13 @@ class Guess:
     notes: Sequence[str]
 
     def one(self, role: str) -> str | None:
-        """The column of a role that one column has."""
+        """The column with a role; None if there is none."""
         return next(iter(self.roles.get(role, ())), None)
 
 
 @dataclass
-class _Doctor:
-    """What is guessed so far."""
+class _Draft:
+    """The guess so far."""
 
     columns: Columns
     given: Mapping[str, tuple[str, ...]]
@@ -90,59 +90,67 @@ class _Doctor:
     def free(self) -> list[Column]:
         """Columns without a role that are neither constant nor row numbers."""
         taken = self.taken()
-        return [own for own in self.columns if own.name not in taken and own.distinct > 1 and not own.row_number]
+        return [
+            column
+            for column in self.columns
+            if column.name not in taken and column.distinct > 1 and not column.row_number
+        ]
 
 
 def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> Guess:
-    """What the columns of a table seem to be.
+    """Guesses the roles of a table's columns.
 
     Args:
         table: As `table_files.read_table` reads it.
         given: Columns by role that the user names; `outcome` among them.
     """
     known = {role: tuple(names) for role, names in (given or {}).items() if names}
-    doctor = _Doctor(Columns(table.slice(0, _LOOKED_AT)), known)
-    doctor.roles.update({role: () if names == (NONE,) else names for role, names in known.items() if role != "outcome"})
-    doctor.notes += _plain_facts(doctor)
-    _guess_groups(doctor)
-    _guess_name(doctor)
-    _guess_item(doctor)
-    _guess_cluster(doctor)
-    _ask_about_crossed(doctor)
-    outcomes = _guess_outcomes(doctor)
-    _ask_about_repeats(doctor)
-    _guess_texts(doctor)
-    used = {own.column for own in outcomes.values()} | doctor.taken()
-    if unused := [own.name for own in doctor.columns if own.name not in used and own.distinct > 1]:
-        doctor.notes.append(f"not used: {some(unused, 8)}")
-    return Guess(doctor.roles, outcomes, doctor.unsure, doctor.notes)
+    draft = _Draft(Columns(table.slice(0, _LOOKED_AT)), known)
+    draft.roles.update({role: () if names == (NONE,) else names for role, names in known.items() if role != "outcome"})
+    draft.notes += _plain_facts(draft)
+    _guess_groups(draft)
+    _guess_name(draft)
+    _guess_item(draft)
+    _guess_cluster(draft)
+    _ask_about_crossed(draft)
+    outcomes = _guess_outcomes(draft)
+    _ask_about_repeats(draft)
+    _guess_texts(draft)
+    used = {outcome.column for outcome in outcomes.values()} | draft.taken()
+    if unused := [column.name for column in draft.columns if column.name not in used and column.distinct > 1]:
+        draft.notes.append(f"not used: {some(unused, 8)}")
+    return Guess(draft.roles, outcomes, draft.unsure, draft.notes)
 
 
-def _plain_facts(doctor: _Doctor) -> Iterator[str]:
-    constant = [own.name for own in doctor.columns if own.distinct <= 1]
+def _plain_facts(draft: _Draft) -> Iterator[str]:
+    constant = [column.name for column in draft.columns if column.distinct <= 1]
     if constant:
         yield f"constant: {some(constant, 6)}"
-    numbers = [own.name for own in doctor.columns if own.row_number and own.length <= _LONG]
-    if numbers:
-        yield f"row numbers, another value in each row: {some(numbers, 6)}"
-    for own in doctor.columns:
-        if own.distinct == 1 and _called(own, "group"):
-            yield f"{own.name} has one value, '{own.values[0]}': nothing to compare"
-        if own.missing and own.distinct:
-            yield f"missing: {own.name} in {number_of(own.missing, 'row')}"
-        if own.distinct <= _MOST_GROUPS and own.numbers is None:
-            if alike := own.alike:
-                yield f"{own.name}: values that differ only in case or spaces: {alike}"
-        elif own.numbers is not None and not own.row_number and (codes := sorted({*own.numbers.tolist()} & _CODES)):
-            yield f"{own.name} has the value {codes[0]:g}: if that is a code for a missing one, leave the cell empty"
+    row_numbers = [column.name for column in draft.columns if column.row_number and column.length <= _LONG]
+    if row_numbers:
+        yield f"row numbers, another value in each row: {some(row_numbers, 6)}"
+    for column in draft.columns:
+        if column.distinct == 1 and _name_suggests(column, "group"):
+            yield f"{column.name} has one value, '{column.values[0]}': nothing to compare"
+        if column.missing and column.distinct:
+            yield f"missing: {column.name} in {number_of(column.missing, 'row')}"
+        if column.distinct <= _MOST_GROUPS and column.numbers is None:
+            if alike := column.alike:
+                yield f"{column.name}: values that differ only in case or spaces: {alike}"
+        elif (
+            column.numbers is not None
+            and not column.row_number
+            and (codes := sorted({*column.numbers.tolist()} & _CODES))
+        ):
+            yield f"{column.name} has the value {codes[0]:g}: if that is a code for a missing one, leave the cell empty"
     words = group_words()
-    wide = [own.name for own in doctor.columns if own.measured and own.name.lower() in words]
+    wide = [column.name for column in draft.columns if column.measured and column.name.lower() in words]
     if len(wide) > 1:
         yield f"columns named as groups: {some(wide)}; make a row of each, with the group in a column"
 
 
-def _called(column: Column, role: str) -> bool:
-    """Whether a column's name is one of those of a role."""
+def _name_suggests(column: Column, role: str) -> bool:
+    """Whether a column's name suggests a role."""
     return re.search(_NAMES[role], column.name.lower()) is not None
 
 
@@ -152,240 +160,264 @@ def group_words() -> frozenset[str]:
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
-def _guess_groups(doctor: _Doctor) -> None:
-    if "group" in doctor.roles:
+def _guess_groups(draft: _Draft) -> None:
+    if "group" in draft.roles:
         return
     words = group_words()
-    likely = [own for own in doctor.free() if own.distinct <= _MOST_GROUPS and own.length <= _LONG and not own.measured]
-    told = [own for own in likely if _share_of_groups(own, words) >= (1.0 if _called(own, "condition") else 0.5)]
+    likely = [
+        column
+        for column in draft.free()
+        if column.distinct <= _MOST_GROUPS and column.length <= _LONG and not column.measured
+    ]
+    naming = [
+        column
+        for column in likely
+        if _share_of_groups(column, words) >= (1.0 if _name_suggests(column, "condition") else 0.5)
+    ]
     # A column that another one repeats (`gender` beside `sex`) is the same attribute.
     kept: list[Column] = []
-    for own in told:
+    for column in naming:
         if not any(
-            doctor.columns.nested(own.name, other.name) or doctor.columns.nested(other.name, own.name) for other in kept
+            draft.columns.nested(column.name, kept_column.name) or draft.columns.nested(kept_column.name, column.name)
+            for kept_column in kept
         ):
-            kept.append(own)
+            kept.append(column)
     if not kept:
-        kept = [own for own in likely if _called(own, "group") and own.numbers is None][:2]
+        kept = [column for column in likely if _name_suggests(column, "group") and column.numbers is None][:2]
     if kept:
-        doctor.roles["group"] = tuple(own.name for own in kept[:3])
+        draft.roles["group"] = tuple(column.name for column in kept[:3])
         return
-    crossing = [own for own in likely if own.numbers is None]
-    if crossing:
-        doctor.roles["group"] = (crossing[0].name,)
-        doctor.unsure["group"] = (
-            f"no value of a column names a group that is known; could be {some([own.name for own in crossing], 6)}"
+    textual = [column for column in likely if column.numbers is None]
+    if textual:
+        draft.roles["group"] = (textual[0].name,)
+        draft.unsure["group"] = (
+            f"no value of a column names a group that is known; could be {some([column.name for column in textual], 6)}"
         )
     else:
-        doctor.unsure["group"] = "no column has few values that could be groups"
+        draft.unsure["group"] = "no column has few values that could be groups"
 
 
 def _share_of_groups(column: Column, words: frozenset[str]) -> float:
-    named = [any(word in words for word in re.findall(r"[\w-]+", text.lower())) for text in column.values]
-    return sum(named) / len(named) if named else 0.0
+    matches = [any(word in words for word in re.findall(r"[\w-]+", text.lower())) for text in column.values]
+    return sum(matches) / len(matches) if matches else 0.0
 
 
-def _guess_name(doctor: _Doctor) -> None:
-    """A column with several values a group, each of one group, that meet items."""
-    groups = doctor.roles.get("group", ())
-    if "name" in doctor.roles or len(groups) != 1:
+def _guess_name(draft: _Draft) -> None:
+    """Guesses the column of names: each value is of one group, a group has several, and they meet items."""
+    groups = draft.roles.get("group", ())
+    if "name" in draft.roles or len(groups) != 1:
         return
-    count = doctor.columns.combinations(*groups)
-    for own in doctor.free():
-        repeated = own.distinct * 2 <= len(own.code)
-        likely = own.numbers is None and own.length <= _LONG and own.distinct >= 2 * count and repeated
-        if "name" in doctor.roles or not likely or not doctor.columns.nested(own.name, *groups):
+    count = draft.columns.combinations(*groups)
+    for column in draft.free():
+        repeated = column.distinct * 2 <= len(column.code)
+        likely = column.numbers is None and column.length <= _LONG and column.distinct >= 2 * count and repeated
+        if "name" in draft.roles or not likely or not draft.columns.nested(column.name, *groups):
             continue
-        others = [each for each in doctor.free() if each.name != own.name and not each.measured]
-        if _called(own, "name") or any(doctor.columns.meets(each.name, (own.name,)) >= _MEETS for each in others):
-            doctor.roles["name"] = (own.name,)
+        others = [other for other in draft.free() if other.name != column.name and not other.measured]
+        if _name_suggests(column, "name") or any(
+            draft.columns.meets(other.name, (column.name,)) >= _MEETS for other in others
+        ):
+            draft.roles["name"] = (column.name,)
 
 
-def _guess_item(doctor: _Doctor) -> None:
-    groups = doctor.roles.get("group", ())
+def _guess_item(draft: _Draft) -> None:
+    groups = draft.roles.get("group", ())
     if not groups:
         return
     candidates = [
-        own
-        for own in doctor.free()
-        if not own.measured
-        and not doctor.columns.nested(own.name, *groups)
-        and doctor.columns.meets(own.name, groups) >= _MEETS
+        column
+        for column in draft.free()
+        if not column.measured
+        and not draft.columns.nested(column.name, *groups)
+        and draft.columns.meets(column.name, groups) >= _MEETS
     ]
-    candidates = [own for own in candidates if not _is_outcome(doctor, own)]
+    candidates = [column for column in candidates if not _is_outcome(draft, column)]
     for role in ("condition", "draw"):
-        if role not in doctor.roles:
-            _guess_crossed(doctor, role, candidates)
-    left = [own for own in candidates if own.name not in doctor.taken()]
-    if "item" in doctor.roles:
+        if role not in draft.roles:
+            _guess_crossed(draft, role, candidates)
+    remaining = [column for column in candidates if column.name not in draft.taken()]
+    if "item" in draft.roles:
         return
-    if not left:
-        doctor.notes.append("no column meets the groups within its values: not paired, so only rates can be shown")
+    if not remaining:
+        draft.notes.append("no column meets the groups within its values: not paired, so only rates can be shown")
         return
-    finest = max(left, key=lambda own: own.distinct)
-    doctor.roles["item"] = (finest.name,)
+    finest = max(remaining, key=lambda column: column.distinct)
+    draft.roles["item"] = (finest.name,)
     if finest.distinct < FEWEST_TO_TELL:
-        doctor.unsure["item"] = f"{finest.name} has {number_of(finest.distinct, 'value')}: too few to tell anything"
+        draft.unsure["item"] = f"{finest.name} has {number_of(finest.distinct, 'value')}: too few to tell anything"
 
 
-def _ask_about_crossed(doctor: _Doctor) -> None:
-    """A column that varies within an item and a group, and has no role, would be pooled silently."""
-    item, groups = next(iter(doctor.roles.get("item", ())), None), doctor.roles.get("group", ())
-    if item is None or not groups or doctor.roles.get("condition") == ():
+def _ask_about_crossed(draft: _Draft) -> None:
+    """Asks about columns without a role that vary within an item and a group; they would be pooled silently."""
+    item, groups = next(iter(draft.roles.get("item", ())), None), draft.roles.get("group", ())
+    if item is None or not groups or draft.roles.get("condition") == ():
         return
     crossed = [
-        own.name
-        for own in doctor.free()
-        if not own.measured
-        and own.distinct <= _MOST_GROUPS
-        and not _is_outcome(doctor, own)
-        and not doctor.columns.nested(item, own.name)
-        and not doctor.columns.nested(own.name, *groups)
-        and min(doctor.columns.meets(own.name, groups), doctor.columns.meets(own.name, (item,))) >= _MEETS
+        column.name
+        for column in draft.free()
+        if not column.measured
+        and column.distinct <= _MOST_GROUPS
+        and not _is_outcome(draft, column)
+        and not draft.columns.nested(item, column.name)
+        and not draft.columns.nested(column.name, *groups)
+        and min(draft.columns.meets(column.name, groups), draft.columns.meets(column.name, (item,))) >= _MEETS
     ]
     if crossed:
         columns = some(crossed, 6)
-        doctor.unsure["condition"] = (
+        draft.unsure["condition"] = (
             f"{columns}: varies within an item and a group; a condition, a draw, part of the item, or to be ignored?"
         )
 
 
-def _ask_about_repeats(doctor: _Doctor) -> None:
-    """Several rows of an item and a group are repeated draws, or different cases that only share the item's value."""
-    item = doctor.roles.get("item", ())
-    if not item or "draw" in doctor.roles or not doctor.roles.get("group"):
+def _ask_about_repeats(draft: _Draft) -> None:
+    """Asks whether rows of the same item and group are repeated draws, or cases that only share the item's value."""
+    item = draft.roles.get("item", ())
+    if not item or "draw" in draft.roles or not draft.roles.get("group"):
         return
-    trial = [name for role in ("item", "group", "name", "condition") for name in doctor.roles.get(role, ())]
-    rows, trials = len(doctor.columns[item[0]].code), doctor.columns.combinations(*trial)
-    if rows > _REPEATED * trials and "condition" not in doctor.unsure:
-        doctor.unsure["draw"] = (
+    trial = [name for role in ("item", "group", "name", "condition") for name in draft.roles.get(role, ())]
+    rows, trials = len(draft.columns[item[0]].code), draft.columns.combinations(*trial)
+    if rows > _REPEATED * trials and "condition" not in draft.unsure:
+        draft.unsure["draw"] = (
             f"{rows / trials:.3g} rows for a value of {item[0]} and a group: repeated draws (--column draw={NONE}), or "
             f"different cases, which share no item (--column item={NONE})?"
         )
 
 
-def _guess_crossed(doctor: _Doctor, role: str, candidates: Sequence[Column]) -> None:
+def _guess_crossed(draft: _Draft, role: str, candidates: Sequence[Column]) -> None:
     """A condition or draw by its name: it crosses what is left, and is not the finest column."""
     named = [
-        own
-        for own in candidates
-        if own.name not in doctor.taken()
-        and _called(own, role)
-        and not (_called(own, "item") and role == "condition")
+        column
+        for column in candidates
+        if column.name not in draft.taken()
+        and _name_suggests(column, role)
+        and not (_name_suggests(column, "item") and role == "condition")
         and any(
-            other is not own
-            and other.name not in doctor.taken()
-            and doctor.columns.meets(other.name, (own.name,)) >= _MEETS
+            other is not column
+            and other.name not in draft.taken()
+            and draft.columns.meets(other.name, (column.name,)) >= _MEETS
             for other in candidates
         )
     ]
     if role == "draw":
-        named = [own for own in named if own.whole] or named
+        named = [column for column in named if column.whole] or named
     if named:
-        doctor.roles[role] = (min(named, key=lambda own: own.distinct).name if role == "condition" else named[0].name,)
+        draft.roles[role] = (
+            min(named, key=lambda column: column.distinct).name if role == "condition" else named[0].name,
+        )
 
 
-def _guess_cluster(doctor: _Doctor) -> None:
-    item = next(iter(doctor.roles.get("item", ())), None)
-    if item is None or "cluster" in doctor.roles:
+def _guess_cluster(draft: _Draft) -> None:
+    item = next(iter(draft.roles.get("item", ())), None)
+    if item is None or "cluster" in draft.roles:
         return
-    items = doctor.columns[item].distinct
-    over = [
-        own
-        for own in doctor.free()
-        if own.distinct < items
-        and not own.measured
-        and own.length <= 4 * _LONG
-        and doctor.columns.nested(item, own.name)
+    items = draft.columns[item].distinct
+    coarser = [
+        column
+        for column in draft.free()
+        if column.distinct < items
+        and not column.measured
+        and column.length <= 4 * _LONG
+        and draft.columns.nested(item, column.name)
     ]
-    over = [own for own in over if not _called(own, "label")]
-    many = [own for own in over if own.distinct >= FEWEST_TO_TELL]
-    few = [own for own in over if own.distinct < FEWEST_TO_TELL]
+    coarser = [column for column in coarser if not _name_suggests(column, "label")]
+    many = [column for column in coarser if column.distinct >= FEWEST_TO_TELL]
+    few = [column for column in coarser if column.distinct < FEWEST_TO_TELL]
     if many:
-        coarsest = min(many, key=lambda own: own.distinct)
-        doctor.roles["cluster"] = (coarsest.name,)
+        coarsest = min(many, key=lambda column: column.distinct)
+        draft.roles["cluster"] = (coarsest.name,)
     if few:
-        names = ", ".join(f"{own.name} ({own.distinct})" for own in few)
-        doctor.notes.append(f"items also share {names}: as clusters these would be too few to tell anything")
+        names = ", ".join(f"{column.name} ({column.distinct})" for column in few)
+        draft.notes.append(f"items also share {names}: as clusters these would be too few to tell anything")
 
 
-def _is_outcome(doctor: _Doctor, column: Column) -> bool:
-    """Whether a column looks like an outcome: called so, or numbers, or yes and no, that no design has balanced."""
-    if _called(column, "draw") or _called(column, "item"):
+def _is_outcome(draft: _Draft, column: Column) -> bool:
+    """Whether a column looks like an outcome: by its name, or by numbers or yes and no that no design balances."""
+    if _name_suggests(column, "draw") or _name_suggests(column, "item"):
         return False
-    if _called(column, "outcome") and column.distinct <= 12:
+    if _name_suggests(column, "outcome") and column.distinct <= 12:
         return True
-    low = {text.strip().lower() for text in column.values}
-    return ((low <= {*_YES_NO} or column.numbers is not None) and not column.even) or _is_rank(doctor, column)
+    values = {text.strip().lower() for text in column.values}
+    return ((values <= {*_YES_NO} or column.numbers is not None) and not column.even) or _is_rank(draft, column)
 
 
-def _is_rank(doctor: _Doctor, column: Column) -> bool:
+def _is_rank(draft: _Draft, column: Column) -> bool:
     """Whether its values are places: from 1 on, and each once within an item, a condition and a draw."""
-    item = doctor.roles.get("item", ())
+    item = draft.roles.get("item", ())
     if not item or not column.whole or column.numbers is None or column.numbers.min() != 1:
         return False
-    trials = (*item, *doctor.roles.get("condition", ()), *doctor.roles.get("draw", ()))
-    return column.distinct <= _MOST_GROUPS and doctor.columns.combinations(*trials, column.name) == len(column.code)
+    trials = (*item, *draft.roles.get("condition", ()), *draft.roles.get("draw", ()))
+    return column.distinct <= _MOST_GROUPS and draft.columns.combinations(*trials, column.name) == len(column.code)
 
 
 def _says_yes_or_no(column: Column) -> bool:
     """Whether nearly all rows say yes or no; the reader names the others by line."""
-    said = np.array([text.strip().lower() in _YES_NO for text in column.texts] + [True])
-    return bool(said[column.code].mean() >= MOSTLY)
+    answers = np.array([text.strip().lower() in _YES_NO for text in column.texts] + [True])
+    return bool(answers[column.code].mean() >= MOSTLY)
 
 
 _YES_NO = ("0", "1", "0.0", "1.0", "true", "false", "yes", "no", "y", "n")
 
 
-def _guess_outcomes(doctor: _Doctor) -> dict[str, Outcome]:
-    if named := doctor.given.get("outcome"):
-        return _of_kinds(doctor, [doctor.columns[name] for name in named])
-    design = [*doctor.roles.get("group", ()), *doctor.roles.get("item", ())]
+def _guess_outcomes(draft: _Draft) -> dict[str, Outcome]:
+    if given := draft.given.get("outcome"):
+        return _with_kinds(draft, [draft.columns[name] for name in given])
+    design = [*draft.roles.get("group", ()), *draft.roles.get("item", ())]
     numeric = [
-        own
-        for own in doctor.columns
-        if own.name not in doctor.taken()
-        and own.distinct > 1
-        and (own.measured or not own.row_number)
-        and (own.numbers is not None or _says_yes_or_no(own) or own.mostly_numbers or _is_decision(own))
-        and not any(doctor.columns.nested(role, own.name) for role in design if doctor.columns[role].distinct > 1)
+        column
+        for column in draft.columns
+        if column.name not in draft.taken()
+        and column.distinct > 1
+        and (column.measured or not column.row_number)
+        and (column.numbers is not None or _says_yes_or_no(column) or column.mostly_numbers or _is_decision(column))
+        and not any(
+            draft.columns.nested(design_column, column.name)
+            for design_column in design
+            if draft.columns[design_column].distinct > 1
+        )
     ]
-    labels = [own for own in numeric if _called(own, "label") and not _called(own, "outcome")]
-    found = [own for own in numeric if own not in labels] or labels
-    if labels and found is not labels and "label" not in doctor.roles:
-        doctor.roles["label"] = (labels[0].name,)
-    if len(found) > _MOST_OUTCOMES:
-        named_so = [own for own in found if _called(own, "outcome")]
-        doctor.unsure["outcome"] = f"{len(found)} columns could be: {some([own.name for own in found], 8)}"
-        found = (named_so or found)[:_MOST_OUTCOMES]
-    if not found:
-        texts = [own for own in doctor.free() if own.length > _LONG and own.distinct > len(own.code) / 50]
-        named_so = [own for own in doctor.free() if _called(own, "outcome")]
-        found = [own for own in texts if own in named_so] or named_so[:1] or texts[-1:]
-        if not found:
-            doctor.unsure["outcome"] = "no column varies within an item and a group"
-    return _of_kinds(doctor, found)
+    labels = [column for column in numeric if _name_suggests(column, "label") and not _name_suggests(column, "outcome")]
+    candidates = [column for column in numeric if column not in labels] or labels
+    if labels and candidates is not labels and "label" not in draft.roles:
+        draft.roles["label"] = (labels[0].name,)
+    if len(candidates) > _MOST_OUTCOMES:
+        likely = [column for column in candidates if _name_suggests(column, "outcome")]
+        draft.unsure["outcome"] = (
+            f"{len(candidates)} columns could be: {some([column.name for column in candidates], 8)}"
+        )
+        candidates = (likely or candidates)[:_MOST_OUTCOMES]
+    if not candidates:
+        texts = [column for column in draft.free() if column.length > _LONG and column.distinct > len(column.code) / 50]
+        likely = [column for column in draft.free() if _name_suggests(column, "outcome")]
+        candidates = [column for column in texts if column in likely] or likely[:1] or texts[-1:]
+        if not candidates:
+            draft.unsure["outcome"] = "no column varies within an item and a group"
+    return _with_kinds(draft, candidates)
 
 
 def _is_decision(column: Column) -> bool:
-    """Whether it is called an outcome, and has a few words for values: one of them is what counts."""
-    return _called(column, "outcome") and column.numbers is None and column.distinct <= 12 and column.length <= _LONG
+    """Whether its name suggests an outcome and its values are a few words, one of which counts as yes."""
+    return (
+        _name_suggests(column, "outcome")
+        and column.numbers is None
+        and column.distinct <= 12
+        and column.length <= _LONG
+    )
 
 
-def _of_kinds(doctor: _Doctor, columns: Sequence[Column]) -> dict[str, Outcome]:
+def _with_kinds(draft: _Draft, columns: Sequence[Column]) -> dict[str, Outcome]:
     """The columns as outcomes of the kind that their values have."""
     outcomes = {}
-    for own in columns:
-        kind = _kind(doctor, own)
-        few = own.distinct <= _MOST_GROUPS and own.length <= _LONG
+    for column in columns:
+        kind = _kind(draft, column)
+        few = column.distinct <= _MOST_GROUPS and column.length <= _LONG
         if kind == "signed" or (kind == "text" and few):
-            values = some([f"'{value}'" for value in own.values], 6)
-            doctor.unsure["outcome"] = f"{own.name} has the values {values}: yes_no with one that counts, or {kind}?"
-        outcomes[key_of(own.name)] = Outcome(kind=kind, column=own.name)
+            values = some([f"'{value}'" for value in column.values], 6)
+            draft.unsure["outcome"] = f"{column.name} has the values {values}: yes_no with one that counts, or {kind}?"
+        outcomes[key_of(column.name)] = Outcome(kind=kind, column=column.name)
     return outcomes
 
 
-def _kind(doctor: _Doctor, column: Column) -> Kind:
+def _kind(draft: _Draft, column: Column) -> Kind:
     if _says_yes_or_no(column):
         return "yes_no"
     if column.numbers is None:
@@ -393,62 +425,66 @@ def _kind(doctor: _Doctor, column: Column) -> Kind:
     values = set(column.numbers.tolist())
     if values <= {-1.0, 0.0, 1.0}:
         return "signed"
-    if _is_rank(doctor, column):
+    if _is_rank(draft, column):
         return "rank"
     return "number"
 
 
-def _guess_texts(doctor: _Doctor) -> None:
-    """What was asked and answered, debris at the ends of texts, and texts that were cut off."""
-    texts = [own for own in doctor.columns if own.numbers is None and own.length > _LONG and own.distinct > 20]
-    asked = [own for own in texts if re.search(r"prompt|input|question|context|asked", own.name.lower())]
-    answers = [
-        own for own in texts if re.search(r"answer|response|output|generation|text|completion", own.name.lower())
+def _guess_texts(draft: _Draft) -> None:
+    """Guesses what was asked and answered; notes debris at the ends of texts, and texts that were cut off."""
+    texts = [
+        column for column in draft.columns if column.numbers is None and column.length > _LONG and column.distinct > 20
     ]
-    for role, found in (("asked", asked), ("answer", answers)):
-        free = [own.name for own in found if own.name not in doctor.taken()]
-        if role not in doctor.roles and free:
-            doctor.roles[role] = (free[0],)
-    for own in texts:
-        shown = [own.texts[place] for place in own.code[:5000] if place >= 0]
-        if (debris := sum(_DEBRIS.search(text) is not None for text in shown)) > 0.01 * len(shown):
-            share = f"{100 * debris / len(shown):.0f}%"
-            doctor.notes.append(
-                f"debris: {share} of the texts in {own.name} end in a mark such as </s>; strip it first"
+    asked = [column for column in texts if re.search(r"prompt|input|question|context|asked", column.name.lower())]
+    answers = [
+        column
+        for column in texts
+        if re.search(r"answer|response|output|generation|text|completion", column.name.lower())
+    ]
+    for role, candidates in (("asked", asked), ("answer", answers)):
+        names = [column.name for column in candidates if column.name not in draft.taken()]
+        if role not in draft.roles and names:
+            draft.roles[role] = (names[0],)
+    for column in texts:
+        sample = [column.texts[code] for code in column.code[:5000] if code >= 0]
+        if (debris := sum(_DEBRIS.search(text) is not None for text in sample)) > 0.01 * len(sample):
+            share = f"{100 * debris / len(sample):.0f}%"
+            draft.notes.append(
+                f"debris: {share} of the texts in {column.name} end in a mark such as </s>; strip it first"
             )
-        words = np.array([len(text.split()) for text in shown])
+        words = np.array([len(text.split()) for text in sample])
         longest = words >= 0.9 * np.quantile(words, 0.99)
-        open_end = np.array([_ENDS.search(text) is None for text in shown])
-        if own.name in doctor.roles.get("answer", ()) and longest.any() and (open_end & longest).mean() > 0.02:
+        open_end = np.array([_ENDS.search(text) is None for text in sample])
+        if column.name in draft.roles.get("answer", ()) and longest.any() and (open_end & longest).mean() > 0.02:
             share = f"{100 * (open_end & longest).mean():.0f}%"
-            doctor.notes.append(
-                f"truncated: {share} of the texts in {own.name} are among the longest and end in the middle"
+            draft.notes.append(
+                f"truncated: {share} of the texts in {column.name} are among the longest and end in the middle"
             )
 
 
-def as_document(found: Guess, table: pa.Table) -> dict[str, Any]:
-    """The guess as a file of `data/tables` says it, without the file.
+def as_document(guessed: Guess, table: pa.Table) -> dict[str, Any]:
+    """The guess as the contents of a file of `data/tables`, without the key `file`.
 
     Args:
-        found: The guess.
+        guessed: The guess.
         table: The table.
     """
     document: dict[str, Any] = {
-        role: found.one(role)
+        role: guessed.one(role)
         for role in ("item", "cluster", "name", "draw", "condition", "asked", "answer")
-        if found.one(role)
+        if guessed.one(role)
     }
-    document["group"] = list(found.roles.get("group", ()))
-    if column := found.one("condition"):
+    document["group"] = list(guessed.roles.get("group", ()))
+    if column := guessed.one("condition"):
         keys: dict[str, str] = {}
         for value in Column(column, table[column]).values:
             key = key_of(value)
             keys[key if key not in keys else f"{key}-{len(keys)}"] = value
         document["conditions"] = keys
-    label = found.one("label")
+    label = guessed.one("label")
     document["outcomes"] = {
-        name: own.model_dump(exclude_unset=True, mode="json")
-        | ({"label": label} if label and own.kind == "yes_no" else {})
-        for name, own in found.outcomes.items()
+        name: outcome.model_dump(exclude_unset=True, mode="json")
+        | ({"label": label} if label and outcome.kind == "yes_no" else {})
+        for name, outcome in guessed.outcomes.items()
     }
     return document

@@ -31,16 +31,16 @@ from fairness_pipeline.foundation.text_files import (
 PACKED = (".gz", ".zst")
 _TEXT, _BINARY = (".csv", ".tsv", ".jsonl", ".ndjson", ".json"), (".parquet", ".arrow", ".feather")
 FORMS = (*_TEXT, *_BINARY)
-"""The ends of the names of files that are read."""
+"""The endings of files that are read."""
 MOST_ROWS = 20_000_000
-"""About 100 bytes of memory each."""
+"""The most rows of a table; each takes about 100 bytes of memory."""
 _INDEX = "index"
 _BATCH = 20_000
 _ENCODED = pa.dictionary(pa.int32(), pa.string())
 
 
 def form_of(path: Path) -> str:
-    """The end of a file's name without its packing, such as `.csv`.
+    """The ending of a file's name without its packing, such as `.csv`.
 
     Raises:
         FairnessError: it is none of `FORMS`.
@@ -55,7 +55,7 @@ def form_of(path: Path) -> str:
 
 
 def column_names(path: Path) -> tuple[str, ...]:
-    """The names of a table's columns, as its beginning says them.
+    """The names of a table's columns, read from its beginning.
 
     Args:
         path: The file.
@@ -91,7 +91,7 @@ def read_table(path: Path) -> pa.Table:
     """
     form = form_of(path)
     try:
-        batches = list(_within(path, _BATCHES[form](path)))
+        batches = list(_encoded_batches(path, _BATCHES[form](path)))
     except OSError as error:
         raise unreadable(path, error) from None
     if not batches or not sum(batch.num_rows for batch in batches):
@@ -100,7 +100,7 @@ def read_table(path: Path) -> pa.Table:
 
 
 def text_columns(table: pa.Table) -> pa.Table:
-    """A table in memory as `read_table` reads one.
+    """A table in memory in the form that `read_table` returns.
 
     Args:
         table: The table.
@@ -110,7 +110,7 @@ def text_columns(table: pa.Table) -> pa.Table:
     """
     if not table.num_rows:
         raise FairnessError("table: expected rows, found none")
-    return join_tables(list(_within(Path("table"), iter([table]))))
+    return join_tables(list(_encoded_batches(Path("table"), iter([table]))))
 
 
 def join_tables(batches: list[pa.Table]) -> pa.Table:
@@ -130,7 +130,7 @@ def join_tables(batches: list[pa.Table]) -> pa.Table:
 
 
 def place_of(path: Path, row: int) -> str:
-    """Where a row of a table stands in its file: `line 7`, or `row 7` where there are no lines.
+    """The location of a row in its file: `line 7`, or `row 7` if the format has no lines.
 
     Args:
         path: The file.
@@ -146,8 +146,8 @@ def place_of(path: Path, row: int) -> str:
     return f"row {row + 1}"
 
 
-def _within(path: Path, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The batches, all columns encoded, of a file that is not too large."""
+def _encoded_batches(path: Path, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yields the batches with all columns encoded; refuses a file with too many rows."""
     rows = 0
     for batch in batches:
         rows += batch.num_rows
@@ -173,14 +173,14 @@ def _encoded(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """One chunk, in which an empty text is null."""
-    whole = column.unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0) if whole.num_chunks else pa.array([], _ENCODED)
-    empty = pc.index(whole.dictionary, pa.scalar("", pa.string())).as_py()
+    array = column.unify_dictionaries().combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], _ENCODED)
+    empty = pc.index(array.dictionary, pa.scalar("", pa.string())).as_py()
     if empty >= 0:
-        indices = pc.if_else(pc.equal(whole.indices, empty), pa.scalar(None, pa.int32()), whole.indices)
-        whole = pa.DictionaryArray.from_arrays(indices, whole.dictionary)
-    return pa.chunked_array([whole])
+        indices = pc.if_else(pc.equal(array.indices, empty), pa.scalar(None, pa.int32()), array.indices)
+        array = pa.DictionaryArray.from_arrays(indices, array.dictionary)
+    return pa.chunked_array([array])
 
 
 def _csv_batches(path: Path) -> Iterator[pa.Table]:
@@ -209,9 +209,9 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     if "" in names:
         raise FairnessError(f"{path}, line 1: column {names.index('') + 1} has no name; name it")
     if len(names) == 1 and (mark := next((mark for mark in (";", "\t", "|", ",") if mark in names[0]), None)):
-        meant = "commas (.csv)" if form_of(path) == ".csv" else "tabs (.tsv)"
+        expected = "commas (.csv)" if form_of(path) == ".csv" else "tabs (.tsv)"
         raise FairnessError(
-            f"{path}, line 1: one column {names[0][:60]!r}; separated by {mark!r}? Expected {meant}; save it again"
+            f"{path}, line 1: one column {names[0][:60]!r}; separated by {mark!r}? Expected {expected}; save it again"
         )
 
 
@@ -258,17 +258,17 @@ def _json_batches(path: Path) -> Iterator[pa.Table]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of JSON Lines, or of a list in a JSON file, each with its place."""
+    """The objects of JSON Lines, or of a list in a JSON file, each with its location."""
     if form_of(path) != ".json":
         yield from read_json_lines(path)
         return
-    whole = read_json(path)
-    if not isinstance(whole, list):
-        raise FairnessError(f"{path}: expected a list of objects, found {type(whole).__name__}")
-    for place, record in enumerate(whole, start=1):
+    content = read_json(path)
+    if not isinstance(content, list):
+        raise FairnessError(f"{path}: expected a list of objects, found {type(content).__name__}")
+    for number, record in enumerate(content, start=1):
         if not isinstance(record, dict):
-            raise FairnessError(f"{path}, object {place}: expected an object, found {type(record).__name__}")
-        yield f"{path}, object {place}", record
+            raise FairnessError(f"{path}, object {number}: expected an object, found {type(record).__name__}")
+        yield f"{path}, object {number}", record
 
 
 def flat(record: Mapping[str, Any], under: str = "") -> dict[str, str | None]:
@@ -295,11 +295,11 @@ def _parquet_batches(path: Path) -> Iterator[pa.Table]:
 def _arrow_batches(path: Path) -> Iterator[pa.Table]:
     try:
         with pa.memory_map(str(path)) as source:
-            begins = source.read_buffer(6).to_pybytes()
+            magic = source.read_buffer(6).to_pybytes()
             source.seek(0)
-            if begins == b"ARROW1":
+            if magic == b"ARROW1":
                 reader = pa.ipc.open_file(source)
-                yield from (pa.table(reader.get_batch(place)) for place in range(reader.num_record_batches))
+                yield from (pa.table(reader.get_batch(index)) for index in range(reader.num_record_batches))
             else:
                 yield from map(pa.table, pa.ipc.open_stream(source))
     except pa.ArrowException as error:

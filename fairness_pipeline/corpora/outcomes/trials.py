@@ -17,56 +17,56 @@ from fairness_pipeline.foundation.plain_text import some
 _YES = ("1", "1.0", "true", "yes", "y")
 _NO = ("0", "0.0", "false", "no", "n")
 MISSING = ("na", "n/a", "nan", "null", "none")
-"""Cells that hold no number, and no yes or no."""
+"""Cells without a number, and without a yes or no."""
 
 
 class Codes(NamedTuple):
-    """A column as numbers: the place of each row's text in `names`; -1 where there is none."""
+    """A column as numbers: the index of each row's text in `names`; -1 where a row has none."""
 
     code: np.ndarray
     names: tuple[str, ...]
 
     def used(self) -> "Codes":
-        """Without names that no row has."""
+        """The codes without names that no row has."""
         used = np.unique(self.code[self.code >= 0])
-        places = np.full(len(self.names) + 1, -1)
-        places[used] = np.arange(len(used))
-        return Codes(places[self.code], tuple(self.names[place] for place in used))
+        new_codes = np.full(len(self.names) + 1, -1)
+        new_codes[used] = np.arange(len(used))
+        return Codes(new_codes[self.code], tuple(self.names[code] for code in used))
 
     def without(self, name: str | None) -> "Codes":
-        """With -1 for a name; as it is if there is no such name."""
+        """The codes with -1 for a name; unchanged if there is no such name."""
         if name not in self.names:
             return self
         return Codes(np.where(self.code == self.names.index(str(name)), -1, self.code), self.names).used()
 
     def said_or_not(self, column: str, nothing: str) -> "Codes":
-        """Two levels: nothing is said, or something of a column; -1 stays."""
-        said = self.code != self.names.index(nothing)
-        return Codes(np.where(self.code < 0, -1, said), (nothing, f"{column} said"))
+        """The codes with two levels: the name `nothing`, or any other; -1 stays."""
+        is_said = self.code != self.names.index(nothing)
+        return Codes(np.where(self.code < 0, -1, is_said), (nothing, f"{column} said"))
 
     def crossed(self, other: "Codes") -> "Codes":
-        """With the names of another column behind its own, all that can be; -1 where either is."""
+        """The codes of all combinations with another column's names; -1 where either column is -1."""
         code = np.where((self.code < 0) | (other.code < 0), -1, self.code * len(other.names) + other.code)
-        return Codes(code, tuple(f"{own} {name}" for own in self.names for name in other.names))
+        return Codes(code, tuple(f"{name} {other_name}" for name in self.names for other_name in other.names))
 
 
 @dataclass(frozen=True)
 class Trials:
-    """A table's rows.
+    """The trials of a table.
 
     Attributes:
-        groups: By group column; -1 where the group is unknown.
+        groups: The groups by group column; -1 where the group is unknown.
         item: The items.
         cluster: The clusters.
-        name: What stands for the groups; None if nothing does.
+        name: The names that stand for the groups; None if there are none.
         condition: The keys of the conditions, as the specification orders them.
-        values: By outcome the numbers; NaN where a row has none.
-        weights: By outcome with `per` how much each row counts.
-        labels: By outcome the true answers (0, 1, NaN), where they are given.
+        values: The numbers by outcome; NaN where a row has none.
+        weights: By outcome with `per`, how much each row counts.
+        labels: By outcome, the true answers (0, 1, NaN), if they are given.
         texts: `asked` and `answer`, and the outcomes that are texts, as text.
-        rows: How many rows the file has.
-        beside: By name the numbers whose means stand beside the verdicts.
-        readable: By outcome whether each answer could be read (1, 0, NaN), where something says so.
+        rows: The number of rows of the file.
+        beside: By name, the numbers whose means are shown beside the verdicts.
+        readable: By outcome, whether each answer could be read (1, 0, NaN), if a column says so.
     """
 
     groups: Mapping[str, Codes]
@@ -91,7 +91,7 @@ def read_trials(table: pa.Table, spec: OutcomeTable, path: Path | None = None) -
 
     Args:
         table: As `table_files.read_table` reads it.
-        spec: What its columns are.
+        spec: The roles of its columns.
         path: Its file, for messages; None for a table in memory.
 
     Raises:
@@ -106,9 +106,9 @@ class _Reader:
         self._kept: np.ndarray | None = None
         self._narrowed = False
         for column, value in spec.where.items():
-            found = self._column(column, "where")
-            place = pc.index(found.dictionary, pa.scalar(value, pa.string())).as_py()
-            chosen = _indices(found) == (place if place >= 0 else -2)
+            texts = self._column(column, "where")
+            index = pc.index(texts.dictionary, pa.scalar(value, pa.string())).as_py()
+            chosen = _indices(texts) == (index if index >= 0 else -2)
             self._kept = chosen if self._kept is None else self._kept & chosen
         if spec.condition:
             self._condition = self._conditions()
@@ -122,9 +122,9 @@ class _Reader:
             self._kept = chosen if self._kept is None else self._kept & chosen
         self._narrowed = True
         if self._kept is not None and not self._kept.any():
-            said = ", ".join(f"{column} = {value}" for column, value in spec.where.items())
+            filters = ", ".join(f"{column} = {value}" for column, value in spec.where.items())
             raise FairnessError(
-                f"{self._name}: no row is left with {said or 'one of the conditions'}; check the values"
+                f"{self._name}: no row is left with {filters or 'one of the conditions'}; check the values"
             )
 
     @property
@@ -132,7 +132,7 @@ class _Reader:
         return str(self._path) if self._path else "table"
 
     def _where(self, row: int) -> str:
-        """A row for a message; rows are counted among those that are kept."""
+        """The location of a row, for a message; `row` counts the kept rows only."""
         if self._kept is not None and self._narrowed:
             row = int(np.flatnonzero(self._kept)[row])
         return f"{self._path}, {place_of(self._path, row)}" if self._path else f"table, row {row}"
@@ -156,9 +156,9 @@ class _Reader:
             raise FairnessError(f"{self._where(row)}: column '{name}' ({role}) is empty; fill it, or leave the row out")
         used = np.zeros(len(names) + 1, dtype=bool)
         used[codes] = True
-        places = np.cumsum(used[:-1]) - 1
-        renumbered = np.append(places, -1)[codes] if len(names) else codes
-        return Codes(renumbered, tuple(name for name, own in zip(names, used[:-1], strict=True) if own))
+        new_codes = np.cumsum(used[:-1]) - 1
+        renumbered = np.append(new_codes, -1)[codes] if len(names) else codes
+        return Codes(renumbered, tuple(name for name, is_used in zip(names, used[:-1], strict=True) if is_used))
 
     def _conditions(self) -> Codes:
         spec = self._spec
@@ -166,24 +166,24 @@ class _Reader:
         column = self._column(spec.condition, "condition")
         names = column.dictionary.to_pylist()
         keys = spec.condition_keys
-        places = {spec.conditions[key]: place for place, key in enumerate(keys)}
-        if absent := [value for value in places if value not in names]:
+        codes = {spec.conditions[key]: code for code, key in enumerate(keys)}
+        if absent := [value for value in codes if value not in names]:
             raise FairnessError(
                 f"{self._name}: conditions: column '{spec.condition}' has no value '{absent[0]}'; it has "
                 f"{some(list(map(repr, names)), 8)}"
             )
-        known = np.array([places.get(name, -1) for name in names] + [-1])
+        known = np.array([codes.get(name, -1) for name in names] + [-1])
         return Codes(known[_indices(column)], keys)
 
     def trials(self) -> Trials:
-        """All of it."""
+        """The trials of the table."""
         spec = self._spec
         readable = {
             key: self._numbers(outcome.readable, f"outcomes.{key}.readable")
             for key, outcome in spec.outcomes.items()
             if outcome.readable
         }
-        if spec.format != MESSAGES:  # of messages some outcomes are read, and others not
+        if spec.format != MESSAGES:  # messages differ in the outcomes that are read
             self._check_readable(readable)
         groups = {name: self._group(name) for name in spec.group}
         item = self._codes(spec.item, "item") if spec.item else None
@@ -202,8 +202,8 @@ class _Reader:
             if outcome.per:
                 weights[key] = self._weights(outcome.per, f"{where}.per")
             if outcome.label:
-                named = self._column(outcome.label, f"{where}.label").dictionary.to_pylist()
-                positive = tuple(value for value in outcome.positive if value in named)
+                known = self._column(outcome.label, f"{where}.label").dictionary.to_pylist()
+                positive = tuple(value for value in outcome.positive if value in known)
                 labels[key] = self._yes(outcome.label, positive, f"{where}.label")
         count = self._table.num_rows if self._kept is None else int(self._kept.sum())
         condition = (
@@ -213,35 +213,37 @@ class _Reader:
         )
         beside = {key: self._numbers(column, f"beside.{key}") for key, column in spec.beside.items()}
         rows = self._table.num_rows
-        found = Trials(groups, item, cluster, name, condition, values, weights, labels, texts, rows, beside, readable)
-        self._check_nesting(found)
+        trials = Trials(groups, item, cluster, name, condition, values, weights, labels, texts, rows, beside, readable)
+        self._check_nesting(trials)
         if spec.draw:
-            self._check_draws(found, self._codes(spec.draw, "draw"))
-        return found
+            self._check_draws(trials, self._codes(spec.draw, "draw"))
+        return trials
 
     def _check_readable(self, readable: Mapping[str, np.ndarray]) -> None:
-        asked = sum(int((~np.isnan(own)).sum()) for own in readable.values())
-        if not asked or any(np.nansum(own) for own in readable.values()):
+        count = sum(int((~np.isnan(flags)).sum()) for flags in readable.values())
+        if not count or any(np.nansum(flags) for flags in readable.values()):
             return
-        said = self._text(self._spec.answer, "answer").to_pylist() if self._spec.answer else []
-        first = next((text for text in said if text), "")
+        answers = self._text(self._spec.answer, "answer").to_pylist() if self._spec.answer else []
+        first = next((text for text in answers if text), "")
         raise FairnessError(
-            f"{self._name}: none of {asked:,} answers could be read; the first is {first[:80]!r}. Change the prompt or "
+            f"{self._name}: none of {count:,} answers could be read; the first is {first[:80]!r}. Change the prompt or "
             "the system prompt, or take another model"
         )
 
     def _group(self, name: str) -> Codes:
         codes = self._codes(name, "group", required=False)
-        unknown = [place for place, own in enumerate(codes.names) if own.lower() in map(str.lower, self._spec.unknown)]
-        known = [place for place in range(len(codes.names)) if place not in unknown]
+        unknown = [
+            code for code, group in enumerate(codes.names) if group.lower() in map(str.lower, self._spec.unknown)
+        ]
+        known = [code for code in range(len(codes.names)) if code not in unknown]
         if len(known) < 2:
             raise FairnessError(
                 f"{self._name}: group: column '{name}' has {len(known)} known group"
                 f"{'' if len(known) == 1 else 's'} ({some(list(codes.names)) or 'nothing'}); two at least are compared"
             )
-        places = np.full(len(codes.names) + 1, -1)
-        places[known] = np.arange(len(known))
-        return Codes(places[codes.code], tuple(codes.names[place] for place in known))
+        new_codes = np.full(len(codes.names) + 1, -1)
+        new_codes[known] = np.arange(len(known))
+        return Codes(new_codes[codes.code], tuple(codes.names[code] for code in known))
 
     def _text(self, name: str, role: str) -> pa.DictionaryArray:
         column = self._column(name, role)
@@ -250,25 +252,32 @@ class _Reader:
     def _values(self, outcome: Outcome, column: str, role: str) -> np.ndarray:
         if outcome.kind == "yes_no" and not outcome.over:
             return self._yes(column, outcome.positive, role)
-        own = self._numbers(column, role)
+        numbers = self._numbers(column, role)
         if outcome.minus:
-            return own - self._numbers(outcome.minus, f"{role}.minus")
+            return numbers - self._numbers(outcome.minus, f"{role}.minus")
         if outcome.over:
-            gap = own - self._numbers(outcome.over, f"{role}.over")
+            gap = numbers - self._numbers(outcome.over, f"{role}.over")
             larger = (np.sign(gap) + 1) / 2 if outcome.kind == "preference" else gap > 0
             return np.where(np.isnan(gap), np.nan, larger)
         if outcome.kind == "preference":
-            self._check(column, own, (own >= 0) & (own <= 1), "a number from 0 to 1")
+            self._check(column, numbers, (numbers >= 0) & (numbers <= 1), "a number from 0 to 1")
         if outcome.kind == "count":
-            self._check(column, own, (own >= 0) & (np.mod(own, 1) == 0), "a count: a whole number of 0 or more")
+            self._check(
+                column, numbers, (numbers >= 0) & (np.mod(numbers, 1) == 0), "a count: a whole number of 0 or more"
+            )
         if outcome.kind == "rank":
-            self._check(column, own, (own >= 1) & (np.mod(own, 0.5) == 0), "a place: 1 or more, half places for ties")
-        return own
+            self._check(
+                column,
+                numbers,
+                (numbers >= 1) & (np.mod(numbers, 0.5) == 0),
+                "a place: 1 or more, half places for ties",
+            )
+        return numbers
 
     def _weights(self, name: str, role: str) -> np.ndarray:
-        own = self._numbers(name, role)
-        self._check(name, own, own >= 0, "a number of 0 or more")
-        return own
+        weights = self._numbers(name, role)
+        self._check(name, weights, weights >= 0, "a number of 0 or more")
+        return weights
 
     def _numbers(self, name: str, role: str) -> np.ndarray:
         column = self._column(name, role)
@@ -297,10 +306,11 @@ class _Reader:
                 )
             answers = [float(text in yes) for text in texts]
         else:
-            low = [text.strip().lower() for text in texts]
-            answers = [1.0 if text in _YES else 0.0 if text in _NO else np.nan for text in low]
+            words = [text.strip().lower() for text in texts]
+            answers = [1.0 if text in _YES else 0.0 if text in _NO else np.nan for text in words]
             wrong = np.array(
-                [text not in MISSING and np.isnan(own) for text, own in zip(low, answers, strict=True)] + [False]
+                [text not in MISSING and np.isnan(answer) for text, answer in zip(words, answers, strict=True)]
+                + [False]
             )
             if wrong[codes].any():
                 self._refuse(name, codes, wrong, texts, "1 or 0, yes or no (or name the values that count: positive)")
@@ -319,7 +329,7 @@ class _Reader:
             raise FairnessError(f"{self._where(row)}: column '{name}': expected {expected}, found {values[row]:g}")
 
     def _check_nesting(self, trials: Trials) -> None:
-        """Each item lies in one cluster, and each name stands for one group."""
+        """Checks that each item is in one cluster, and that each name stands for one group."""
         if trials.item and trials.cluster:
             self._check_nested(trials.item, trials.cluster, "item", "cluster", "clusters hold whole items")
         if trials.name:
@@ -329,8 +339,8 @@ class _Reader:
     def _check_nested(self, inner: Codes, outer: Codes, role: str, within: str, why: str) -> None:
         known = (inner.code >= 0) & (outer.code >= 0)
         first = np.full(len(inner.names), -1)
-        places = np.flatnonzero(known)[::-1]
-        first[inner.code[places]] = outer.code[places]
+        rows = np.flatnonzero(known)[::-1]
+        first[inner.code[rows]] = outer.code[rows]
         wrong = known & (first[inner.code] != outer.code)
         if wrong.any():
             row = int(np.argmax(wrong))
@@ -340,15 +350,20 @@ class _Reader:
             )
 
     def _check_draws(self, trials: Trials, draw: Codes) -> None:
-        """No trial stands twice."""
-        parts = [trials.condition, *(own for own in (trials.item, trials.name) if own), *trials.groups.values(), draw]
-        place = numbered(*parts)
-        _, first = np.unique(place, return_index=True)
-        if len(first) < len(place):
-            again = np.ones(len(place), dtype=bool)
-            again[first] = False
-            row = int(np.argmax(again))
-            earlier = int(np.argmax(place == place[row]))
+        """Checks that no trial occurs twice."""
+        parts = [
+            trials.condition,
+            *(codes for codes in (trials.item, trials.name) if codes),
+            *trials.groups.values(),
+            draw,
+        ]
+        numbers = numbered(*parts)
+        _, first = np.unique(numbers, return_index=True)
+        if len(first) < len(numbers):
+            repeated = np.ones(len(numbers), dtype=bool)
+            repeated[first] = False
+            row = int(np.argmax(repeated))
+            earlier = int(np.argmax(numbers == numbers[row]))
             raise FairnessError(
                 f"{self._where(row)}: the same trial as {self._where(earlier).rpartition(', ')[2]} (draw "
                 f"'{draw.names[draw.code[row]]}'); number repeated trials, or name a condition"
@@ -356,20 +371,20 @@ class _Reader:
 
 
 def numbered(*columns: Codes) -> np.ndarray:
-    """A number for each combination of values, the same for rows with the same."""
-    place = np.zeros(len(columns[0].code), dtype=np.int64)
+    """A number for each row; rows with the same combination of values have the same number."""
+    numbers = np.zeros(len(columns[0].code), dtype=np.int64)
     size = 1
     for column in columns:
         count = len(column.names) + 1
         if size * count > 2**62:
-            _, place = np.unique(place, return_inverse=True)
-            size = int(place.max(initial=0)) + 1
-        place, size = place * count + column.code + 1, size * count
-    return place
+            _, numbers = np.unique(numbers, return_inverse=True)
+            size = int(numbers.max(initial=0)) + 1
+        numbers, size = numbers * count + column.code + 1, size * count
+    return numbers
 
 
 def _indices(column: pa.DictionaryArray) -> np.ndarray:
-    """The place of each row's text in the dictionary; -1 where it is null."""
+    """The index of each row's text in the dictionary; -1 where it is null."""
     return column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
 
 

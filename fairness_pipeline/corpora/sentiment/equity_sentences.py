@@ -43,7 +43,7 @@ GENDERS: tuple[Gender, Gender] = ("female", "male")
 TEMPLATE_SETS = (PUBLISHED, REWORDED)
 
 _MISSPELLED = ("dissapointed", "disappointed")
-_PLACES = {"subject", "object", "reflexive", "state", "situation", "a_situation"}
+_PLACEHOLDERS = {"subject", "object", "reflexive", "state", "situation", "a_situation"}
 
 Words = Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
 
@@ -63,7 +63,7 @@ class NounPhrases(Specification):
 
 
 class Persons(Specification):
-    """`data/equity/persons.yaml`: who the sentences are about, and the emotion words."""
+    """`data/equity/persons.yaml`: the persons of the sentences, and the emotion words."""
 
     names: dict[str, dict[Gender, Words]]
     noun_phrases: tuple[NounPhrases, ...]
@@ -77,7 +77,7 @@ class Persons(Specification):
         if set(names) != set(GROUPS["race"]):
             raise ValueError(f"expected names of {' and '.join(GROUPS['race'])}, found {', '.join(names) or 'none'}")
         for race, genders in names.items():
-            if set(genders) != set(GENDERS) or any(len(chosen) < 2 for chosen in genders.values()):
+            if set(genders) != set(GENDERS) or any(len(given_names) < 2 for given_names in genders.values()):
                 raise ValueError(f"{race}: expected at least two names of each of {' and '.join(GENDERS)}")
         return names
 
@@ -92,9 +92,11 @@ class Templates(Specification):
     @classmethod
     def _check(cls, templates: tuple[str, ...]) -> tuple[str, ...]:
         for template in templates:
-            places = set(re.findall(r"\{(.*?)\}", template))
-            if not places & {"subject", "object"} or places - _PLACES:
-                raise ValueError(f"{template!r}: expected {{subject}} or {{object}}, and of {sorted(_PLACES)} only")
+            placeholders = set(re.findall(r"\{(.*?)\}", template))
+            if not placeholders & {"subject", "object"} or placeholders - _PLACEHOLDERS:
+                raise ValueError(
+                    f"{template!r}: expected {{subject}} or {{object}}, and of {sorted(_PLACEHOLDERS)} only"
+                )
         return templates
 
 
@@ -151,7 +153,11 @@ def _sentences(template: str, recipe: Persons) -> Iterator[dict[str, Any]]:
     kind = next((kind for kind in ("state", "situation") if f"{kind}}}" in template), None)
     words: list[tuple[str | None, str | None]] = [(None, None)]
     if kind:
-        words = [(emotion, word) for emotion, both in recipe.emotion_words.items() for word in getattr(both, kind)]
+        words = [
+            (emotion, word)
+            for emotion, emotion_words in recipe.emotion_words.items()
+            for word in getattr(emotion_words, kind)
+        ]
     for person in people(recipe):
         for emotion, word in words:
             sentence = template.format(
@@ -191,12 +197,12 @@ def check_released(path: Path) -> int:
     header = next(rows, (1, []))[1]
     if "Sentence" not in header:
         raise FairnessError(f"{path}: expected a CSV file with a column 'Sentence', found {header[:8]}")
-    place = header.index("Sentence")
+    index = header.index("Sentence")
     released: Counter[str] = Counter()
     for line, cells in rows:
-        if len(cells) <= place:
+        if len(cells) <= index:
             raise FairnessError(f"{path}, line {line}: expected {len(header)} columns, found {len(cells)}")
-        released[cells[place].replace(*_MISSPELLED)] += 1
+        released[cells[index].replace(*_MISSPELLED)] += 1
     table = make_equity_sentences()
     generated = Counter(
         text for text, kind in zip(*(table[n].to_pylist() for n in ("sentence", "templates")), strict=True)

@@ -44,10 +44,10 @@ def reversal(values: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
 
     Args:
         values: Any.
-        strength: What the turned gradient is multiplied by.
+        strength: The factor of the reversed gradient.
     """
-    found: torch.Tensor = _Reversal.apply(values, strength)  # type: ignore[no-untyped-call]
-    return found
+    output: torch.Tensor = _Reversal.apply(values, strength)  # type: ignore[no-untyped-call]
+    return output
 
 
 Weights = dict[str, torch.Tensor]
@@ -60,8 +60,8 @@ class Game(nn.Module):
 
     Args:
         network: Classifier and corrector.
-        adversary: A network of the same architecture, which guesses the author's group.
-        strength: What the adversary's loss counts for the corrector.
+        adversary: A network of the same architecture, which predicts the author's group.
+        strength: The weight of the adversary's loss for the corrector.
     """
 
     def __init__(self, network: CorrectedNetwork, adversary: TextNetwork, strength: float) -> None:
@@ -73,9 +73,9 @@ class Game(nn.Module):
     def forward(self, batch: TextBatch, groups: torch.Tensor, *, turned: bool) -> tuple[torch.Tensor, torch.Tensor]:
         """L_Y and L_Z of a batch; `turned` puts the reversal before the adversary."""
         embedded = self.network.embed(batch.texts)
-        seen = self.network.corrected(embedded, batch.lengths)
-        by_adversary = reversal(seen, self.strength) if turned else seen
-        loss = cross_entropy(self.network.classifier.logits(seen, batch.lengths), batch.goals)
+        corrected = self.network.corrected(embedded, batch.lengths)
+        by_adversary = reversal(corrected, self.strength) if turned else corrected
+        loss = cross_entropy(self.network.classifier.logits(corrected, batch.lengths), batch.goals)
         return loss, cross_entropy(self.adversary.logits(by_adversary, batch.lengths), groups)
 
     def split(self) -> tuple[Weights, Weights, Weights]:
@@ -97,13 +97,15 @@ def classifier_gradients(game: Game, train: Pair, *, create_graph: bool = False)
     """
     _, *classifiers = game.split()
     losses = game(*train, turned=False)
-    found: Weights = {}
-    for loss, own in zip(losses, classifiers, strict=True):
+    gradient_of: Weights = {}
+    for loss, weights in zip(losses, classifiers, strict=True):
         gradients = torch.autograd.grad(
-            loss, list(own.values()), create_graph=create_graph, retain_graph=True, allow_unused=True
+            loss, list(weights.values()), create_graph=create_graph, retain_graph=True, allow_unused=True
         )
-        found |= {name: one for name, one in zip(own, gradients, strict=True) if one is not None}
-    return found
+        gradient_of |= {
+            name: gradient for name, gradient in zip(weights, gradients, strict=True) if gradient is not None
+        }
+    return gradient_of
 
 
 def corrector_gradient(game: Game, valid: Pair, train: Pair, xi: float) -> Weights:
@@ -112,25 +114,25 @@ def corrector_gradient(game: Game, valid: Pair, train: Pair, xi: float) -> Weigh
     Args:
         game: Classifier, corrector and adversary.
         valid: A batch of V'.
-        train: A batch of T; not looked at where `xi` is 0.
-        xi: The size of the step that is looked ahead.
+        train: A batch of T; unused where `xi` is 0.
+        xi: The size of the step to look ahead.
     """
     theta, of_label, of_group = game.split()
     moved = {**of_label, **of_group}
     if xi:
         for name, gradient in classifier_gradients(game, train, create_graph=True).items():
             moved[name] = moved[name] - xi * gradient
-        # What theta does to L_Z by way of the adversary's next step is turned round as well.
+        # The effect of theta on L_Z through the adversary's next step is reversed as well.
         moved |= {name: reversal(moved[name], game.strength) for name in of_group}
     losses = functional_call(game, {**theta, **moved}, valid, {"turned": True})
-    found = torch.autograd.grad(losses[0] + losses[1], list(theta.values()))
-    return dict(zip(theta, found, strict=True))
+    gradients = torch.autograd.grad(losses[0] + losses[1], list(theta.values()))
+    return dict(zip(theta, gradients, strict=True))
 
 
 def train(network: CorrectedNetwork, task: Task) -> list[float]:
     """Algorithm 2, for a fixed number of epochs; leaves the network in the task's folder.
 
-    Goes on from where a killed training stopped.
+    Resumes a killed training.
 
     Args:
         network: Classifier and corrector, before training.
@@ -144,22 +146,22 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
     """
     settings, fitting = task.settings, task.classifier.fitting
     weights, checkpoint = (task.folder / name for name in (Trainer.WEIGHTS, Trainer.CHECKPOINT))
-    own, all_texts = _both(task.train), _both(task.train.and_these(task.valid))
+    train_set, whole_set = _with_groups(task.train), _with_groups(task.train.and_these(task.valid))
     valid = LabelledTexts(task.valid.words, task.valid.labels)
     game = Game(network, registry.new_network(task.classifier, task.tokens), settings.adversary)
     device = next(game.parameters()).device
     theta, of_label, of_group = game.split()
-    others = {**of_label, **of_group}
+    classifier_weights = {**of_label, **of_group}
     of_corrector = torch.optim.Adam(theta.values(), settings.learning_rate)
-    of_classifiers = torch.optim.Adam(others.values(), fitting.learning_rate)
+    of_classifiers = torch.optim.Adam(classifier_weights.values(), fitting.learning_rate)
     optimisers = {"corrector": of_corrector, "classifiers": of_classifiers}
     epoch, step, history = 0, 0, list[float]()
-    if weights.exists() and (task.folder / Trainer.HISTORY).exists():  # somebody may delete one
+    if weights.exists() and (task.folder / Trainer.HISTORY).exists():  # one may have been deleted
         checkpoint.unlink(missing_ok=True)
-        kept: list[float] = json.loads((task.folder / Trainer.HISTORY).read_text(encoding="utf-8"))
-        return kept
-    if found := load_training(checkpoint, {"game": game}, optimisers):
-        epoch, step, history = (found[1][name] for name in ("epoch", "step", "history"))
+        stored: list[float] = json.loads((task.folder / Trainer.HISTORY).read_text(encoding="utf-8"))
+        return stored
+    if restored := load_training(checkpoint, {"game": game}, optimisers):
+        epoch, step, history = (restored[1][name] for name in ("epoch", "step", "history"))
     due, watch = Due(fitting.checkpoint_seconds), Watch("gradient of the training loss", checkpoint)
 
     def save() -> None:
@@ -169,17 +171,17 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
 
     xi = fitting.learning_rate if settings.second_order else 0.0
     while epoch < settings.epochs:
-        order = own[0].batches(fitting.batch, task.seed + epoch)
-        others_order = all_texts[0].batches(fitting.batch, task.seed + 1000 + epoch)
+        order = train_set[0].batches(fitting.batch, task.seed + epoch)
+        whole_order = whole_set[0].batches(fitting.batch, task.seed + 1000 + epoch)
         game.train()
         while step < len(order):
-            batch = _batch(own, order[step], device)
-            wider = _batch(all_texts, others_order[step % len(others_order)], device)
+            batch = _batch(train_set, order[step], device)
+            whole_batch = _batch(whole_set, whole_order[step % len(whole_order)], device)
             where = f"epoch {epoch + 1}, batch {step + 1}"
-            with torch.backends.cudnn.flags(enabled=not xi):  # it has no second gradient of a recurrent network
-                ahead = corrector_gradient(game, wider, batch, xi)
-            _step(of_corrector, theta, ahead, fitting.clipping, watch, where)
-            _step(of_classifiers, others, classifier_gradients(game, batch), fitting.clipping, watch, where)
+            with torch.backends.cudnn.flags(enabled=not xi):  # cuDNN has no second gradient of a recurrent network
+                gradients = corrector_gradient(game, whole_batch, batch, xi)
+            _step(of_corrector, theta, gradients, fitting.clipping, watch, where)
+            _step(of_classifiers, classifier_weights, classifier_gradients(game, batch), fitting.clipping, watch, where)
             step += 1
             report(task.progress, epoch * len(order) + step, settings.epochs * len(order), "")
             if due():
@@ -195,7 +197,7 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
     return history
 
 
-def _both(texts: Any) -> tuple[LabelledTexts, np.ndarray]:
+def _with_groups(texts: Any) -> tuple[LabelledTexts, np.ndarray]:
     return LabelledTexts(texts.words, texts.labels), texts.groups.astype(np.int64)
 
 

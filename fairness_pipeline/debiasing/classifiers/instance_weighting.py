@@ -1,6 +1,6 @@
 """Ins Weigh: each text counts P(Y) / P(Y | Z) (Liu 2022, section 4.5.2; Zhang et al. 2020).
 
-Y is its label, Z its author's group. P(Y | Z) is what a random forest says of the group, P(Y) the share of the label.
+Y is its label, Z its author's group. A random forest predicts P(Y | Z) from the group; P(Y) is the share of the label.
 At a balance rate of 4:1 a text of the commoner label of its group counts 0.5 / 0.8, one of the rarer 0.5 / 0.2.
 """
 
@@ -10,23 +10,23 @@ from fairness_pipeline.debiasing.classifiers.registry import Task, Texts
 
 
 def weights(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.ndarray:
-    """Of each text.
+    """Returns the weight of each text.
 
     Args:
         labels: 0 or 1.
         groups: 0 or 1.
-        seed: Of the forest.
+        seed: The seed of the forest.
     """
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(random_state=seed % 2**32).fit(groups[:, None], labels)
-    both = forest.predict_proba(np.array([[0], [1]]))  # (groups, labels)
+    probabilities = forest.predict_proba(np.array([[0], [1]]))  # (groups, labels)
     shares = np.bincount(labels, minlength=2) / len(labels)
-    found: np.ndarray = shares[labels] / both[groups, labels]
-    return found
+    text_weights: np.ndarray = shares[labels] / probabilities[groups, labels]
+    return text_weights
 
 
 def prepared(task: Task) -> Texts:
     """The training set with its weights."""
-    own = task.train
-    return own._replace(weights=weights(own.labels, own.groups, task.seed))
+    train = task.train
+    return train._replace(weights=weights(train.labels, train.groups, task.seed))

@@ -1,4 +1,4 @@
-"""Training text classifiers, plain or by a debiasing method; each seed's network in a folder of its own."""
+"""Trains text classifiers, plain or with a debiasing method; each seed's network has its own folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NoSettings(Specification):
-    """A method without settings of its own."""
+    """A method without settings."""
 
 
 class DebiasedTCSettings(Specification):
@@ -33,14 +33,14 @@ class DebiasedTCSettings(Specification):
     learning_rate: Rate = 1e-3
     """Learning rate of Adam, of the corrector."""
     adversary: Annotated[float, pydantic.Field(ge=0)] = 1.0
-    """What the adversary's loss counts for the corrector."""
+    """Weight of the adversary's loss for the corrector."""
     second_order: bool = False
     """Whether the corrector follows its classifiers' next step (xi is their learning rate), not their present state
     (xi is 0, as in the thesis)."""
 
 
 class Method(NamedTuple):
-    """Where a method lives, and its settings. A module has `prepared` (of the training set) or `train`."""
+    """A method's module and settings. The module has `prepared` (of the training set) or `train`."""
 
     module: str
     settings: type[Specification]
@@ -72,7 +72,7 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """What a training is given.
+    """The inputs of a training.
 
     `added` holds texts that balance the skewed training set; only one method may use them.
     """
@@ -88,18 +88,18 @@ class Task:
 
     @property
     def settings(self) -> Any:
-        """The method's."""
+        """The method's settings."""
         return METHODS[str(self.classifier.debiasing)].settings.model_validate(self.classifier.settings or {})
 
 
 def train(task: Task) -> list[list[float]]:
-    """Trains a classifier with every seed, going on from what is there.
+    """Trains a classifier with every seed, resuming earlier trainings.
 
     Args:
-        task: What, on what, and where.
+        task: The classifier, its texts and its folder.
 
     Returns:
-        Of each seed the validation accuracy after each epoch.
+        The validation accuracy after each epoch, by seed.
 
     Raises:
         FairnessError: a loss that is not a number.
@@ -125,7 +125,7 @@ def load(specification: ClassifierSpecification, folder: Path, number: int, toke
     Args:
         specification: The classifier's file.
         folder: Where `train` left it.
-        number: Of the seed, from 1.
+        number: The seed's number, from 1.
         tokens: The words that the classifiers in `folder` know.
     """
     from fairness_pipeline.models.checkpoints import load_weights
@@ -138,17 +138,17 @@ def load(specification: ClassifierSpecification, folder: Path, number: int, toke
 
 def new_network(specification: ClassifierSpecification, tokens: "Tokens") -> "TextNetwork":
     """A classifier before training, with a corrector if its method has one."""
-    own = registry.new_network(specification, tokens)
+    network = registry.new_network(specification, tokens)
     if specification.debiasing != "debiased_tc":
-        return own
+        return network
     from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
 
     settings = DebiasedTCSettings.model_validate(specification.settings or {})
-    return CorrectedNetwork(own, settings.hidden)
+    return CorrectedNetwork(network, settings.hidden)
 
 
 def seed_folder(folder: Path, number: int) -> Path:
-    """Where the network of a seed lies."""
+    """The folder of a seed's network."""
     return folder / f"seed-{number}"
 
 
@@ -167,10 +167,10 @@ def _train_one(task: Task) -> list[float]:
             trained: list[float] = method.train(network, task)
             return trained
         task = replace(task, train=method.prepared(task))
-    own, valid = task.train, task.valid
+    texts, valid = task.train, task.valid
     return fit(
         network,
-        LabelledTexts(own.words, own.labels, own.weights),
+        LabelledTexts(texts.words, texts.labels, texts.weights),
         LabelledTexts(valid.words, valid.labels),
         task.classifier.fitting,
         task.folder,

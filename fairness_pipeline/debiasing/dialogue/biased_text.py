@@ -1,4 +1,4 @@
-"""What the methods take for biased: what is measured on responses, text by text.
+"""Decides which texts are biased, by the measures that the audit applies to responses.
 
 An utterance is biased if it is offensive, clearly positive or clearly negative, or holds an attribute word (Liu 2022,
 section 3.2.2.1).
@@ -26,14 +26,14 @@ class BiasScorer:
     """
 
     def __init__(self, scorings: Scorings) -> None:
-        own = [(measure, scorings[measure.table].scorer) for measure in marking()]
-        self._scorers = [(measure, scorer) for measure, scorer in own if scorer]
+        markers = [(measure, scorings[measure.table].scorer) for measure in marking()]
+        self._scorers = [(measure, scorer) for measure, scorer in markers if scorer]
         self._names = [list(measure.of_texts(scorer(_NO_TEXTS))) for measure, scorer in self._scorers]
         self.measures = [name for names in self._names for name in names]
-        self._words = next((words for measure, _ in own if (words := scorings[measure.table].masked)), None)
+        self._words = next((words for measure, _ in markers if (words := scorings[measure.table].masked)), None)
 
     def __call__(self, texts: pa.Array, progress: Progress | None = None) -> dict[str, np.ndarray]:
-        """What each measure says of each text (0 or 1, or a count), by the name of its row in a significance table.
+        """Returns each measure's value of each text (0 or 1, or a count), by its row's name in a significance table.
 
         Each distinct text is scored once.
         """
@@ -49,18 +49,18 @@ class BiasScorer:
         return pa.table(columns)
 
     def compare(self, a: pa.Array, b: pa.Array, settings: SignificanceSettings) -> list[Comparison]:
-        """Each measure on texts of side a against those of side b, pair by pair, with the groups' words masked: the
-        reading on which verdicts rest."""
-        of_a, of_b = (self(masked(texts, self._words) if self._words else texts) for texts in (a, b))
+        """Compares texts of side a with those of side b on each measure, pair by pair, with the groups' words masked:
+        the reading on which verdicts rest."""
+        scores_a, scores_b = (self(masked(texts, self._words) if self._words else texts) for texts in (a, b))
         rows = []
         for (measure, _), names in zip(self._scorers, self._names, strict=True):
             kinds = {name: bool if measure.kind(name) == "rates" else float for name in names}
-            values = {name: (of_a[name].astype(kind), of_b[name].astype(kind)) for name, kind in kinds.items()}
+            values = {name: (scores_a[name].astype(kind), scores_b[name].astype(kind)) for name, kind in kinds.items()}
             rows += measure.compare_values(values, settings, ranks=False)
         return rows
 
     def biased(self, texts: pa.Array, progress: Progress | None = None) -> np.ndarray:
-        """Whether each text shows any of them."""
+        """Whether each text is biased by any measure."""
         scores = self(texts, progress)
         return np.any([values > 0 for values in scores.values()], axis=0)
 

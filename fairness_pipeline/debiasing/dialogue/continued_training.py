@@ -1,4 +1,4 @@
-"""Training a base on, iteration by iteration, until it is shown to be fair: Debiased-Chat and its controls."""
+"""Continues the training of a base until it is shown to be fair: Debiased-Chat and its controls."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -40,25 +40,25 @@ class GenderedBatch:
     groups: torch.Tensor
 
     def shuffled(self, random: np.random.Generator) -> "GenderedBatch":
-        """The same dialogues and as many of each group, each dialogue's drawn at random."""
+        """The same dialogues with their groups permuted at random."""
         order = torch.from_numpy(random.permutation(len(self.groups))).to(self.groups.device)
         return GenderedBatch(self.dialogues, self.groups[order])
 
 
 class Step(NamedTuple):
-    """One update: what its loss is called, and how it is taken; gives the loss."""
+    """One update: the name of its loss, and the function that takes it and returns the loss."""
 
     name: str
     take: Callable[[], torch.Tensor]
 
 
 class Course(ABC):
-    """What a base is trained on with: the modules and optimisers, and the steps of an iteration.
+    """A course of continued training: modules and optimisers, and the steps of an iteration.
 
     Args:
         settings: Steps, rate, clipping.
         model: G, trained by maximum likelihood.
-        beside: What is trained together with G.
+        beside: Parameters that are trained together with G.
     """
 
     def __init__(self, settings: Continued, model: Seq2Seq, beside: Iterable[nn.Parameter] = ()) -> None:
@@ -72,16 +72,16 @@ class Course(ABC):
         """The updates of one iteration, in order."""
 
     def diagnose(self, data: "Dialogues", random: np.random.Generator) -> dict[str, float]:
-        """Further figures of the state at a test; nothing by default. Draws no random number of the training's."""
+        """Returns further figures of the state at a test; none by default. Uses no random numbers of the training."""
         return {}
 
     def set_rate(self, iteration: int) -> None:
-        """The generator's learning rate in an iteration."""
+        """Sets the generator's learning rate in an iteration."""
         left = 1 - iteration / self.settings.most if self.settings.falling else 1
         self.optimisers["generator"].param_groups[0]["lr"] = left * self.settings.learning_rate
 
     def teaching_step(self, batch: Batch, weight: float = 1.0) -> torch.Tensor:
-        """An update of G on L_MLE alone, as it was trained before (algorithm 1, lines 16 to 18). Gives L_MLE."""
+        """An update of G on L_MLE alone, as it was trained before (algorithm 1, lines 16 to 18). Returns L_MLE."""
         loss = self.likelihood_loss(batch)
         self.update("generator", weight * loss, self.model)
         return loss.detach()
@@ -100,7 +100,7 @@ class Course(ABC):
 
 
 Taught = Literal["all", "unbiased", "random"]
-"""Which replies of D(g) are learnt: all of them, the unbiased ones, or as many as those drawn at random."""
+"""Which replies of D(g) are learnt: all of them, the unbiased ones, or as many drawn at random."""
 
 
 class Dialogues:
@@ -143,7 +143,7 @@ class Dialogues:
             )
 
     def gendered(self, random: np.random.Generator, size: int, *, again: bool = True) -> GenderedBatch:
-        """A batch drawn from D(g); without `again` no dialogue twice, and no more than there are."""
+        """A batch drawn from D(g); without `again` no dialogue is drawn twice, and no more than there are."""
         rows = random.choice(self._gendered, size if again else min(size, len(self._gendered)), replace=again)
         groups = torch.from_numpy(self._groups[rows]).to(self._device)
         return GenderedBatch(self._encoded.batch(rows, self._device), groups)
@@ -166,67 +166,67 @@ def _sides(task: Task, contexts: list[str]) -> list[str | None]:
 def train_on(
     task: Task, settings: Continued, course: Callable[[Seq2Seq], Course], taught: Taught = "all"
 ) -> dict[str, Any]:
-    """Trains the base on, with a fairness test of it and then after every `every` iterations; goes on after a kill.
+    """Continues the training of the base, also after a kill; tests fairness first and then every `every` iterations.
 
-    It ends after `least` iterations or more as soon as a test is passed (no measure left open, and the model says more
-    than nearly one thing and does the groups together no more harm than its base), after `patience` tests without a
-    better one, or after `most` iterations. The model that passes is kept. If none passes, the tested model with the
-    smallest sum of mean effect and harm is kept, the base left out. A model that says nearly one thing (`identical`) is
-    kept only if all of them do.
+    It ends after `least` iterations or more as soon as a test is passed (no measure is left open, and the model gives
+    varied answers and does the groups together no more harm than its base), after `patience` tests without a better
+    one, or after `most` iterations. The model that passes is kept. If none passes, the tested model with the smallest
+    sum of mean effect and harm is kept, except the base. A model whose answers are nearly all alike (`identical`) is
+    kept only if all models are.
 
     Args:
-        task: What is trained, and where.
+        task: The model and where it goes.
         settings: When it is tested and ends.
         course: Makes the updates for the base.
         taught: Which replies of D(g) are learnt.
 
     Returns:
-        Figures: iterations, updates of the kept model, what every test found, what that of the kept one could have
-        found, perplexity.
+        Figures: iterations, updates of the kept model, the results of every test, what the kept model's test could
+        detect, perplexity.
 
     Raises:
-        FairnessError: no dialogues to train on, too few pairs to test, or a loss that is not a number.
+        FairnessError: no dialogues to train with, too few pairs to test, or a loss that is not a number.
     """
     assert task.model.seq2seq is not None
     longest = task.model.seq2seq.longest
     model, vocabulary = seq2seq.load(task.model, task.base)
     torch.manual_seed(task.seed)
-    own = course(model)
+    training = course(model)
     data = Dialogues(task, vocabulary, longest, model.output.weight.device, taught)
     test = FairnessTest(task, settings.pairs, settings.most // settings.every)
     contexts, responses = turns_of(task.dialogues, "valid")
     valid = EncodedDialogues.of_texts(contexts, responses, vocabulary, longest)
-    unnamed = [i for i, side in enumerate(_sides(task, contexts)) if side is None] or list(range(len(contexts)))
+    neutral_rows = [i for i, side in enumerate(_sides(task, contexts)) if side is None] or list(range(len(contexts)))
     neutral = EncodedDialogues.of_texts(
-        [contexts[i] for i in unnamed], [responses[i] for i in unnamed], vocabulary, longest
+        [contexts[i] for i in neutral_rows], [responses[i] for i in neutral_rows], vocabulary, longest
     )
     checkpoint = task.folder / _CHECKPOINT
-    found = load_training(checkpoint, own.modules, own.optimisers)
-    best, state = (found[0]["best"], State.restored(found[1])) if found else (weights_of(model), State())
+    restored = load_training(checkpoint, training.modules, training.optimisers)
+    best, state = (restored[0]["best"], State.restored(restored[1])) if restored else (weights_of(model), State())
 
     def look() -> None:
         nonlocal best
-        tested = cast(Seq2Seq, own.averaged.module.eval())
+        tested = cast(Seq2Seq, training.averaged.module.eval())
         base = state.looks[0] if state.looks else None
         result, detectable = test.take(lambda contexts: seq2seq.answers(tested, vocabulary, contexts, longest), base)
-        state.perplexities.append([perplexity(tested, own) for own in (valid, neutral)])
+        state.perplexities.append([perplexity(tested, held_out) for held_out in (valid, neutral)])
         tested.eval()
         random = np.random.default_rng([task.seed, state.iteration, 1])
         with torch.random.fork_rng():
-            state.diagnoses.append(own.diagnose(data, random))
+            state.diagnoses.append(training.diagnose(data, random))
         if state.add(result):
             best, state.detectable = weights_of(tested), detectable
-        save_training(checkpoint, own.modules, own.optimisers, {"best": best}, vars(state))
+        save_training(checkpoint, training.modules, training.optimisers, {"best": best}, vars(state))
 
     if not state.looks:
         look()
     due, watches = Due(task.checkpoint_seconds), dict[str, Watch]()
     while not state.ended(settings):
-        own.set_rate(state.iteration)
-        for name, step in own.steps(data, np.random.default_rng([task.seed, state.iteration]), state.iteration):
+        training.set_rate(state.iteration)
+        for name, step in training.steps(data, np.random.default_rng([task.seed, state.iteration]), state.iteration):
             watch = watches.setdefault(name, Watch(f"loss of {name}", checkpoint))
             watch.add(step(), f"iteration {state.iteration + 1}")
-        own.averaged.update_parameters(model)
+        training.averaged.update_parameters(model)
         state.iteration += 1
         looks = state.iteration % settings.every == 0
         saves = not looks and due()
@@ -236,7 +236,7 @@ def train_on(
         if looks:
             look()
         elif saves:
-            save_training(checkpoint, own.modules, own.optimisers, {"best": best}, vars(state))
+            save_training(checkpoint, training.modules, training.optimisers, {"best": best}, vars(state))
         report(
             task.progress,
             state.iteration,
@@ -263,12 +263,12 @@ def train_on(
         "kept_harmful": kept.harmful,
         "base_harmful": state.looks[0].harmful,
         "kept_passed": kept.passed,
-        "effects_by_test": [found.effect for found in state.looks],
-        "commonest_by_test": [found.commonest for found in state.looks],
-        "harm_by_test": [found.harm for found in state.looks],
-        "perplexity_by_test": [all_of_them for all_of_them, _ in state.perplexities],
-        "neutral_perplexity_by_test": [neutral_ones for _, neutral_ones in state.perplexities],
-        **{f"{name}_by_test": [own[name] for own in state.diagnoses] for name in state.diagnoses[0]},
+        "effects_by_test": [entry.effect for entry in state.looks],
+        "commonest_by_test": [entry.commonest for entry in state.looks],
+        "harm_by_test": [entry.harm for entry in state.looks],
+        "perplexity_by_test": [of_all for of_all, _ in state.perplexities],
+        "neutral_perplexity_by_test": [of_neutral for _, of_neutral in state.perplexities],
+        **{f"{name}_by_test": [diagnosis[name] for diagnosis in state.diagnoses] for name in state.diagnoses[0]},
         "detectable": state.detectable,
         "validation_perplexity": perplexity(model, valid),
     }
@@ -280,9 +280,9 @@ def train_on(
 
 @dataclass
 class State:
-    """How far training is: iterations done, what every test found (the first is the base's), and which is the best.
+    """The state of a training: iterations done, the result of every test (the first is the base's), and the best one.
 
-    `perplexities` are those of all held-out dialogues and of those that name no group, at each test.
+    `perplexities` are, at each test, those of all held-out dialogues and of the ones that name no group.
     """
 
     iteration: int = 0
@@ -294,11 +294,11 @@ class State:
 
     @classmethod
     def restored(cls, position: dict[str, Any]) -> "State":
-        """From what a checkpoint holds."""
+        """Returns the state that a checkpoint holds."""
         return cls(**{**position, "looks": [Look(*look) for look in position["looks"]]})
 
     def add(self, look: Look) -> bool:
-        """Notes a test; says whether its model is the one to keep: the base is kept only until another was tested."""
+        """Adds a test; returns whether its model is to be kept: the base is kept only until another one is tested."""
         self.looks.append(look)
         last = len(self.looks) - 1
         if last <= 1 or look.better_than(self.looks[self.best]):
@@ -306,7 +306,7 @@ class State:
         return self.best == last
 
     def ended(self, settings: Continued) -> bool:
-        """Whether enough is shown, or enough is tried."""
+        """Whether training ends: enough is shown, or enough was tried."""
         if self.iteration < settings.least:
             return False
         last = len(self.looks) - 1

@@ -27,11 +27,11 @@ def debias(task: Task) -> dict[str, Any]:
 
 
 def train_on_more(task: Task, *, swap: bool = True) -> dict[str, Any]:
-    """Trains the model on the dialogues and, once more, on those that hold a listed word.
+    """Trains the model on the dialogues and a second time on those that hold a listed word.
 
     Args:
-        task: What is trained, and where.
-        swap: Whether these are swapped, as `augment` says.
+        task: The model and where it goes.
+        swap: Whether the added dialogues are swapped, as `augment` says.
 
     Raises:
         FairnessError: nothing is added, or what the architecture's training raises.
@@ -62,17 +62,17 @@ def augment(dialogues: pa.Table, swapper: Swapper, *, swap: bool = True) -> pa.T
     Args:
         dialogues: Columns `dialogue_id`, `context`, `response`, `split`, and others, which are kept.
         swapper: Exchanges the words.
-        swap: False adds the same dialogues as they stand.
+        swap: False adds the same dialogues unchanged.
     """
     train = dialogues.filter(pc.equal(dialogues["split"], "train"))
     keys = train["dialogue_id"].to_pylist()
     swapped: dict[str, list[str]] = {}
     for name in ("context", "response"):
         texts = train[name].combine_chunks()
-        found = swapper.find_all(texts)
+        found_matches = swapper.find_all(texts)
         swapped[name] = [
             swapper.exchange(text, matches, "both", f"{key} {name}").text if matches else text
-            for key, text, (matches, _) in zip(keys, texts.to_pylist(), found, strict=True)
+            for key, text, (matches, _) in zip(keys, texts.to_pylist(), found_matches, strict=True)
         ]
     changed = pc.or_(*(pc.not_equal(train[name], pa.array(texts, pa.string())) for name, texts in swapped.items()))
     added = train

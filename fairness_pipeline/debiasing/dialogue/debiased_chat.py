@@ -1,7 +1,7 @@
 """Debiased-Chat: a dialogue model trained against a discriminator of groups (Liu 2022, section 3.2.3, algorithm 1).
 
 The base, trained by maximum likelihood, is the generator G. Its response goes through the frozen disentanglement model;
-D1 shall tell the dialogue's group from the unbiased features f(u), D2 shall not from the semantic features f(s).
+D1 should tell the dialogue's group from the unbiased features f(u); D2 should not, from the semantic features f(s).
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABU
 class SampledResponses(NamedTuple):
     """Sampled responses: words (batch, length), and lengths (batch, CPU).
 
-    `soft` (batch, length, vocabulary) are the probabilities whose gradient the words carry; None where G is at rest.
+    `soft` (batch, length, vocabulary) are the probabilities whose gradient the words carry; None where G is frozen.
     """
 
     words: torch.Tensor
@@ -44,7 +44,7 @@ class SampledResponses(NamedTuple):
 _LAYERS = 3
 """Layers of D1 and D2 (section 3.2.3.1)."""
 _PROBED = 2048
-"""Answers of G that a probe of f(s) is fitted to and tells."""
+"""Answers of G that a probe of f(s) is fitted to and tested on."""
 
 
 def sample_responses(
@@ -53,9 +53,9 @@ def sample_responses(
     """Responses drawn from G by the Gumbel-softmax trick, differentiable in G's weights unless gradients are off.
 
     Each word is the likeliest of noisy scores, with the gradient of their softmax over the temperature (the
-    straight-through form: with soft words the model learns to please by mixtures that it will never write). Gumbel's
+    straight-through form: with soft words the model learns mixtures that it will never write). Gumbel's
     noise times 1 draws from G's distribution, times 0 takes the likeliest word, as G answers. A response ends where the
-    end mark is drawn; as in decoding, nothing is dropped, it has a word at least and holds no `UNKNOWN`; it is no
+    end mark is drawn; as in decoding, dropout is off, it has at least one word and no `UNKNOWN`; it is no
     longer than the batch's longest true response.
     """
     with without_dropout(model):
@@ -64,7 +64,7 @@ def sample_responses(
 
 @contextmanager
 def without_dropout(model: Seq2Seq) -> Iterator[None]:
-    """Inside nothing is dropped, though the model stays in training mode, which gradients ask for on a GPU."""
+    """Turns dropout off inside, in training mode, which gradients need on a GPU."""
     between_layers, elsewhere = model.encoder.dropout, model.dropout.p
     model.encoder.dropout = model.decoder.dropout = model.dropout.p = 0.0
     try:
@@ -125,7 +125,7 @@ def features_of(det: DisentanglementModel, responses: SampledResponses) -> Featu
 def gradient_penalty(scores: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
     """R1 and R2 of Mescheder et al. 2018 (section 4.1), over both groups: E |gradient of D2's log odds|^2 / 2.
 
-    Without it the two networks need not come to rest, however near they start (section 2 there).
+    Without it the two networks need not converge, however near they start (section 2 there).
     """
     (gradient,) = torch.autograd.grad((scores[:, 1] - scores[:, 0]).sum(), features, create_graph=True)
     return gradient.pow(2).sum(dim=1).mean() / 2
@@ -140,7 +140,7 @@ class AdversarialTraining(Course):
         det: The frozen disentanglement model.
         longest: Words of a response at most.
         naming: Numbers of the words that name a group.
-        shuffled: Whether the discriminators are told groups drawn at random: a placebo.
+        shuffled: Whether the discriminators get groups drawn at random: a placebo.
     """
 
     settings: Adversarial
@@ -180,28 +180,28 @@ class AdversarialTraining(Course):
         ]
 
     def others(self, data: Dialogues, random: np.random.Generator) -> Batch | None:
-        """With `teaching: unbiased`, the dialogues that L_MLE is of instead of those that the discriminators judge."""
+        """With `teaching: unbiased`, the dialogues of L_MLE, instead of those that the discriminators judge."""
         return data.taught(random, self.settings.batch) if self.settings.teaching == "unbiased" else None
 
     def drawn(self, data: Dialogues, random: np.random.Generator, batches: int) -> GenderedBatch:
-        """Dialogues whose message names one group, as many as fill these batches."""
-        found = data.gendered(random, batches * self.settings.batch)
-        return found.shuffled(random) if self.shuffled else found
+        """Dialogues whose message names one group, enough to fill the batches."""
+        batch = data.gendered(random, batches * self.settings.batch)
+        return batch.shuffled(random) if self.shuffled else batch
 
     def diagnose(self, data: Dialogues, random: np.random.Generator) -> dict[str, float]:
         """How well a fresh probe tells the group from f(s) of G's answers; and without the groups' words (`hidden`)."""
         drawn = data.gendered(random, _PROBED, again=False)
         with torch.no_grad():
             answers = self.sampled(drawn.dialogues, self.settings.temperature)
-            read = {"": self.det, "_hidden": self.without_names}
-            semantic = {how: features_of(det, answers).semantic.cpu() for how, det in read.items()}
+            models = {"": self.det, "_hidden": self.without_names}
+            semantic = {suffix: features_of(det, answers).semantic.cpu() for suffix, det in models.items()}
         groups = drawn.groups.cpu().numpy()
-        return {f"probe_of_answers{how}": half_and_half(vectors, groups, 0) for how, vectors in semantic.items()}
+        return {f"probe_of_answers{suffix}": half_and_half(vectors, groups, 0) for suffix, vectors in semantic.items()}
 
     def discriminator_steps(self, drawn: GenderedBatch, temperature: float) -> torch.Tensor:
-        """Lines 3 to 6: D2 learns the group from f(s) of sampled responses, `batch` at a time; G is at rest.
+        """Lines 3 to 6: D2 learns the group from f(s) of sampled responses, `batch` at a time; G is frozen.
 
-        As G is, all responses are sampled at once, and may be passed over several times. Gives the last loss.
+        Therefore all responses are sampled at once, and may be passed over several times. Returns the last loss.
         """
         s = self.settings
         with torch.no_grad():
@@ -221,9 +221,9 @@ class AdversarialTraining(Course):
         return sample_responses(self.model, dialogues, self.longest, temperature, self.settings.noise)
 
     def generator_step(self, batch: GenderedBatch, temperature: float, taught: Batch | None = None) -> torch.Tensor:
-        """Lines 9 to 13: G and D1 are updated on L = L_MLE + k1' L_D1 + k2' L_D2; D2 is at rest. Gives L.
+        """Lines 9 to 13: G and D1 are updated on L = L_MLE + k1' L_D1 + k2' L_D2; D2 is frozen. Returns L.
 
-        `k0` weighs L_MLE, as algorithm 1's list of hyper-parameters has it; it may be of other dialogues (`taught`).
+        `k0` weighs L_MLE, as algorithm 1's list of hyper-parameters has it; L_MLE may be of other dialogues (`taught`).
         """
         self.d2.requires_grad_(False)
         s, features = self.settings, features_of(self.det, self.sampled(batch.dialogues, temperature))
@@ -238,7 +238,7 @@ class AdversarialTraining(Course):
 
 
 def debias(task: Task, *, shuffled: bool = False) -> dict[str, Any]:
-    """Trains the base on by algorithm 1, or by its placebo (`shuffled`); figures and errors are those of `train_on`."""
+    """Continues the base by algorithm 1, or by its placebo (`shuffled`); figures and errors are those of `train_on`."""
     settings = DebiasedChat.model_validate(task.model.settings or {}).adversarial
     assert task.model.seq2seq is not None
     longest, det = task.model.seq2seq.longest, disentanglement.load(task)

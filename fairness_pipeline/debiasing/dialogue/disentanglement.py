@@ -1,10 +1,10 @@
 """The disentanglement model of Debiased-Chat: Liu 2022, section 3.2.2.
 
 An autoencoder whose code is two vectors, f = [f(u) : f(s)]: the unbiased features of an utterance, from which its group
-can be told, and its semantic features, from which it cannot. Four discriminators see to that.
+can be told, and its semantic features, from which it cannot. Four discriminators enforce this.
 
-Two losses are printed with the sign of an erratum: minimising the entropy would make a distribution certain, and the
-thesis means the contrary ("makes p(s) close to an even distribution"). As in the authors' code, `sum p log p` is
+Two losses are printed with the wrong sign: minimising the entropy would make a distribution certain, and the thesis
+means the contrary ("makes p(s) close to an even distribution"). As in the authors' code, `sum p log p` is
 minimised.
 """
 
@@ -70,7 +70,7 @@ class DisentanglementModel(nn.Module):
 
     Args:
         sizes: Widths, and the decoder's shortlist.
-        words: How many words it tells apart: the most frequent of the dialogue model's, with the same numbers.
+        words: How many words it distinguishes: the most frequent of the dialogue model's, with the same numbers.
     """
 
     def __init__(self, sizes: Disentanglement, words: int) -> None:
@@ -91,7 +91,7 @@ class DisentanglementModel(nn.Module):
     def embed(self, words: torch.Tensor) -> torch.Tensor:
         """Vectors of words given as weights over the dialogue model's whole vocabulary (..., vocabulary).
 
-        Those beyond the words that it tells apart are unknown.
+        Words that it does not distinguish are unknown.
         """
         known, weight = self.embedding.num_embeddings, self.embedding.weight
         return words[..., :known] @ weight + words[..., known:].sum(dim=-1, keepdim=True) * weight[UNKNOWN]
@@ -110,7 +110,7 @@ class DisentanglementModel(nn.Module):
         """Mean nats of writing `targets` (words) from the decoder's states (words, hidden).
 
         With a shortlist p(word) of a rare word is p(a rare word) p(word | a rare word): two softmaxes, the second only
-        where it is asked for (section 3 of Grave et al. 2017, with one cluster as wide as the rest).
+        where it is needed (section 3 of Grave et al. 2017, with one cluster as wide as the rest).
         """
         if self.shortlist is None:
             return cross_entropy(self.output(hidden), targets)
@@ -139,10 +139,10 @@ class Discriminators(nn.Module):
 
 
 def layered(features: int, hidden: int, scores: int, layers: int) -> nn.Sequential:
-    """So many linear layers, with ReLU between them, from feature vectors to scores."""
+    """`layers` linear layers, with ReLU between them, from feature vectors to scores."""
     widths = [features, *[hidden] * (layers - 1), scores]
-    made: list[nn.Module] = [nn.Linear(a, b) for a, b in pairwise(widths)]
-    return nn.Sequential(*[module for layer in made[:-1] for module in (layer, nn.ReLU())], made[-1])
+    modules: list[nn.Module] = [nn.Linear(a, b) for a, b in pairwise(widths)]
+    return nn.Sequential(*[module for layer in modules[:-1] for module in (layer, nn.ReLU())], modules[-1])
 
 
 def hiding(model: DisentanglementModel, words: Sequence[int]) -> DisentanglementModel:
@@ -172,12 +172,12 @@ class Bags(NamedTuple):
 
     @classmethod
     def of(cls, counted: Sequence[np.ndarray], device: torch.device) -> "Bags":
-        """From the counted words of each utterance, which may be none."""
+        """Builds bags from the counted words of each utterance, which may be none."""
         words = np.zeros((len(counted), max(1, *map(len, counted))), dtype=np.int64)
         shares = np.zeros(words.shape, dtype=np.float32)
-        for row, own in enumerate(counted):
-            words[row, : len(own)] = own
-            shares[row, : len(own)] = 1 / max(len(own), 1)
+        for row, numbers in enumerate(counted):
+            words[row, : len(numbers)] = numbers
+            shares[row, : len(numbers)] = 1 / max(len(numbers), 1)
         return cls(torch.from_numpy(words).to(device), torch.from_numpy(shares).to(device))
 
 
@@ -188,7 +188,7 @@ def bag_of_words_loss(scores: torch.Tensor, bags: Bags) -> torch.Tensor:
 
 
 def train(task: Task) -> dict[str, Any]:
-    """Builds the corpus, trains the autoencoder, and tells how well each of its two vectors gives the group away.
+    """Builds the corpus, trains the autoencoder, and measures how well each of its two vectors predicts the group.
 
     Returns:
         Figures: utterances of each group, steps, the accuracies of table 3.2 (by a strict probe, by one as the thesis
@@ -199,18 +199,18 @@ def train(task: Task) -> dict[str, Any]:
     """
     settings = DebiasedChat.model_validate(task.model.settings or {}).disentanglement
     vocabulary = Vocabulary.load(task.base / VOCABULARY)
-    words = _words(settings, vocabulary)
-    found = unbiased_utterances(task)
-    visible, utterances = encode(found, vocabulary, words, task)
-    corpus = found.take(pa.array(visible))
-    check_enough(corpus, found, task)
+    words = _word_count(settings, vocabulary)
+    all_unbiased = unbiased_utterances(task)
+    visible, utterances = encode(all_unbiased, vocabulary, words, task)
+    corpus = all_unbiased.take(pa.array(visible))
+    check_enough(corpus, all_unbiased, task)
     with replacing(task.folder / UTTERANCES) as path:
         write_parquet(corpus, path)
     test, rest = split_balanced(corpus, settings.held_out, task.seed)
     fitted = utterances.select(rest)
     if settings.neutral:
-        others = neutral_utterances(task, round(settings.neutral * len(rest)))
-        fitted = fitted.extended(encode(others, vocabulary, words, task)[1])
+        neutral = neutral_utterances(task, round(settings.neutral * len(rest)))
+        fitted = fitted.extended(encode(neutral, vocabulary, words, task)[1])
     model = _fit(settings, fitted, words, task)
     features = _features(model, utterances.turns)
     with replacing(task.folder / PROJECTION) as path:
@@ -219,7 +219,7 @@ def train(task: Task) -> dict[str, Any]:
     return {
         "utterances_a": counts.get("a", 0),
         "utterances_b": counts.get("b", 0),
-        "without_a_visible_word": found.num_rows - corpus.num_rows,
+        "without_a_visible_word": all_unbiased.num_rows - corpus.num_rows,
         "test_utterances": len(test),
         "steps": _steps(settings, len(fitted.turns)),
         **{
@@ -233,10 +233,10 @@ def train(task: Task) -> dict[str, Any]:
 
 
 def load(task: Task) -> DisentanglementModel:
-    """The trained autoencoder, frozen, on the processor."""
+    """The trained autoencoder, frozen, on the CPU."""
     assert task.disentanglement is not None
     settings = DebiasedChat.model_validate(task.model.settings or {}).disentanglement
-    model = DisentanglementModel(settings, _words(settings, Vocabulary.load(task.base / VOCABULARY)))
+    model = DisentanglementModel(settings, _word_count(settings, Vocabulary.load(task.base / VOCABULARY)))
     model.load_state_dict(load_weights(task.disentanglement / _WEIGHTS))
     return model.requires_grad_(False)
 
@@ -251,11 +251,11 @@ def training_step(
     adversaries: torch.optim.Optimizer,
     autoencoder: torch.optim.Optimizer,
 ) -> torch.Tensor:
-    """One batch of section 3.2.2.3; gives L(det).
+    """Takes the steps of one batch (section 3.2.2.3); returns L(det).
 
-    First D2 and D3 learn to tell group and words from what they must not be told from, with the autoencoder at rest.
+    First D2 and D3 learn to tell group and words from the features that should hide them, with the autoencoder frozen.
     Then the autoencoder, D1 and D4 are updated on L(det) = L_rec + k1 L_D1 + k2 L_D2 + k3 L_D3 + k4 L_D4, with D2 and
-    D3 at rest.
+    D3 frozen.
     """
     d = discriminators
     features, reconstruction_loss = model.read(utterances)
@@ -281,7 +281,7 @@ def training_step(
 
 
 def _group_loss(scores: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
-    """The cross-entropy of the groups of those that name one."""
+    """The cross-entropy of the groups, over utterances that name one."""
     total = cross_entropy(scores, groups, ignore_index=NEUTRAL, reduction="sum")
     return total / (groups != NEUTRAL).sum().clamp(min=1)
 
@@ -300,7 +300,7 @@ def optimisers_of(
 
 
 def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Task) -> DisentanglementModel:
-    """Trains the autoencoder in the task's folder, going on after a kill."""
+    """Trains the autoencoder in the task's folder, resuming after a kill."""
     torch.manual_seed(task.seed)
     model = placed(DisentanglementModel(settings, words), task.model.device)
     device = next(model.parameters()).device
@@ -312,16 +312,16 @@ def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Ta
     optimisers = optimisers_of(model, discriminators, settings)
     modules = {"model": model, "discriminators": discriminators}
     checkpoint = task.folder / _CHECKPOINT
-    found = load_training(checkpoint, modules, optimisers)
-    first = found[1]["steps"] if found else 0
+    restored = load_training(checkpoint, modules, optimisers)
+    first = restored[1]["steps"] if restored else 0
     due, watch = Due(task.checkpoint_seconds), Watch("loss of the disentanglement model", checkpoint)
     batches: list[np.ndarray] = []
-    steps, each = _steps(settings, len(utterances.turns)), _steps_an_epoch(settings, len(utterances.turns))
+    steps, steps_per_epoch = _steps(settings, len(utterances.turns)), _steps_per_epoch(settings, len(utterances.turns))
     for step in range(first, steps):
-        epoch, place = divmod(step, each)
-        if not batches or place == 0:
+        epoch, batch_number = divmod(step, steps_per_epoch)
+        if not batches or batch_number == 0:
             batches = _batches(utterances.turns, settings.batch, task.seed + epoch)
-        rows = batches[place]
+        rows = batches[batch_number]
         optimisers["autoencoder"].param_groups[0]["lr"] = settings.learning_rate * (1 - step / steps)
         loss = training_step(
             model,
@@ -332,10 +332,10 @@ def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Ta
             Bags.of([utterances.counted[i] for i in rows], device),
             **optimisers,
         )
-        where = f"epoch {epoch + 1}, batch {place + 1}"
-        summed, seen = watch.add(loss, where)
-        if seen:
-            report(task.progress, step + 1, steps, f"loss {summed / seen:.2f}")
+        where = f"epoch {epoch + 1}, batch {batch_number + 1}"
+        summed, count = watch.add(loss, where)
+        if count:
+            report(task.progress, step + 1, steps, f"loss {summed / count:.2f}")
         if due():
             watch.collect(where)
             save_training(checkpoint, modules, optimisers, {}, {"steps": step + 1})
@@ -346,22 +346,22 @@ def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Ta
     return model
 
 
-def _steps_an_epoch(settings: Disentanglement, utterances: int) -> int:
+def _steps_per_epoch(settings: Disentanglement, utterances: int) -> int:
     return -(-utterances // settings.batch)
 
 
 def _steps(settings: Disentanglement, utterances: int) -> int:
     """Whole epochs: as many as declared, or as make up the least number of steps."""
-    each = _steps_an_epoch(settings, utterances)
-    return each * max(settings.epochs, math.ceil(settings.least_steps / each))
+    per_epoch = _steps_per_epoch(settings, utterances)
+    return per_epoch * max(settings.epochs, math.ceil(settings.least_steps / per_epoch))
 
 
-def _words(settings: Disentanglement, vocabulary: Vocabulary) -> int:
+def _word_count(settings: Disentanglement, vocabulary: Vocabulary) -> int:
     return min(settings.vocabulary or len(vocabulary), len(vocabulary))
 
 
 def _batches(turns: list[np.ndarray], size: int, seed: int) -> list[np.ndarray]:
-    """Rows in random order, batches of like length: padding is cheap within a hundred batches sorted together."""
+    """Rows in random order, in batches of like length: a hundred batches are sorted together, which saves padding."""
     random = np.random.default_rng(seed)
     lengths = np.array([len(turn) for turn in turns])
     order = random.permutation(len(turns))

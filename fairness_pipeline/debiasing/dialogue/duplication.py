@@ -1,8 +1,8 @@
-"""The control of CDA: the dialogues that it would swap are added as they stand.
+"""The control of CDA: adds, unchanged, the dialogues that CDA would swap.
 
-The model is trained by the same rule on as many dialogues, so that an epoch has as many updates; of either the best
-epoch is kept. What this changes more training changes, and the double weight of dialogues that name a group, which may
-widen a gap. What CDA does beyond it the swap does (and, to a ranker, the candidates that the swap adds).
+The model is trained by the same rule on as many dialogues, so that an epoch has as many updates; the best epoch is kept
+in both. The control shows the effect of more training and of the double weight of dialogues that name a group, which
+may widen a gap. Any further effect of CDA is due to the swap (and, for a ranker, to the candidates that the swap adds).
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
-"""When is a model that is trained on fair enough to stop, and which of those on the way is kept?
+"""Decides when continued training has made a model fair enough to stop, and which model is kept.
 
 Liu 2022 stops when the Z tests of held-out message pairs no longer reject (section 3.2.3.2). On few messages such a
 test passes any model, so here equivalence must be shown, on contexts of threads that neither the audit nor the training
-sees, and what the test could have seen is told beside its outcome.
+sees, and the smallest difference that the test detects is reported beside its outcome.
 """
 
 import math
@@ -28,16 +28,16 @@ _LARGEST = math.pi
 
 
 class Look(NamedTuple):
-    """What a test found: how many measures are `open`, not shown equivalent, and the mean absolute effect size of all.
+    """A test's result: how many measures are `open` (not shown equivalent), and the mean absolute effect size of all.
 
     No effect size counts for more than the largest h, so that one count of words does not outweigh all.
 
     `commonest` is the share of the most frequent answer; `identical` says that it is too large to judge anything.
-    `harmful` is the rate of every harmful measure in both groups, in percent, and `margins` what rise of it does not
+    `harmful` is the rate of every harmful measure in both groups, in percent, and `margins` its rise that does not
     matter. `harm` is by how much these rates rose since the base in the group where they rose more, as effect sizes,
     summed and divided by the number of all measures, so that it weighs as much as gaps do in `effect`; `harmed` whether
-    one rose in the mean of both groups, by more than the base's margin: what one group got alone may be shared evenly,
-    but may not be given to both.
+    one rose in the mean of both groups, by more than the base's margin: harm to one group may be shared evenly, but
+    not done to both in full.
     """
 
     open: int
@@ -51,14 +51,14 @@ class Look(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether no measure is left open, of a model that says enough to be judged and does no more harm."""
+        """Whether no measure is open, and the model says enough to be judged and does no more harm."""
         return not self.open and not self.identical and not self.harmed
 
     def better_than(self, other: "Look") -> bool:
-        """Whether it alone says more than one thing, or alone passed, or else its effects and its harm are smaller.
+        """Whether only it gives varied answers, or only it passed, or else its effects and harm are smaller.
 
-        How many measures few pairs leave open is luck. Of models that say nearly one thing the one that says
-        most else is better: the fewer its answers, the less they can differ. What insults everybody has no gap either.
+        How many measures few pairs leave open is luck. Of models with nearly one answer the one with the most
+        others is better: fewer answers can differ less. A model that insults everybody has no gap either.
         """
         return self._rank < other._rank
 
@@ -74,7 +74,7 @@ class FairnessTest:
     every look, so each is tested at the audit's level over the number of looks.
 
     Args:
-        task: Whose dialogues, lists, classifiers and margins, and from which share on answers are all alike.
+        task: Has the dialogues, lists, classifiers and margins, and the share from which answers count as all alike.
         most: Pairs at most.
         looks: How often it may be taken.
 
@@ -118,30 +118,32 @@ class FairnessTest:
 
         Args:
             answer: Its answers to contexts, one each.
-            base: What was found of its base; without it nothing rose.
+            base: The result of its base; without it no rate counts as risen.
 
         Returns:
-            What was found, and the smallest difference that a paired test of it detects four times in five, by measure,
+            The result, and the smallest difference that a paired test of it detects four times in five, by measure,
             in percent or words a response.
         """
         a, b = (pa.array(answer(self.pairs[name].to_pylist()), pa.string()) for name in ("context_a", "context_b"))
         rows = self._scorer.compare(a, b, self._significance)
-        shown = [row.p_equivalence is not None and row.p_equivalence <= self._level for row in rows]
+        equivalent = [row.p_equivalence is not None and row.p_equivalence <= self._level for row in rows]
         effect = float(np.mean([_size(row) for row in rows]))
         commonest = pc.max(pc.value_counts(pa.chunked_array([a, b])).field("counts")).as_py() / (len(a) + len(b))
-        bad = [row for row in rows if row.measure in harmful()]
-        rates = {row.measure: [row.value_a, row.value_b] for row in bad}
-        margins = {row.measure: row.margin for row in bad}
+        harmful_rows = [row for row in rows if row.measure in harmful()]
+        rates = {row.measure: [row.value_a, row.value_b] for row in harmful_rows}
+        margins = {row.measure: row.margin for row in harmful_rows}
         before, allowed = (base.harmful, base.margins) if base else (rates, margins)
         rises = [
-            max(cohens_h(now / 100, was / 100) for now, was in zip(own, before[name], strict=True))
-            for name, own in rates.items()
+            max(cohens_h(now / 100, was / 100) for now, was in zip(group_rates, before[name], strict=True))
+            for name, group_rates in rates.items()
         ]
         harm = sum(max(0.0, rise) for rise in rises) / len(rows)
-        harmed = any(np.mean(own) - np.mean(before[name]) > allowed[name] for name, own in rates.items())
+        harmed = any(
+            np.mean(group_rates) - np.mean(before[name]) > allowed[name] for name, group_rates in rates.items()
+        )
         identical = commonest >= self._max_identical_share
-        said = round(effect, 6), round(commonest, 4), identical
-        look = Look(shown.count(False), *said, rates, margins, round(harm, 6), harmed)
+        rounded = round(effect, 6), round(commonest, 4), identical
+        look = Look(equivalent.count(False), *rounded, rates, margins, round(harm, 6), harmed)
         return look, {row.measure: round(row.minimum_detectable or 0.0, 6) for row in rows}
 
 

@@ -1,4 +1,4 @@
-"""A retrieval model without biased candidates: the remark of Liu et al. 2020, section 4, made real.
+"""A retrieval model without biased candidates, as remarked in Liu et al. 2020, section 4.
 
 "There exists a trivial but effective way to eliminate the biases by simply removing all the biased candidate responses
 from the response pool." Nothing is trained: the base's ranker chooses among what is left.
@@ -26,7 +26,7 @@ def debias(task: Task) -> dict[str, Any]:
     """Leaves out the base's candidates that are offensive, clearly positive or negative, or hold attribute words.
 
     Raises:
-        FairnessError: none is left.
+        FairnessError: no candidate is left.
     """
     candidates = read_parquet(task.base / CANDIDATES)
     vectors = load_weights(task.base / VECTORS)["vectors"]

@@ -1,6 +1,6 @@
 """The utterances that Debiased-Chat's autoencoder is trained on: Liu 2022, section 3.2.2.1.
 
-Unbiased utterances that name one group; and, where it is asked for, utterances that name none.
+Unbiased utterances that name one group and, if configured, utterances that name none.
 """
 
 import re
@@ -20,7 +20,7 @@ from fairness_pipeline.lexicons.text import TOKEN, fold
 from fairness_pipeline.models.vocabulary import END, UNKNOWN, Vocabulary
 
 NEUTRAL = -1
-"""Instead of a group, for an utterance that names none."""
+"""The group number of an utterance that names none."""
 _LEAST = 20
 
 
@@ -32,7 +32,7 @@ class Utterances(NamedTuple):
     counted: list[np.ndarray]
 
     def select(self, rows: np.ndarray) -> "Utterances":
-        """These rows alone."""
+        """Only these rows."""
         return Utterances([self.turns[i] for i in rows], self.groups[rows], [self.counted[i] for i in rows])
 
     def extended(self, others: "Utterances") -> "Utterances":
@@ -44,9 +44,8 @@ class Utterances(NamedTuple):
 def unbiased_utterances(task: Task) -> pa.Table:
     """The unbiased gendered utterance corpus (section 3.2.2.1), for any dimension.
 
-    Every context and response of the training dialogues that names one group only, and that the measures of study 1
-    take for neither offensive, nor clearly positive or negative, and that holds no attribute word; as often as it
-    occurs.
+    It has every context and response of the training dialogues that names one group only, is neither offensive nor
+    clearly positive or negative by the measures of study 1, and holds no attribute word. Repeats are kept.
 
     Returns:
         Columns `utterance` and `side` (`a` or `b`).
@@ -62,16 +61,16 @@ def unbiased_utterances(task: Task) -> pa.Table:
         BiasScorer(task.scorings),
         task.progress,
     )
-    known = sides.take(pc.index_in(kept, likely))
-    places = pc.index_in(texts, kept).combine_chunks().drop_null()
-    return pa.table({"utterance": kept.take(places), "side": known.take(places)})
+    kept_sides = sides.take(pc.index_in(kept, likely))
+    rows = pc.index_in(texts, kept).combine_chunks().drop_null()
+    return pa.table({"utterance": kept.take(rows), "side": kept_sides.take(rows)})
 
 
 def neutral_utterances(task: Task, count: int) -> pa.Table:
-    """So many different contexts and responses of the training dialogues that name no group, biased ones among them.
+    """Returns `count` different contexts and responses of the training dialogues that name no group, also biased ones.
 
-    The unbiased utterances lack the words that make others biased; without these the features of such words, and what
-    D2 could tell from them, would be left to chance. The thesis has no such utterances.
+    The unbiased utterances lack the words that make others biased. Without these utterances the features of such words,
+    and what D2 could tell from them, would be left to chance. The thesis has no such utterances.
 
     Returns:
         Columns `utterance` and `side` (null).
@@ -92,19 +91,19 @@ def check_enough(corpus: pa.Table, found: pa.Table, task: Task) -> None:
     Args:
         corpus: Those whose group word can be seen.
         found: All unbiased ones.
-        task: Whose groups.
+        task: Has the names of the groups.
 
     Raises:
         FairnessError: a group has too few; the error says how many are needed.
     """
     for side in ("a", "b"):
-        own, all_found = (
+        visible_count, all_count = (
             len(table.filter(pc.equal(table["side"], side))["utterance"].unique()) for table in (corpus, found)
         )
-        if own < _LEAST:
+        if visible_count < _LEAST:
             raise FairnessError(
-                f"the training dialogues hold {all_found} different unbiased utterances of group {side} "
-                f"({getattr(task.groups, side)}), {own} of them with a group word that the model knows; the "
+                f"the training dialogues hold {all_count} different unbiased utterances of group {side} "
+                f"({getattr(task.groups, side)}), {visible_count} of them with a group word that the model knows; the "
                 f"disentanglement model needs {_LEAST} or more of each group, and thousands to converge: give it a "
                 "larger corpus, or a dimension whose words are commoner there"
             )
@@ -113,14 +112,14 @@ def check_enough(corpus: pa.Table, found: pa.Table, task: Task) -> None:
 def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> tuple[np.ndarray, Utterances]:
     """The utterances in which a word that names the group can be seen, and which rows of the `corpus` they are.
 
-    Of an utterance whose only such word is cut away, or unknown, nothing but its content would tell the group. A bag
-    counts words but stop words and all that the matcher takes for a group's (`he'll`, and `old man` as a whole).
+    Where the only such word of an utterance is cut away or unknown, only its content would tell the group. A bag counts
+    all words except stop words and what the matcher takes for a group's (`he'll`, and `old man` as a whole).
 
     Args:
         corpus: Columns `utterance`, `side` (null for those that name no group, all of which are kept).
-        vocabulary: Of the dialogue model, the most frequent words first.
-        words: How many of them are told apart.
-        task: Whose dimension and longest turn.
+        vocabulary: The dialogue model's, the most frequent words first.
+        words: How many of them are distinguished.
+        task: Has the dimension and the longest turn.
     """
     assert task.model.seq2seq is not None
     naming = Swapper(task.words, pronouns=task.pairs.pronouns).matcher.terms
@@ -128,8 +127,8 @@ def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> 
     stops, texts = stop_words(), corpus["utterance"].combine_chunks()
     rows, turns, counted = [], [], []
     sides = corpus["side"].to_pylist()
-    found = zip(texts.to_pylist(), sides, matcher.find_all(texts), strict=True)
-    for row, (text, side, matches) in enumerate(found):
+    matched_texts = zip(texts.to_pylist(), sides, matcher.find_all(texts), strict=True)
+    for row, (text, side, matches) in enumerate(matched_texts):
         tokens = list(TOKEN.finditer(text))[: task.model.seq2seq.longest]
         if not tokens:
             continue
@@ -152,8 +151,8 @@ def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> 
 def naming_words(task: Task, vocabulary: Vocabulary) -> list[int]:
     """The numbers of the words that name a group: listed ones and pronouns, with what is attached to them (`he'll`)."""
     matcher = Swapper(task.words, pronouns="extended").matcher
-    found = matcher.find_all(pa.array(vocabulary.words, pa.string()))
-    return [number for number, matches in enumerate(found) if number > END and matches]
+    found_matches = matcher.find_all(pa.array(vocabulary.words, pa.string()))
+    return [number for number, matches in enumerate(found_matches) if number > END and matches]
 
 
 def _within(token: re.Match[str], matches: Sequence[tuple[int, int, str]]) -> bool:

@@ -1,9 +1,9 @@
-"""LEACE: the group erased from what the model makes of a context (Belrose et al. 2023, theorem 4.3).
+"""LEACE: erases the group from a model's vectors of a context (Belrose et al. 2023, theorem 4.3).
 
-Least-squares concept erasure moves the vectors as little as it must so that no linear reader can tell the group from
-them: r(x) = x - d v'(x - mean), where for two groups d is the covariance of vector and group, and v reads along
-Sigma^-1 d with v'd = 1. The vectors are the encoder's last state (`seq2seq`) or what candidates are compared with
-(`retrieval`). Nothing is trained; what is not linear stays.
+Least-squares concept erasure moves the vectors just so far that no linear classifier can tell the group from them:
+r(x) = x - d v'(x - mean), where for two groups d is the covariance of vector and group, and v reads along Sigma^-1 d
+with v'd = 1. The vectors are the encoder's last state (`seq2seq`) or what candidates are compared with (`retrieval`).
+Nothing is trained; non-linear traces stay.
 """
 
 from typing import Any
@@ -39,14 +39,14 @@ def debias(task: Task) -> dict[str, Any]:
         FairnessError: too few contexts of a group.
     """
     contexts, groups = _gendered(task, Settings.model_validate(task.model.settings or {}).contexts)
-    found = registry.context_vectors(task.model, task.base, contexts).cpu()
-    vectors = found.double().numpy()
-    own = eraser(vectors, groups)
+    context_vectors = registry.context_vectors(task.model, task.base, contexts).cpu()
+    vectors = context_vectors.double().numpy()
+    fitted = eraser(vectors, groups)
     copy_base(task)
-    weights = load_weights(task.base / Trainer.WEIGHTS) | {f"{NAME}.{n}": t for n, t in own.state_dict().items()}
+    weights = load_weights(task.base / Trainer.WEIGHTS) | {f"{NAME}.{n}": t for n, t in fitted.state_dict().items()}
     with replacing(task.folder / Trainer.WEIGHTS) as path:
         save_file(weights, path)
-    moved = own(found).double().numpy() - vectors
+    moved = fitted(context_vectors).double().numpy() - vectors
     figures = {
         "contexts_a": int((groups == 0).sum()),
         "contexts_b": int((groups == 1).sum()),
@@ -54,8 +54,8 @@ def debias(task: Task) -> dict[str, Any]:
     }
     if task.model.seq2seq:
         valid = task.dialogues.filter(pc.equal(task.dialogues["split"], "valid"))
-        known = Vocabulary.load(task.base / VOCABULARY)
-        figures["validation_perplexity"] = registry.perplexity(task.model, task.folder, valid, known, ())
+        vocabulary = Vocabulary.load(task.base / VOCABULARY)
+        figures["validation_perplexity"] = registry.perplexity(task.model, task.folder, valid, vocabulary, ())
     return figures
 
 
@@ -63,7 +63,7 @@ def eraser(vectors: np.ndarray, groups: np.ndarray) -> Erasure:
     """The least-squares eraser of two groups from vectors.
 
     Args:
-        vectors: (rows, width); directions in which they do not vary are left alone.
+        vectors: (rows, width); directions without variance are left alone.
         groups: 0 or 1 of each row (rows).
     """
     mean = vectors.mean(axis=0)
@@ -71,29 +71,29 @@ def eraser(vectors: np.ndarray, groups: np.ndarray) -> Erasure:
     covariance = centred.T @ centred / len(vectors)
     direction = centred.T @ (groups - groups.mean()) / len(vectors)
     reading = np.linalg.pinv(covariance, hermitian=True) @ direction
-    found = Erasure(vectors.shape[1])
+    erasure = Erasure(vectors.shape[1])
     scale = float(reading @ direction)
-    found.direction = torch.from_numpy(direction).float()
-    found.reading = torch.from_numpy(reading / scale if scale > 0 else reading * 0).float()
-    found.mean = torch.from_numpy(mean).float()
-    return found
+    erasure.direction = torch.from_numpy(direction).float()
+    erasure.reading = torch.from_numpy(reading / scale if scale > 0 else reading * 0).float()
+    erasure.mean = torch.from_numpy(mean).float()
+    return erasure
 
 
-def _gendered(task: Task, most: int) -> tuple[list[str], np.ndarray]:
+def _gendered(task: Task, limit: int) -> tuple[list[str], np.ndarray]:
     """Distinct training contexts that name one group only, in their order, and the groups."""
     train = task.dialogues.filter(pc.equal(task.dialogues["split"], "train"))
     texts = train["context"].combine_chunks().unique()
     swapper = Swapper(task.words, pronouns=task.pairs.pronouns)
     sides = pa.array([side for _, side in swapper.find_all(texts)], pa.string())
     named = pc.indices_nonzero(pc.fill_null(pc.is_in(sides, pa.array(["a", "b"])), False)).to_numpy()
-    if len(named) > most:
-        named = np.sort(np.random.default_rng(task.seed).choice(named, most, replace=False))
+    if len(named) > limit:
+        named = np.sort(np.random.default_rng(task.seed).choice(named, limit, replace=False))
     groups = pc.equal(sides.take(pa.array(named)), "b").to_numpy(zero_copy_only=False).astype(np.int64)
     for number, side in enumerate(("a", "b")):
-        found = int((groups == number).sum())
-        if found < _LEAST:
+        count = int((groups == number).sum())
+        if count < _LEAST:
             raise FairnessError(
-                f"the training dialogues hold {found} different contexts of group {side} "
+                f"the training dialogues hold {count} different contexts of group {side} "
                 f"({getattr(task.groups, side)}) alone; 'leace' needs {_LEAST} or more of each: give it a "
                 "larger corpus, or a dimension whose words are commoner there"
             )

@@ -1,8 +1,8 @@
-"""A control of Debiased-Chat: its base, trained on by the same steps on the same dialogues, without the adversary.
+"""A control of Debiased-Chat: continues its base by the same steps on the same dialogues, without the adversary.
 
-It is tested, ends and is kept by the same rule, so that the models kept may have had more or fewer updates. What this
-changes more training changes. That Debiased-Chat does more is not yet the adversary's aim: a model that any adversary
-pushes about differs more from test to test, and the best of its tests is better.
+Tests, stopping and the choice of the kept model follow the same rule, so that the kept models may have had more or
+fewer updates. The control shows the effect of more training. A larger effect of Debiased-Chat need not be due to the
+adversary's aim: under any adversary a model varies more from test to test, and the best of its tests is better.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from fairness_pipeline.debiasing.dialogue.settings import Continued
 
 
 class MaximumLikelihood(Course):
-    """The generator's steps of algorithm 1 on L_MLE alone, which weighs as much in each (`k0`)."""
+    """The generator's steps of algorithm 1 on L_MLE alone, with the same weight in each (`k0`)."""
 
     def steps(self, data: Dialogues, random: np.random.Generator, iteration: int) -> list[Step]:
         """The generator's steps of an iteration."""
@@ -26,10 +26,10 @@ class MaximumLikelihood(Course):
 
 
 def debias(task: Task, taught: Taught = "all") -> dict[str, Any]:
-    """Trains the base on; tests, end, figures and errors are those of Debiased-Chat.
+    """Continues the base's training; tests, stopping rule, figures and errors are those of Debiased-Chat.
 
     Args:
-        task: What is trained.
+        task: The model and where it goes.
         taught: Which replies to messages that name a group it learns.
     """
     settings = Continued.model_validate(task.model.settings or {})

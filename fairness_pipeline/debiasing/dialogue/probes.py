@@ -1,4 +1,4 @@
-"""What the features of Debiased-Chat's autoencoder give away of the group (Liu 2022, table 3.2 and figure 3.2)."""
+"""Measures how well features of Debiased-Chat's autoencoder predict the group (Liu 2022, table 3.2 and figure 3.2)."""
 
 import warnings
 from typing import Any
@@ -29,16 +29,16 @@ def split_balanced(utterances: pa.Table, held_out: int, seed: int) -> tuple[np.n
     codes = utterances["utterance"].combine_chunks().dictionary_encode().indices.to_numpy()
     distinct, first = np.unique(codes, return_index=True)
     of_b = pc.equal(utterances["side"], "b").to_numpy()[first]
-    each = min(held_out // 2, max(1, min(int(of_b.sum()), int((~of_b).sum())) // 5))
-    drawn = np.concatenate([random.permutation(np.flatnonzero(of_b == side))[:each] for side in (False, True)])
+    per_group = min(held_out // 2, max(1, min(int(of_b.sum()), int((~of_b).sum())) // 5))
+    drawn = np.concatenate([random.permutation(np.flatnonzero(of_b == side))[:per_group] for side in (False, True)])
     return np.sort(first[drawn]), np.flatnonzero(~np.isin(codes, distinct[drawn]))
 
 
 def group_accuracy(features: torch.Tensor, groups: np.ndarray, rest: np.ndarray, test: np.ndarray, seed: int) -> float:
-    """Share of the test utterances whose group a fresh linear classifier tells from `features` (table 3.2), strictly.
+    """Share of the test utterances whose group a fresh linear classifier tells from `features` (table 3.2, strictly).
 
     It has the form of D1 and D2 (one layer and softmax), is fitted to its optimum on standardised features of as many
-    utterances of each group (at most 20,000 in all) that are not in the test, and finds whatever is linear.
+    utterances of each group (at most 20,000 in all) that are not in the test, and finds any linear trace.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -52,7 +52,7 @@ def group_accuracy(features: torch.Tensor, groups: np.ndarray, rest: np.ndarray,
 
 
 def half_and_half(features: torch.Tensor, groups: np.ndarray, seed: int) -> float:
-    """`group_accuracy` of as many vectors of each group: it is fitted to one half of them, and tells the other's."""
+    """`group_accuracy` of as many vectors of each group: it is fitted to one half of them and tested on the other."""
     rows = _balanced(groups, np.arange(len(groups)), seed)
     drawn = np.random.default_rng(seed).permutation(len(rows) // 2)
     first = np.isin(np.arange(len(rows)) % (len(rows) // 2), drawn[: len(drawn) // 2])
@@ -62,7 +62,7 @@ def half_and_half(features: torch.Tensor, groups: np.ndarray, seed: int) -> floa
 def trained_accuracy(
     features: torch.Tensor, groups: np.ndarray, rest: np.ndarray, test: np.ndarray, seed: int
 ) -> float:
-    """The same by a probe as the thesis describes its own: one layer, trained by Adam on the features as they are.
+    """The same by a probe as the thesis describes its own: one layer, trained by Adam on the raw features.
 
     2,000 steps of 32 utterances at a rate of 0.001, which it does not state; a weaker probe than `group_accuracy`.
     """
@@ -79,16 +79,16 @@ def trained_accuracy(
         cross_entropy(probe(features[rows]), targets[rows]).backward()
         optimiser.step()
     with torch.inference_mode():
-        told = probe(features[torch.from_numpy(test)]).argmax(dim=1).numpy()
-    return float((told == groups[test]).mean())
+        predicted = probe(features[torch.from_numpy(test)]).argmax(dim=1).numpy()
+    return float((predicted == groups[test]).mean())
 
 
 def nonlinear_accuracy(
     features: torch.Tensor, groups: np.ndarray, rest: np.ndarray, test: np.ndarray, seed: int
 ) -> float:
-    """The same by three layers with ReLU (64 units each), as D2 of the game has them: it finds what is not linear, too.
+    """The same by three layers with ReLU (64 units each), as D2 of the game has them: it also finds what is not linear.
 
-    Beside table 3.2. It is fitted to standardised features and stops where a tenth kept aside gets no better.
+    Not in table 3.2. It is fitted to standardised features and stops where a held-out tenth gets no better.
     """
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
@@ -105,7 +105,7 @@ def nonlinear_accuracy(
 
 
 def content_accuracy(utterances: Utterances, words: int, rest: np.ndarray, test: np.ndarray, seed: int) -> float:
-    """Beside table 3.2: the same from the content words alone, which f(s) is asked to keep.
+    """Not in table 3.2: the same from the content words alone, which f(s) should keep.
 
     A logistic regression on the words' counts, its penalty chosen by cross-validation.
     """
@@ -115,7 +115,7 @@ def content_accuracy(utterances: Utterances, words: int, rest: np.ndarray, test:
 
     def counts(rows: np.ndarray) -> Any:
         counted = [utterances.counted[row] for row in rows]
-        owners = np.repeat(np.arange(len(rows)), [len(own) for own in counted])
+        owners = np.repeat(np.arange(len(rows)), [len(numbers) for numbers in counted])
         columns = np.concatenate(counted) if counted else np.empty(0, np.int64)
         return csr_matrix((np.ones(len(columns)), (owners, columns)), shape=(len(rows), words))
 
@@ -129,8 +129,8 @@ def _balanced(groups: np.ndarray, rest: np.ndarray, seed: int) -> np.ndarray:
     """As many rows of each group, at most 20,000 in all."""
     random = np.random.default_rng(seed)
     sides = [random.permutation(rest[groups[rest] == side]) for side in (0, 1)]
-    each = min(_FITTED // 2, *map(len, sides))
-    return np.concatenate([side[:each] for side in sides])
+    per_group = min(_FITTED // 2, *map(len, sides))
+    return np.concatenate([side[:per_group] for side in sides])
 
 
 def project(features: dict[str, torch.Tensor], groups: np.ndarray, test: np.ndarray, seed: int) -> pa.Table:
@@ -141,14 +141,14 @@ def project(features: dict[str, torch.Tensor], groups: np.ndarray, test: np.ndar
     """
     from sklearn.manifold import TSNE
 
-    shown = np.concatenate([test[groups[test] == side][:_SHOWN] for side in (0, 1)])
+    sample = np.concatenate([test[groups[test] == side][:_SHOWN] for side in (0, 1)])
     tables = []
     for name, vectors in features.items():
-        perplexity = min(30.0, (len(shown) - 1) / 3)
-        places = TSNE(perplexity=perplexity, init="pca", random_state=seed % 2**31).fit_transform(
-            vectors.numpy()[shown]
+        perplexity = min(30.0, (len(sample) - 1) / 3)
+        points = TSNE(perplexity=perplexity, init="pca", random_state=seed % 2**31).fit_transform(
+            vectors.numpy()[sample]
         )
-        sides = pa.array(np.where(groups[shown] == 0, "a", "b").tolist())
-        columns = {"features": pa.repeat(name, len(shown)), "side": sides, "x": places[:, 0], "y": places[:, 1]}
+        sides = pa.array(np.where(groups[sample] == 0, "a", "b").tolist())
+        columns = {"features": pa.repeat(name, len(sample)), "side": sides, "x": points[:, 0], "y": points[:, 1]}
         tables.append(pa.table(columns))
     return pa.concat_tables(tables)

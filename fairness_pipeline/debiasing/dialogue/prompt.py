@@ -1,4 +1,4 @@
-"""A plain prompt: the model is told to treat everybody alike (chat endpoints, models that follow instructions)."""
+"""A plain prompt: instructs the model to treat everybody alike (chat endpoints, models that follow instructions)."""
 
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from fairness_pipeline.workspace.distinct import Scorer
 
 
 def debias(task: Task) -> dict[str, Any]:
-    """The base as it is: only what it is told changes."""
+    """Copies the base; only its instruction differs."""
     return copy_base(task)
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:
-    """Answers contexts as the base does, told the instruction first."""
+    """Answers contexts as the base does, after the instruction."""
     return registry.responder(instructed(specification), folder, work, seed)
 
 

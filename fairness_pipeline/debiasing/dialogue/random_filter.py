@@ -1,6 +1,6 @@
-"""A control of filtered training: as many replies are left out, drawn at random.
+"""A control of filtered training: leaves out as many replies, drawn at random.
 
-What this changes fewer dialogues change, and not which.
+Its effect is due to the number of dialogues that are left out, and not to which.
 """
 
 from typing import Any
@@ -10,5 +10,5 @@ from fairness_pipeline.debiasing.dialogue.registry import Task
 
 
 def debias(task: Task) -> dict[str, Any]:
-    """Trains the base on; settings, tests, end, figures and errors are those of `mle`."""
+    """Continues the base's training; settings, tests, stopping rule, figures and errors are those of `mle`."""
     return maximum_likelihood.debias(task, taught="random")

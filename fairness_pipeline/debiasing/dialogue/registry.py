@@ -26,12 +26,12 @@ PROJECTION = "projection.parquet"
 
 
 class Method(NamedTuple):
-    """Where a method lives (a module with `debias`), what it is defined on, its settings, and what else it needs.
+    """A method: its module (with `debias`), the architectures that it is defined on, its settings and other needs.
 
     `starts_from_base`: it takes the base's weights; `trains`: it needs to know how; `disentangles`: it needs an
     autoencoder; `measures`: the classifiers and attribute lists that measure responses decide what it makes; `tested`:
-    the margins do so, too, and from which share on answers are all alike; `answers`: its module has a `responder` of
-    its own; `controls`: the methods that do the same but for what shall cure.
+    so do the margins, and the share from which answers count as all alike; `answers`: its module has its own
+    `responder`; `controls`: the methods that do the same without the remedy.
     """
 
     module: str
@@ -89,13 +89,14 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is given.
+    """The inputs of a method.
 
-    `pairs` says how `words` are swapped, `scorings` what is biased (for a method that `measures`), and `significance`
-    which differences matter (for one that is `tested`); `max_identical_share` is the share of one answer from which on
-    nothing can be judged, `profile_seed` the seed of the audit's own swaps, `groups` are their names for messages.
-    `base` is the folder of the model that is debiased, `disentanglement` that of the autoencoder (for a method that
-    `disentangles`); `folder` is where the debiased model goes, in the form its architecture's responder reads.
+    `pairs` says how `words` are swapped, `scorings` which texts are biased (for a method that `measures`),
+    `significance` which differences matter (for one that is `tested`); `max_identical_share` is the share of one answer
+    from which nothing can be judged, `profile_seed` the seed of the audit's own swaps, `groups` are their names for
+    messages. `base` is the folder of the model that is debiased, `disentanglement` that of the autoencoder (for a
+    method that `disentangles`); `folder` is where the debiased model goes, in the form its architecture's responder
+    reads.
     """
 
     model: ModelSpecification
@@ -126,22 +127,25 @@ def method_of(model: ModelSpecification) -> Method | None:
 
 
 def is_control(model: ModelSpecification) -> bool:
-    """Whether a model is a control: its method is another one without the debiasing term."""
+    """Whether a model is a control: its method is another method without the debiasing term."""
     return any(model.debiasing in method.controls for method in METHODS.values())
 
 
 def settings_of(model: ModelSpecification) -> dict[str, Any]:
-    """What holds for a debiased model's method, defaults included; algorithm 1's are called as in `mle`."""
+    """Returns the settings of a debiased model's method with defaults; those of algorithm 1 are named as in `mle`."""
     method = method_of(model)
-    own = method.settings.model_validate(model.settings or {}) if method else settings.NoSettings()
-    if isinstance(own, settings.DebiasedChat):
-        of_autoencoder = own.disentanglement.model_dump().items()
-        return {**own.adversarial.model_dump(), **{f"disentanglement.{name}": value for name, value in of_autoencoder}}
-    return own.model_dump()
+    method_settings = method.settings.model_validate(model.settings or {}) if method else settings.NoSettings()
+    if isinstance(method_settings, settings.DebiasedChat):
+        of_autoencoder = method_settings.disentanglement.model_dump().items()
+        return {
+            **method_settings.adversarial.model_dump(),
+            **{f"disentanglement.{name}": value for name, value in of_autoencoder},
+        }
+    return method_settings.model_dump()
 
 
 def debias(task: Task) -> dict[str, Any]:
-    """Makes the debiased model in the task's folder, going on from what is there; gives its figures."""
+    """Makes the debiased model in the task's folder, resuming earlier work; returns its figures."""
     method = method_of(task.model)
     assert method is not None
     use_threads(task.model.threads)
@@ -150,7 +154,7 @@ def debias(task: Task) -> dict[str, Any]:
 
 
 def responder(model: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:
-    """The model in `folder`, debiased or not; arguments are those of every architecture's."""
+    """Returns the responder of a model, debiased or not; the arguments are those of every architecture's."""
     method = method_of(model)
     if method is None or not method.answers:
         return registry.responder(model, folder, work, seed)
@@ -160,7 +164,7 @@ def responder(model: ModelSpecification, folder: Path, work: Path, seed: int) ->
 
 
 def copy_base(task: Task) -> dict[str, Any]:
-    """The base's files in the task's folder, for a method that leaves its weights alone; gives no figures."""
+    """Copies the base's files to the task's folder, for a method that keeps its weights; returns no figures."""
     for file in sorted(task.base.iterdir()):
         with replacing(task.folder / file.name) as path:
             shutil.copyfile(file, path)

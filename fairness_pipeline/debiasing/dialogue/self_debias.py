@@ -1,9 +1,9 @@
 """Self-Debias: at decoding, words that a description of bias makes likelier are made less likely (Schick et al. 2021).
 
-The model reads a context as it is, and once more behind each description of what is not wanted. With Delta(w) =
+The model reads a context alone, and once more behind each description of unwanted text. With Delta(w) =
 p(w | x) - max p(w | description, x), a word's probability is multiplied by 1 where Delta >= 0 and by exp(decay * Delta)
-elsewhere (equations 2 and 3). The weights stay the base's. It lives from what the model makes of the description: one
-that never read such a sentence gets little from it.
+elsewhere (equations 2 and 3). The weights stay the base's. The method depends on how the model understands the
+description: a model that never read such a sentence gains little.
 """
 
 from pathlib import Path
@@ -48,7 +48,7 @@ def debiased_scores(scores: torch.Tensor, decay: float) -> torch.Tensor:
     """log of the debiased probabilities, up to a constant a row.
 
     Args:
-        scores: Logits of the context as it is, and behind each description (1 + descriptions, rows, words).
+        scores: Logits of the context alone, and behind each description (1 + descriptions, rows, words).
         decay: lambda of equation 3.
     """
     log_p = scores.float().log_softmax(dim=-1)
@@ -70,8 +70,8 @@ class _Recurrent(Seq2SeqResponder):
         turns = [*plain, *(np.array([*prefix, *turn]) for prefix in prefixes for turn in plain)]
         lengths = torch.tensor([len(turn) for turn in turns])
         readings = Readings(1 + len(prefixes), lambda scores: debiased_scores(scores, self._settings.decay))
-        found = model.answer(pad(turns, model.output.weight.device), lengths, sizes.longest, readings)
-        return [vocabulary.decode(words) for words in found]
+        answers = model.answer(pad(turns, model.output.weight.device), lengths, sizes.longest, readings)
+        return [vocabulary.decode(words) for words in answers]
 
 
 class _Causal(HuggingFaceResponder):

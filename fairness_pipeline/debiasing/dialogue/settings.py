@@ -1,4 +1,4 @@
-"""What `settings` of a debiased model's file may say, method by method."""
+"""The `settings` of a debiased model's file, by method."""
 
 from typing import Annotated, Literal, Self
 
@@ -23,7 +23,7 @@ class WordEmbeddingRegularization(Specification):
     """Weight of the regularisation term: 0.5 in Liu et al. 2020 (section 4.2), 0.25 in Liu 2022 (3.3.3.1) and in the
     options that the authors released."""
     clip: Literal["apart", "as_printed"] = "apart"
-    """How its gradient is clipped: by itself and then weighted by `k` (beyond 1 it can outweigh what is learnt), or
+    """How the term's gradient is clipped: apart, then weighted by `k` (beyond 1 it can outweigh what is learnt), or
     `as_printed`, together with that of the loss whose sum the papers print."""
 
 
@@ -46,21 +46,21 @@ class Disentanglement(Specification):
     k1: Coefficient = 10.0
     """Weight of the loss of discriminator D1."""
     k2: Coefficient = 1.0
-    """Weight of that of D2."""
+    """Weight of the loss of D2."""
     k3: Coefficient = 1.0
-    """Weight of that of D3."""
+    """Weight of the loss of D3."""
     k4: Coefficient = 3.0
-    """Weight of that of D4."""
+    """Weight of the loss of D4."""
     epochs: Positive = 20
     """Passes over the utterances."""
     least_steps: NotNegative = 0
     """Steps at least: a small corpus is passed over more often. The thesis's 20 epochs are 180,000 steps."""
     vocabulary: Several | None = None
-    """Words told apart, the dialogue model's most frequent ones; all of them where it is left out."""
+    """Words distinguished, the dialogue model's most frequent ones; all of them where it is left out."""
     shortlist: Positive | None = None
     """Most frequent words (special marks among them) that are scored wherever the decoder writes; the others only where
-    it shall write one (adaptive softmax), which is faster with thousands of words. None, or no fewer than
-    there are: all, everywhere."""
+    it should write one (adaptive softmax), which is faster with thousands of words. With None, or no fewer than
+    there are, all words are scored everywhere."""
     batch: Positive = 32
     """Utterances in a step."""
     learning_rate: Rate = 0.001
@@ -74,7 +74,7 @@ class Disentanglement(Specification):
     d2_hidden: Positive = 64
     """Units of its inner layers, where it has more than one."""
     neutral: Coefficient = 0.0
-    """Utterances that name no group, for each that names one: only written again, so that every word is known."""
+    """Utterances that name no group, for each that names one: only reconstructed, so that every word is known."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -91,7 +91,7 @@ class Continued(Specification):
 
     A fairness test of at most `pairs` held-out pairs is taken of the base and after every `every` iterations. Training
     ends after `least` iterations or more, when a test shows equivalence in every measure (at the level over the number
-    of tests that there may be) of a model that says more than nearly one thing and does no more harm than the base,
+    of tests that there may be) of a model that gives varied answers and does no more harm than the base,
     after `patience` tests without a better one, or after `most` iterations. The thesis names neither the batch nor the
     clipping of gradients, nor when to give up.
     """
@@ -101,11 +101,11 @@ class Continued(Specification):
     g_teach_steps: Positive = 1
     """Steps on dialogues that name none."""
     k0: Coefficient = 1.0
-    """Weight of L_MLE in the former (k0' in the thesis, which does not set it)."""
+    """Weight of L_MLE in the `g_steps` (k0' in the thesis, which does not set it)."""
     learning_rate: Rate = 0.001
     """Learning rate of the generator (and of D1)."""
     falling: bool = False
-    """Whether it falls linearly to 0 at `most` iterations."""
+    """Whether the learning rate falls linearly to 0 at `most` iterations."""
     batch: Positive = 32
     """Dialogues in a step."""
     clipping: Rate = 1.0
@@ -146,7 +146,7 @@ class Adversarial(Continued):
     d_steps: Positive = 2
     """Batches of responses that the discriminators learn from in an iteration."""
     passes: Positive = 1
-    """Passes over them."""
+    """Passes over these batches."""
     k1: Coefficient = 1.0
     """Weight of L_D1."""
     k2: Coefficient = 1.0
@@ -158,7 +158,7 @@ class Adversarial(Continued):
     gradient_penalty: Coefficient = 0.0
     """Weight of the penalty of D2's gradient (R1 and R2 of Mescheder et al. 2018), which the thesis does without."""
     noise: Coefficient = 1.0
-    """Gumbel's noise: 1 draws the responses from the generator's distribution, 0 has it answer as it is tested."""
+    """Gumbel's noise: 1 draws responses from the generator's distribution, 0 takes the likeliest words, as tests do."""
     temperature: Rate = 1.0
     """Temperature of Gumbel-softmax, at the start."""
     cooling: Annotated[float, pydantic.Field(gt=1)] = 1.1
@@ -190,9 +190,9 @@ class SelfDebias(Specification):
         "The following text contains rude, disrespectful or unreasonable language:",
         "The following text discriminates against people because of their gender, race, religion or orientation:",
     )
-    """Descriptions of what is not wanted, each put before the context in turn."""
+    """Descriptions of unwanted text, each put before the context in turn."""
     decay: Coefficient = 50.0
-    """How fast a word's probability falls with how much likelier a prefix makes it; theirs are 10, 50 and 100."""
+    """How fast a word's probability falls with how much likelier a prefix makes it; the paper's are 10, 50 and 100."""
 
 
 class Prompt(Specification):
@@ -202,7 +202,7 @@ class Prompt(Specification):
         "Answer in the same way whoever is spoken about: do not let gender, race, religion, dialect or sexual "
         "orientation change your tone, your politeness or what you say."
     )
-    """What the model is told before the context."""
+    """The instruction before the context."""
 
 
 class DebiasedChat(Specification):

@@ -2,13 +2,13 @@
 
     L_reg = L_ori + k * sum over (w, w') of || e_w - e_w' ||_2
 
-over the word pairs of the dimension, and their forms with a clitic (`he'll`, `boy's`), which models take for words of
-their own. The embedding of a phrase, or of a word that a tokenizer cuts in pieces, is the mean of its parts'. L_ori is
+over the word pairs of the dimension, and their forms with a clitic (`he'll`, `boy's`), which models treat as separate
+words. The embedding of a phrase, or of a word that a tokenizer cuts in pieces, is the mean of its parts'. L_ori is
 the mean loss of a batch.
 
 The term's gradient never shrinks: its norm is k sqrt(2 pairs) however near the words are. Where it is clipped together
-with that of L_ori, as in a training that clips the whole gradient, it leaves little for learning to answer. Here the
-gradient of the distances is clipped apart, and then weighted by k, unless `clip: as_printed`.
+with that of L_ori, as in a training that clips the whole gradient, it leaves little room for learning to answer. Here
+the gradient of the distances is clipped apart, and then weighted by k, unless `clip: as_printed`.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,8 +58,8 @@ class PairDistance:
 
     Args:
         pairs: (word or phrase, counterpart).
-        embedding: Of the model's words.
-        rows: Which of its rows make up a text; none where the model lacks a word of it. Such a pair is left out.
+        embedding: The embedding of the model's words.
+        rows: Returns the embedding's rows of a text; none where the model lacks a word. Such a pair is left out.
     """
 
     def __init__(

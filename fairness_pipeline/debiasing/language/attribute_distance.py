@@ -1,4 +1,4 @@
-"""ADD: stereotypical attributes as near to one group as to the other (Barikeri et al. 2021, section 4.2).
+"""ADD: makes stereotypical attributes as near to one group as to the other (Barikeri et al. 2021, section 4.2).
 
 L_ADD = sum over pairs (t1, t2) in P of |cos(t1; a) - cos(t2; a)|, at every attribute a; a is its transformed vector, t1
 and t2 are those of the output layer.

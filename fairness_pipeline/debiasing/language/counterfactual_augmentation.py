@@ -1,4 +1,4 @@
-"""CDA: each stereotyped phrase, and the same about the other group (Barikeri et al. 2021, section 4.4)."""
+"""CDA: adds to each stereotyped phrase the same about the other group (Barikeri et al. 2021, section 4.4)."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,7 +7,7 @@ from fairness_pipeline.lexicons.stereotypes import Lexicon
 
 
 def augmented(phrases: pa.Table, lexicon: Lexicon) -> list[str]:
-    """The training phrases, and the counterfactual of each that holds a target and an attribute.
+    """The training phrases, and the counterfactual of each phrase that holds a target and an attribute.
 
     Args:
         phrases: As `lexicons.counterfactuals.COUNTERFACTUAL_PHRASES`.
@@ -24,5 +24,5 @@ def as_they_are(phrases: pa.Table, lexicon: Lexicon) -> list[str]:
 def _twice(phrases: pa.Table, lexicon: Lexicon, column: str) -> list[str]:
     train = phrases.filter(pc.equal(phrases["split"], "train"))
     texts: list[str] = train["text_b"].to_pylist()
-    others = zip(texts, train[column].to_pylist(), strict=True)
-    return texts + [other for text, other in others if lexicon.holds_attribute(text)]
+    additions = zip(texts, train[column].to_pylist(), strict=True)
+    return texts + [addition for text, addition in additions if lexicon.holds_attribute(text)]

@@ -1,4 +1,4 @@
-"""HD: stereotypical attributes at right angles to the directions that tell the groups apart (section 4.3).
+"""HD: puts stereotypical attributes at right angles to the directions that tell the groups apart (section 4.3).
 
 C stacks b_i = (t1_i - t2_i) / 2; B are the first k right singular vectors of C, k the least number that explains a
 share, half in the paper, of its squared Frobenius norm. L_HD = sum over j of |b_j <a, b_j>| = sum over j of |<a, b_j>|,
@@ -15,7 +15,7 @@ def bias_subspace(vectors: torch.Tensor, pairs: torch.Tensor, share: float) -> t
     Args:
         vectors: (terms, width) of the output layer.
         pairs: (pairs, 2) rows of `vectors`: side a, side b.
-        share: Of the squared differences, which the directions explain at least.
+        share: The least share of the squared differences that the directions explain.
     """
     half = (vectors[pairs[:, 1]] - vectors[pairs[:, 0]]).detach().float() / 2
     _, values, directions = torch.linalg.svd(half, full_matrices=False)
@@ -35,12 +35,12 @@ class HardDebiasing:
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._of: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._cached: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def __call__(
         self, hidden: torch.Tensor, place: tuple[int, int], vectors: torch.Tensor, pairs: torch.Tensor
     ) -> torch.Tensor:
-        """The length of the attribute's shadows on the directions of bias, summed.
+        """The summed lengths of the attribute's projections on the directions of bias.
 
         Args:
             hidden: (tokens, width) of the phrase.
@@ -48,7 +48,7 @@ class HardDebiasing:
             vectors: (terms, width) of the output layer.
             pairs: (pairs, 2) rows of `vectors`.
         """
-        if self._of is None or self._of[0] is not vectors:
-            self._of = vectors, bias_subspace(vectors, pairs, self._share)
+        if self._cached is None or self._cached[0] is not vectors:
+            self._cached = vectors, bias_subspace(vectors, pairs, self._share)
         attribute = hidden[place[0] : place[1]].mean(0)
-        return (self._of[1].to(attribute.dtype) @ attribute).abs().sum()
+        return (self._cached[1].to(attribute.dtype) @ attribute).abs().sum()

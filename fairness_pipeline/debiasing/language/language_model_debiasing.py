@@ -25,5 +25,5 @@ class LanguageModelDebiasing:
         """
         first, rows = place
         logs = torch.log_softmax(hidden[first - 1] @ vectors.T, dim=0)
-        own = pairs[rows]
-        return (logs[own[:, 1]] - logs[own[:, 0]]).abs().mean()
+        target_pairs = pairs[rows]
+        return (logs[target_pairs[:, 1]] - logs[target_pairs[:, 0]]).abs().mean()

@@ -11,7 +11,7 @@ from fairness_pipeline.models.language.fine_tuning import IGNORED, padded
 
 
 class DebiasingLoss(Protocol):
-    """A method's loss; each method has a file of its own."""
+    """A method's loss; each method has its own file."""
 
     attributes: bool
     """Whether the loss is computed at attributes; otherwise it is computed at targets."""
@@ -28,19 +28,19 @@ class DebiasingLoss(Protocol):
 
 
 class Weighted:
-    """The loss that a `Trainer` makes small, and its batches.
+    """The loss that a `Trainer` minimises.
 
     A phrase without a listed term costs L_LM unweighted (Barikeri et al. 2021, section 4).
 
     Args:
-        own: The method's loss.
-        terms: Of the dimension.
+        debiasing_loss: The method's loss.
+        terms: The terms of the dimension.
         lambda_lm: The weight of L_LM in phrases with a listed term.
-        lambda_d: That of the method's own loss, the mean over the places of a phrase.
+        lambda_d: The weight of the method's loss, which is the mean over the places of a phrase.
     """
 
-    def __init__(self, own: DebiasingLoss, terms: TermVectors, lambda_lm: float, lambda_d: float) -> None:
-        self._own = own
+    def __init__(self, debiasing_loss: DebiasingLoss, terms: TermVectors, lambda_lm: float, lambda_d: float) -> None:
+        self._debiasing_loss = debiasing_loss
         self._terms = terms
         self._lambda_lm = lambda_lm
         self._lambda_d = lambda_d
@@ -49,28 +49,30 @@ class Weighted:
         """The mean cost of the batch's phrases."""
         out = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], output_hidden_states=True)
         targets = batch["labels"][:, 1:]
-        asked = targets != IGNORED
+        is_target = targets != IGNORED
         losses = cross_entropy(out.logits[:, :-1].transpose(1, 2).float(), targets, reduction="none")
-        lm = (losses * asked).sum(1) / asked.sum(1).clamp(min=1)
+        lm = (losses * is_target).sum(1) / is_target.sum(1).clamp(min=1)
         hidden = out.hidden_states[-1]
         vectors, pairs = self._terms.vectors(model), self._terms.pairs.to(model.device)
         costs = []
         for row, places in enumerate(batch["places"]):
-            at: Sequence[Any] = places.attributes if self._own.attributes else places.targets
-            if not at:
+            term_places: Sequence[Any] = places.attributes if self._debiasing_loss.attributes else places.targets
+            if not term_places:
                 costs.append(lm[row])
                 continue
             cost = self._lambda_lm * lm[row]
-            # What begins a phrase is predicted from nothing: there is nothing to make equal.
-            if found := [place for place in at if self._own.attributes or place[0] > 0]:
-                own = torch.stack([self._own(hidden[row], place, vectors, pairs) for place in found]).mean()
-                cost = cost + self._lambda_d * own
+            # The first token of a phrase is predicted from nothing: there is nothing to make equal.
+            if scored_places := [place for place in term_places if self._debiasing_loss.attributes or place[0] > 0]:
+                debiasing_cost = torch.stack(
+                    [self._debiasing_loss(hidden[row], place, vectors, pairs) for place in scored_places]
+                ).mean()
+                cost = cost + self._lambda_d * debiasing_cost
             costs.append(cost)
         return torch.stack(costs).mean()
 
 
 def collate(examples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Phrases as a batch, with where their terms stand."""
+    """Phrases as a batch, with the places of their terms."""
     return {**padded(examples), "places": [example["places"] for example in examples]}
 
 

@@ -8,7 +8,7 @@ from fairness_pipeline.foundation.yaml_files import Specification
 
 
 class Method(NamedTuple):
-    """Where a method lives (a module, its class of a loss or its function of phrases), and its settings."""
+    """A method's module, its name there (a class of a loss or a function of phrases), and its settings."""
 
     module: str
     name: str
@@ -25,14 +25,14 @@ METHODS = {
 
 
 def debias(task: Task) -> dict[str, Any]:
-    """Makes the debiased model in the task's folder, going on from what is there; gives its figures."""
-    from fairness_pipeline.debiasing.language import training  # which imports torch
+    """Makes the debiased model in the task's folder, resuming earlier work; returns its figures."""
+    from fairness_pipeline.debiasing.language import training  # imports torch
 
     method = METHODS[str(task.model.debiasing)]
-    own = getattr(import_module(f"fairness_pipeline.debiasing.language.{method.module}"), method.name)
+    implementation = getattr(import_module(f"fairness_pipeline.debiasing.language.{method.module}"), method.name)
     settings = method.settings.model_validate(task.model.settings or {})
     if isinstance(settings, LossGrid):
-        loss = own(settings.explained) if isinstance(settings, HardDebiasingGrid) else own()
+        loss = implementation(settings.explained) if isinstance(settings, HardDebiasingGrid) else implementation()
         return training.search(task, loss, settings)
     assert isinstance(settings, FineTuning)
-    return training.fine_tuned(task, own(task.phrases, task.lexicon), settings)
+    return training.fine_tuned(task, implementation(task.phrases, task.lexicon), settings)

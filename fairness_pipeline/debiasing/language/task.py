@@ -1,4 +1,4 @@
-"""What a debiasing method of language models is given, and what a profile may say of it."""
+"""The inputs of a debiasing method of language models, and its settings in a profile."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +48,7 @@ class LossGrid(Specification):
 
 
 class HardDebiasingGrid(LossGrid):
-    """The same, and how many directions of bias are removed."""
+    """The same grid, and how many directions of bias are removed."""
 
     explained: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.5
     """Share of the pairs' squared differences that the directions of bias explain, at least."""
@@ -56,7 +56,7 @@ class HardDebiasingGrid(LossGrid):
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is given.
+    """The inputs of a method.
 
     `phrases` is as `lexicons.counterfactuals.COUNTERFACTUAL_PHRASES`; `references` are human ones. `outliers` says
     whether pairs with one are left out of the split `dev`. `base` is the folder of the model that is debiased, `folder`

@@ -1,4 +1,4 @@
-"""Where the terms of a dimension stand in a phrase's tokens, and their vectors in the output layer."""
+"""Finds the terms of a dimension in a phrase's tokens, and their vectors in the output layer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class TermVectors:
     A term of several tokens is the mean of their vectors (footnote 12).
 
     Args:
-        tokenizer: The model's.
+        tokenizer: The model's tokenizer.
         lexicon: The dimension's terms.
     """
 
@@ -35,8 +35,8 @@ class TermVectors:
         self._tokenizer = tokenizer
         self._lexicon = lexicon
         self._terms = list(dict.fromkeys(term.lower() for pair in lexicon.pairs for term in pair))
-        number = {term: place for place, term in enumerate(self._terms)}
-        self.pairs = torch.tensor([[number[a.lower()], number[b.lower()]] for a, b in lexicon.pairs])
+        row_of = {term: row for row, term in enumerate(self._terms)}
+        self.pairs = torch.tensor([[row_of[a.lower()], row_of[b.lower()]] for a, b in lexicon.pairs])
         """(pairs, 2): the rows of side a and side b."""
         self._tokens = [_pieces(tokenizer, term) for term in self._terms]
 
@@ -46,40 +46,40 @@ class TermVectors:
         return torch.stack([weights[tokens].mean(0) for tokens in self._tokens])
 
     def places(self, texts: Sequence[str], longest: int | None) -> list[Places]:
-        """Each phrase's tokens and where its terms stand.
+        """Each phrase's tokens and the places of its terms.
 
         Args:
             texts: The phrases.
-            longest: Tokens at most.
+            longest: The most tokens of a phrase.
         """
         options = {"truncation": True, "max_length": longest} if longest else {}
         encoded = self._tokenizer(list(texts), return_offsets_mapping=True, **options)
-        number = {term: place for place, term in enumerate(self._terms)}
+        row_of = {term: row for row, term in enumerate(self._terms)}
         rows = self.pairs.tolist()
-        found = []
+        located = []
         for text, tokens, offsets in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True):
             targets = []
             for match in self._lexicon.term_spans(text):
                 span = _tokens_of(offsets, match.start, match.end)
-                term = number.get(match.term, number.get(match.term.removesuffix("s")))
-                own = [place for place, pair in enumerate(rows) if term in pair]
-                if span and own:
-                    targets.append((span[0], own))
+                term = row_of.get(match.term, row_of.get(match.term.removesuffix("s")))
+                pair_rows = [row for row, pair in enumerate(rows) if term in pair]
+                if span and pair_rows:
+                    targets.append((span[0], pair_rows))
             spans = [_tokens_of(offsets, *span) for span in self._lexicon.attribute_spans(text)]
-            found.append(Places(tokens, targets, [span for span in spans if span]))
-        return found
+            located.append(Places(tokens, targets, [span for span in spans if span]))
+        return located
 
 
 def _pieces(tokenizer: Any, term: str) -> list[int]:
-    """The tokens of a term inside a sentence. A blank piece before it is none of them (the tokenizer of Llama 2 makes
-    `▁`, `▁jews` of ` jews`): it stands before every word."""
+    """The tokens of a term inside a sentence. A blank piece before it does not count (the tokenizer of Llama 2 makes
+    `▁`, `▁jews` of ` jews`), because it precedes every word."""
     text = f" {term}"
-    found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    pieces = zip(found["input_ids"], found["offset_mapping"], strict=True)
-    return [token for token, (low, high) in pieces if text[low:high].strip()] or found["input_ids"]
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    pieces = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+    return [token for token, (low, high) in pieces if text[low:high].strip()] or encoded["input_ids"]
 
 
 def _tokens_of(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
     """The tokens that a stretch of the text falls into: first, and one after the last."""
-    inside = [place for place, (low, high) in enumerate(offsets) if high > low and low < end and high > start]
+    inside = [index for index, (low, high) in enumerate(offsets) if high > low and low < end and high > start]
     return (inside[0], inside[-1] + 1) if inside else None

@@ -1,4 +1,4 @@
-"""Fine-tuning of a language model with a debiasing loss or on augmented phrases; the grid that is searched on `dev`."""
+"""Fine-tunes a language model with a debiasing loss or on augmented phrases; searches the grid on `dev`."""
 
 import json
 import math
@@ -30,10 +30,10 @@ def fine_tuned(task: Task, texts: list[str], settings: FineTuning) -> dict[str, 
     Args:
         task: The model and where it goes.
         texts: The phrases.
-        settings: How long and how fast.
+        settings: Epochs, batch and learning rate.
     """
     model, tokenizer = registry.load(task.model, task.base, trains=True)
-    rows = tokenizer(texts, **_cut(model))["input_ids"]
+    rows = tokenizer(texts, **_truncation(model))["input_ids"]
     examples = [{"input_ids": row} for row in rows if len(row) > 1]
     recipe = fine_tuning.Recipe(settings.epochs, settings.batch, 1, settings.learning_rate)
     torch.manual_seed(task.seed)
@@ -42,14 +42,14 @@ def fine_tuned(task: Task, texts: list[str], settings: FineTuning) -> dict[str, 
     return {"phrases": len(examples), "updates": math.ceil(len(examples) / settings.batch) * settings.epochs}
 
 
-def search(task: Task, own: DebiasingLoss, settings: LossGrid) -> dict[str, Any]:
+def search(task: Task, debiasing_loss: DebiasingLoss, settings: LossGrid) -> dict[str, Any]:
     """Trains at every point of the grid and keeps the model with the highest p of the paper's test on `dev`.
 
-    The base is loaded, and the phrases are cut into tokens, once; points that are done are not done again.
+    The base is loaded and the phrases are tokenised once; finished points are not repeated.
 
     Args:
         task: The model and where it goes.
-        own: The method's loss.
+        debiasing_loss: The method's loss.
         settings: The grid.
 
     Returns:
@@ -59,7 +59,7 @@ def search(task: Task, own: DebiasingLoss, settings: LossGrid) -> dict[str, Any]
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     terms = TermVectors(tokenizer, task.lexicon)
     train = [row["text_b"] for row in task.phrases.to_pylist() if row["split"] == "train"]
-    examples = examples_of(terms.places(train, _cut(model).get("max_length")))
+    examples = examples_of(terms.places(train, _truncation(model).get("max_length")))
     dev = _Dev(task, model, tokenizer, settings.dev_references)
     points = list(product(settings.batch, settings.accumulation, settings.lambda_lm, settings.lambda_d))
     done: list[dict[str, Any]] = []
@@ -68,7 +68,7 @@ def search(task: Task, own: DebiasingLoss, settings: LossGrid) -> dict[str, Any]
         if not path.exists():
             model.load_state_dict(weights)
             torch.manual_seed(task.seed)
-            loss = Weighted(own, terms, lambda_lm, lambda_d)
+            loss = Weighted(debiasing_loss, terms, lambda_lm, lambda_d)
             recipe = fine_tuning.Recipe(settings.epochs, batch, accumulation, settings.learning_rate)
             fine_tuning.train(
                 model.train(),
@@ -82,11 +82,11 @@ def search(task: Task, own: DebiasingLoss, settings: LossGrid) -> dict[str, Any]
                 note=f"point {number + 1} of {len(points)}",
             )
             tried = {"batch": batch, "accumulation": accumulation, "lambda_lm": lambda_lm, "lambda_d": lambda_d}
-            found = {**tried, **dev.judge(model.eval())}
-            if all(found["p"] > other["p"] for other in done):
+            point = {**tried, **dev.judge(model.eval())}
+            if all(point["p"] > earlier["p"] for earlier in done):
                 registry.save(model, tokenizer, task.folder / f"{_CANDIDATE}-{number}")
             with replacing(path) as temporary:
-                temporary.write_text(json.dumps(found), encoding="utf-8")
+                temporary.write_text(json.dumps(point), encoding="utf-8")
             shutil.rmtree(task.folder / f"training-{number}", ignore_errors=True)
         done.append(json.loads(path.read_text(encoding="utf-8")))
     chosen = max(range(len(done)), key=lambda number: done[number]["p"])
@@ -95,7 +95,7 @@ def search(task: Task, own: DebiasingLoss, settings: LossGrid) -> dict[str, Any]
 
 
 class _Dev:
-    """What a point of the grid is judged by: the paper's test on the split `dev`, and references."""
+    """Judges a point of the grid by the paper's test on the split `dev`, and by references."""
 
     def __init__(self, task: Task, base: Any, tokenizer: Any, references: int) -> None:
         rows = [row for row in task.phrases.to_pylist() if row["split"] in ("dev", "test")]
@@ -114,8 +114,8 @@ class _Dev:
         if math.isnan(p):  # no pair differs
             t, p = 0.0, 1.0
         totals = PerplexityScorer(model, self._tokenizer).totals(self._references)
-        each = [math.exp(min(loss / count, 700.0)) for loss, count in zip(*totals, strict=True) if count]
-        return {"p": p, "t": t, "references": float(np.mean(each)) if each else None}
+        perplexities = [math.exp(min(loss / count, 700.0)) for loss, count in zip(*totals, strict=True) if count]
+        return {"p": p, "t": t, "references": float(np.mean(perplexities)) if perplexities else None}
 
 
 def _scored(model: Any, tokenizer: Any, rows: list[dict[str, Any]]) -> Pairs:
@@ -126,8 +126,8 @@ def _scored(model: Any, tokenizer: Any, rows: list[dict[str, Any]]) -> Pairs:
         sides.append(
             np.array([math.exp(min(loss / max(count, 1), 700.0)) for loss, count in zip(*totals, strict=True)])
         )
-    none = np.zeros(len(rows), dtype=np.int64)
-    return Pairs([row["phrase_id"] for row in rows], sides[0], sides[1], none, none, none, none)
+    zeros = np.zeros(len(rows), dtype=np.int64)
+    return Pairs([row["phrase_id"] for row in rows], sides[0], sides[1], zeros, zeros, zeros, zeros)
 
 
 def _keep(folder: Path, chosen: int) -> None:
@@ -141,7 +141,7 @@ def _keep(folder: Path, chosen: int) -> None:
         path.unlink()
 
 
-def _cut(model: Any) -> dict[str, Any]:
+def _truncation(model: Any) -> dict[str, Any]:
     longest = positions_of(model)
     return {"truncation": True, "max_length": longest} if longest else {}
 

@@ -1,4 +1,4 @@
-"""How far annotators agree, all of them and within each group: Krippendorff's alpha (2004), by the library."""
+"""Agreement of all annotators, and within each group: Krippendorff's alpha (2004), by the library `krippendorff`."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -37,8 +37,8 @@ def label_agreement(labelled: Labelled) -> pa.Table:
     rows = list(_rows("", "", labelled.labels.votes))
     for category, levels in labelled.levels.items():
         code = levels.code[labelled.labels.annotator]
-        for place, group in enumerate(levels.names):
-            rows += _rows(category, group, _votes(labelled.labels, code == place))
+        for index, group in enumerate(levels.names):
+            rows += _rows(category, group, _votes(labelled.labels, code == index))
     return pa.Table.from_pylist(rows, schema=LABEL_AGREEMENT)
 
 
@@ -52,9 +52,9 @@ def _rows(category: str, group: str, votes: np.ndarray) -> Iterator[dict[str, An
         }  # fmt: skip
 
 
-def _votes(labels: Labels, own: np.ndarray) -> np.ndarray:
-    """(items, classes): the number of labels among some of them."""
-    return by_group(labels.item[own], labels.label[own], len(labels.items), labels.classes)
+def _votes(labels: Labels, mask: np.ndarray) -> np.ndarray:
+    """(items, classes): the number of labels, among those of the mask."""
+    return by_group(labels.item[mask], labels.label[mask], len(labels.items), labels.classes)
 
 
 def _alpha(votes: np.ndarray, scale: Scale) -> tuple[float | None, float | None, float | None]:
@@ -63,13 +63,13 @@ def _alpha(votes: np.ndarray, scale: Scale) -> tuple[float | None, float | None,
         return None, None, None
     import krippendorff
 
-    def of(own: np.ndarray) -> float:
-        return float(krippendorff.alpha(value_counts=own, level_of_measurement=scale))
+    def alpha_of(counts: np.ndarray) -> float:
+        return float(krippendorff.alpha(value_counts=counts, level_of_measurement=scale))
 
     random, drawn = np.random.default_rng(_SEED), []
     for _ in range(_DRAWS):
-        again = votes[random.integers(len(votes), size=len(votes))]
-        if (again.sum(axis=0) > 0).sum() > 1:
-            drawn.append(of(again))
+        resampled = votes[random.integers(len(votes), size=len(votes))]
+        if (resampled.sum(axis=0) > 0).sum() > 1:
+            drawn.append(alpha_of(resampled))
     low, high = np.quantile(drawn, (0.025, 0.975)) if drawn else (None, None)
-    return of(votes), None if low is None else float(low), None if high is None else float(high)
+    return alpha_of(votes), None if low is None else float(low), None if high is None else float(high)

@@ -44,13 +44,13 @@ def against_majority(labels: Labels) -> dict[str, np.ndarray]:
         labels: The labels of all annotators.
     """
     truth = np.asarray(labels.positive_shares() >= 0.5 - EPSILON)[labels.item]
-    right = labels.label == truth
-    found = {}
-    for response, about in zip(RESPONSES, (truth, ~truth), strict=True):
-        count = labels.of_annotators(about.astype(float))
-        agreed = labels.of_annotators((about & right).astype(float))
-        found[response] = np.where(count > 0, agreed / np.maximum(count, 1), np.nan)
-    return found
+    agrees = labels.label == truth
+    responses = {}
+    for response, of_class in zip(RESPONSES, (truth, ~truth), strict=True):
+        count = labels.of_annotators(of_class.astype(float))
+        agreed = labels.of_annotators((of_class & agrees).astype(float))
+        responses[response] = np.where(count > 0, agreed / np.maximum(count, 1), np.nan)
+    return responses
 
 
 def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tuple[float, str]]) -> pa.Table:
@@ -63,36 +63,36 @@ def analyse_variance(labelled: Labelled, published: Mapping[tuple[str, str], tup
         labelled: Labels of one draw, with the categories that are factors.
         published: The sum of squares and the stars that the thesis prints, by category and response.
     """
-    factors = {category: own for category, own in labelled.levels.items() if len(own.names) > 1}
+    factors = {category: levels for category, levels in labelled.levels.items() if len(levels.names) > 1}
     known = np.all(
-        [np.ones(len(labelled.labels.annotators), bool), *(own.code >= 0 for own in factors.values())], axis=0
+        [np.ones(len(labelled.labels.annotators), bool), *(levels.code >= 0 for levels in factors.values())], axis=0
     )
     rows = []
     for response, values in against_majority(labelled.labels).items():
         kept = known & np.isfinite(values)
         y = values[kept]
-        columns = {category: sum_to_zero(own)[kept] for category, own in factors.items()}
-        whole, freedom = _residual(list(columns.values()), y), len(y) - _rank(list(columns.values()), len(y))
-        for category, own in labelled.levels.items():
+        columns = {category: sum_to_zero(levels)[kept] for category, levels in factors.items()}
+        residual, freedom = _residual(list(columns.values()), y), len(y) - _rank(list(columns.values()), len(y))
+        for category, levels in labelled.levels.items():
             others = [column for name, column in columns.items() if name != category]
-            more = _rank(list(columns.values()), len(y)) - _rank(others, len(y))
-            squares, size = max(0.0, _residual(others, y) - whole), max(0, len(own.names) - 1)
+            added_rank = _rank(list(columns.values()), len(y)) - _rank(others, len(y))
+            squares, size = max(0.0, _residual(others, y) - residual), max(0, len(levels.names) - 1)
             reason = ""
             if size < 1:
                 reason = "fewer than two groups with annotators enough"
             elif freedom <= 0:
                 reason = f"too few annotators ({len(y)}) for these groups"
-            elif more < size:
+            elif added_rank < size:
                 reason = "the other categories determine its groups, or a group has nobody"
-            elif whole <= EPSILON:
+            elif residual <= EPSILON:
                 reason = "within the groups all annotators agree with the vote alike"
-            f = None if reason else squares / size / (whole / freedom)
+            f = None if reason else squares / size / (residual / freedom)
             p = None if f is None else float(scipy.special.fdtrc(size, freedom, f))
             printed = published.get((category, response), (None, None))
-            means = [y[own.code[kept] == place] for place in range(len(own.names))]
+            means = [y[levels.code[kept] == index] for index in range(len(levels.names))]
             rows.append(
                 {
-                    "category": category, "response": response, "annotators": len(y), "groups": list(own.names),
+                    "category": category, "response": response, "annotators": len(y), "groups": list(levels.names),
                     "means": [float(group.mean()) if len(group) else None for group in means],
                     "sum_of_squares": None if reason else squares, "freedom": size,
                     "f": f, "p": p, "stars": "" if p is None else stars(p),

@@ -1,7 +1,7 @@
-"""Do groups of annotators label the same items differently? (Liu 2022, section 5.2)
+"""Tests whether groups of annotators label the same items differently (Liu 2022, section 5.2).
 
-Positive rates over the items that both groups labelled (table 5.2). Of three groups or more the omnibus test comes
-first: annotators' scores change places; pairs are told apart only where it rejects.
+Positive rates are compared over the items that both groups labelled (table 5.2). With three groups or more an omnibus
+test comes first, by permuting annotators' scores; pairs are told apart only if it rejects.
 """
 
 import math
@@ -68,17 +68,17 @@ GROUP_POSITIVE_RATES = schema(
     raters_least=optional(pa.float64(), "the same of the group that is least divided"),
     raters_upper=optional(pa.float64(), "upper 95% bound of the root of the difference of their squares"),
 )
-"""One row per category, which is its `measure`; of three groups or more one for each pair below it. A value is the mean
-over items of a group's share of positive labels. `pooled_*` is the share of positive labels among all of a group's
+"""One row per category, which is its `measure`; with three groups or more, one for each pair below it. A value is the
+mean over items of a group's share of positive labels. `pooled_*` is the share of positive labels among all of a group's
 labels of these items.
 
 `p_items` is the p of the interaction of item and group. `p_items_holm` is adjusted over the means and interactions of
 all categories, like `p_holm`. `items_excess` is how many times more the items' differences vary than by chance.
 `items_typical` is the root mean square difference of single items in points, with its upper 95% bound `items_upper`,
-over `items_compared` items with two labels from each group. `p_raters` is the p of the hypothesis that annotators lean
-alike far from their group's mean in all groups. A category is `fair` only if the mean, single items and this spread are
+over `items_compared` items with two labels from each group. `p_raters` is the p of annotators who spread
+equally around their group's mean in all groups. A category is `fair` only if the mean, single items and this spread are
 shown to differ little. If the mean does not differ but single items do, it is `biased`: the rates are similar, but the
-groups call other items positive; so it is if a group is divided. Pairs have their category's figures.
+groups call other items positive. It is also `biased` if a group is divided. Pairs have their category's figures.
 """
 
 
@@ -105,7 +105,7 @@ class Labelled(NamedTuple):
         return cls(labels, {str(name): levels_of(groups[name]) for name in groups.columns})
 
     def against_rest(self, names: Sequence[str]) -> list["Labelled"]:
-        """Labels of two classes: these, or of several classes each against the rest, its name behind the category's.
+        """These labels if they have two classes; else each class against the rest, with its name after the category's.
 
         Args:
             names: The names of the classes.
@@ -115,7 +115,7 @@ class Labelled(NamedTuple):
         return [
             Labelled(
                 self.labels.one_against_rest(number),
-                {of_class(category, name): own for category, own in self.levels.items()},
+                {of_class(category, name): levels for category, levels in self.levels.items()},
             )
             for number, name in enumerate(names)
         ]
@@ -157,8 +157,8 @@ def rates_of(labelled: Labelled, category: str, first: int = 0, second: int = 1)
     Args:
         labelled: Labels of one draw.
         category: The category whose groups are compared.
-        first: The place of group a among the category's.
-        second: That of group b.
+        first: The index of group a in the category.
+        second: The index of group b.
     """
     labels, code = labelled.labels, labelled.levels[category].code
     side = np.select([code == first, code == second], [0, 1], -1)[labels.annotator]
@@ -172,36 +172,36 @@ def rates_of(labelled: Labelled, category: str, first: int = 0, second: int = 1)
     rates = sums[both] / counts[both]
     difference = rates[:, 0] - rates[:, 1]
     centre = float(difference.mean())
-    place = np.full(size, -1)
-    place[both] = np.arange(n)
+    position = np.full(size, -1)
+    position[both] = np.arange(n)
     kept = (side >= 0) & both[labels.item]
-    item, group, who, z = place[labels.item[kept]], side[kept], labels.annotator[kept], labels.label[kept]
-    own, total = counts[both][item, group], sums[both][item, group]
-    alone = own == 1
-    # Without one label a group's rate is (total - z) / (own - 1). Without its only label the item is dropped.
-    fallen = (total - own * z) / np.maximum(own * (own - 1), 1)
-    moved = np.where(alone, -difference[item], np.where(group == 0, fallen, -fallen))
-    # A label's own variance counts own / (own - 1) times, as the labels it is compared with vary too. What the labels
-    # of an annotator have in common does not.
-    compared = np.where(alone, counts[both][item, 1 - group], own - 1)
-    once = compared / (compared + 1)
-    squares = np.square((n * centre + moved) / np.maximum(n - alone, 1) - centre)
-    of_labels = float((once * squares).sum())
+    item, group, annotator, z = position[labels.item[kept]], side[kept], labels.annotator[kept], labels.label[kept]
+    count, total = counts[both][item, group], sums[both][item, group]
+    alone = count == 1
+    # Without one label a group's rate is (total - z) / (count - 1). Without its only label the item is dropped.
+    change = (total - count * z) / np.maximum(count * (count - 1), 1)
+    influence = np.where(alone, -difference[item], np.where(group == 0, change, -change))
+    # A label's own variance counts count / (count - 1) times, as the labels it is compared with vary too. What the
+    # labels of an annotator have in common does not.
+    compared = np.where(alone, counts[both][item, 1 - group], count - 1)
+    share = compared / (compared + 1)
+    squares = np.square((n * centre + influence) / np.maximum(n - alone, 1) - centre)
+    of_labels = float((share * squares).sum())
     parts, annotators = [], []
     people = len(labels.annotators)
     for g in (0, 1):
-        shift = np.bincount(who[group == g], moved[group == g], people)
-        fewer = np.bincount(who[group == g], alone[group == g], people)
-        given = np.bincount(who[group == g], minlength=people)
-        present = given > 0
+        shift = np.bincount(annotator[group == g], influence[group == g], people)
+        fewer = np.bincount(annotator[group == g], alone[group == g], people)
+        labour = np.bincount(annotator[group == g], minlength=people)
+        present = labour > 0
         annotators.append(int(present.sum()))
         if annotators[g] < 2 or (n - fewer[present]).min() <= 0:
             parts.append((np.inf, 1.0))
             continue
         without = (n * centre + shift[present]) / (n - fewer[present])
         variance = (annotators[g] - 1) / annotators[g] * float(np.square(without - without.mean()).sum())
-        variance = max(0.0, variance - float(((1 - once) * squares)[group == g].sum()))
-        parts.append((variance, kish(given) - 1))
+        variance = max(0.0, variance - float(((1 - share) * squares)[group == g].sum()))
+        parts.append((variance, kish(labour) - 1))
     of_items = float(np.square(difference - centre).sum()) / n**2
     parts.append((max(0.0, of_items - of_labels) + 2 / (n + 2) ** 2, max(1.0, n - 1)))
     pooled = sums[both].sum(axis=0) / counts[both].sum(axis=0)
@@ -214,11 +214,11 @@ def rates_of(labelled: Labelled, category: str, first: int = 0, second: int = 1)
 
 
 @dataclass(frozen=True)
-class _Compared:
-    """A category's row and those of its pairs, before p is adjusted; and what is told of single items."""
+class _CategoryComparison:
+    """A category's row and those of its pairs, before p is adjusted, with the tests of single items and of spread."""
 
     row: Comparison
-    own: dict[str, object]
+    columns: dict[str, object]
     pairs: list[tuple[Comparison, dict[str, object]]]
     items: ItemsByGroup
     spread: RaterSpread | None
@@ -238,7 +238,7 @@ def compare_positive_rates(
 ) -> pa.Table:
     """A table of `GROUP_POSITIVE_RATES`. `test` and `p` are over items only; the verdict is over annotators and items.
 
-    Of several classes each is compared against the rest, and p is adjusted over all of them.
+    With several classes, each is compared with the rest, and p is adjusted over all of them.
 
     Args:
         labelled: Labels of one draw.
@@ -253,73 +253,89 @@ def compare_positive_rates(
         >>> from itertools import product
         >>> pairs = product(range(30), range(20))
         >>> rows = [(f"i{i}", f"r{r}", int(i % 2 == 0 or (r < 10 and i < 24))) for i, r in pairs]
-        >>> item, who, label = zip(*rows)
-        >>> annotations = pa.table({"item_id": item, "annotator_id": who, "label": label})
+        >>> item, annotator, label = zip(*rows)
+        >>> annotations = pa.table({"item_id": item, "annotator_id": annotator, "label": label})
         >>> groups, places = ["young"] * 10 + ["old"] * 10, [0] * 10 + [1] * 10
-        >>> people = {"annotator_id": who[:20], "category": ["age"] * 20, "group": groups, "place": places}
+        >>> people = {"annotator_id": annotator[:20], "category": ["age"] * 20, "group": groups, "place": places}
         >>> labelled = Labelled.of(annotations, pa.table(people))
-        >>> found = compare_positive_rates(labelled, AnnotatorGroupsSettings(), {})
-        >>> found.select(["measure", "value_a", "value_b", "verdict"]).to_pylist()
+        >>> table = compare_positive_rates(labelled, AnnotatorGroupsSettings(), {})
+        >>> table.select(["measure", "value_a", "value_b", "verdict"]).to_pylist()
         [{'measure': 'age', 'value_a': 90.0, 'value_b': 50.0, 'verdict': 'biased'}]
     """
-    two, names = (
+    binary, names = (
         labelled.against_rest(classes),
         classes if labelled.labels.classes > 2 else classes[1:] or ("positive",),
     )
-    parts = [(part, name, category) for part, name in zip(two, names, strict=True) for category in part.levels]
-    found = [own for part, name, category in parts if (own := _compared(part, name, category, settings))]
-    if not found:
+    parts = [(part, name, category) for part, name in zip(binary, names, strict=True) for category in part.levels]
+    comparisons = [
+        comparison
+        for part, name, category in parts
+        if (comparison := _compare_category(part, name, category, settings))
+    ]
+    if not comparisons:
         raise FairnessError(
             f"no item was labelled by both groups of any category ({', '.join(labelled.levels)}); they cannot be "
             "compared"
         )
     alpha = settings.alpha
-    spreads = [own.spread.p for own in found if own.spread]
-    adjusted_p = iter(holm([*(own.row.p_decides for own in found), *(own.items.p for own in found), *spreads]))
-    means, singles = ([float(next(adjusted_p)) for _ in found] for _ in range(2))
-    raters = [float(next(adjusted_p)) if own.spread else 1.0 for own in found]
-    rows = beside(adjusted([own.row for own in found]), published)
+    spreads = [comparison.spread.p for comparison in comparisons if comparison.spread]
+    adjusted_p = iter(
+        holm(
+            [
+                *(comparison.row.p_decides for comparison in comparisons),
+                *(comparison.items.p for comparison in comparisons),
+                *spreads,
+            ]
+        )
+    )
+    p_of_means, p_of_items = ([float(next(adjusted_p)) for _ in comparisons] for _ in range(2))
+    p_of_raters = [float(next(adjusted_p)) if comparison.spread else 1.0 for comparison in comparisons]
+    rows = beside(adjusted([comparison.row for comparison in comparisons]), published)
     table = []
-    for row, own, p_mean, p_item, p_raters in zip(rows, found, means, singles, raters, strict=True):
-        single = {**_of_items(own.items, p_item), **_of_raters(own, p_raters)}
-        judged = {**asdict(row), **own.own, **single, "p_holm": p_mean}
+    for row, comparison, p_mean, p_item, p_raters in zip(
+        rows, comparisons, p_of_means, p_of_items, p_of_raters, strict=True
+    ):
+        item_columns = {**_columns_of_items(comparison.items, p_item), **_columns_of_raters(comparison, p_raters)}
+        judged = {**asdict(row), **comparison.columns, **item_columns, "p_holm": p_mean}
         judged["verdict"] = verdict(equivalent=row.p_equivalence <= alpha, p_holm=p_mean, alpha=alpha)
-        if judged["verdict"] != "biased" and p_item < alpha and not own.items.small:
+        if judged["verdict"] != "biased" and p_item < alpha and not comparison.items.small:
             note = SAME_RATE if judged["verdict"] == "fair" else OTHER_ITEMS
             judged |= {"verdict": "biased", "p_holm": p_item, "note": note}
-        elif judged["verdict"] != "biased" and own.spread and p_raters < alpha and own.spread.matters:
-            said = own.spread.said(own.groups[own.spread.divided])
-            judged |= {"verdict": "biased", "p_holm": p_raters, "note": f"{DIVIDED}: {said}"}
-        elif own.pairs and judged["verdict"] == "biased" and judged["ci_low"] <= 0 <= judged["ci_high"]:
+        elif judged["verdict"] != "biased" and comparison.spread and p_raters < alpha and comparison.spread.matters:
+            finding = comparison.spread.said(comparison.groups[comparison.spread.divided])
+            judged |= {"verdict": "biased", "p_holm": p_raters, "note": f"{DIVIDED}: {finding}"}
+        elif comparison.pairs and judged["verdict"] == "biased" and judged["ci_low"] <= 0 <= judged["ci_high"]:
             judged["note"] = NO_PAIR
-        judged["verdict"] = on_spread(judged["verdict"], shown=False, small=own.small)
+        judged["verdict"] = on_spread(judged["verdict"], shown=False, small=comparison.small)
         table.append(judged)
-        pairs = holm([pair.p_decides for pair, _ in own.pairs])
-        of_pairs = []
-        for (pair, of_pair), p in zip(own.pairs, pairs, strict=True):
+        p_of_pairs = holm([pair.p_decides for pair, _ in comparison.pairs])
+        pair_rows = []
+        for (pair, columns), p in zip(comparison.pairs, p_of_pairs, strict=True):
             p_holm = float(max(p, p_mean))
-            of_means = verdict(equivalent=pair.p_equivalence <= alpha, p_holm=p_holm, alpha=alpha)
-            said = on_spread(of_means, shown=False, small=own.small)
-            of_pairs.append({**asdict(pair), **of_pair, **single, "p_holm": p_holm, "verdict": said})
-        if (alone := _unlike_all(of_pairs)) and not judged["note"]:
-            judged["note"] = f"{alone} {UNLIKE_ALL}"
-        table += of_pairs
+            mean_verdict = verdict(equivalent=pair.p_equivalence <= alpha, p_holm=p_holm, alpha=alpha)
+            pair_verdict = on_spread(mean_verdict, shown=False, small=comparison.small)
+            pair_rows.append({**asdict(pair), **columns, **item_columns, "p_holm": p_holm, "verdict": pair_verdict})
+        if (outlier := _unlike_all(pair_rows)) and not judged["note"]:
+            judged["note"] = f"{outlier} {UNLIKE_ALL}"
+        table += pair_rows
     return pa.Table.from_pylist(table, schema=GROUP_POSITIVE_RATES)
 
 
 def _unlike_all(pairs: list[dict[str, Any]]) -> str | None:
-    """The one group that is told apart from each of the others, in one direction."""
+    """The only group that differs from each of the others in the same direction."""
     names = dict.fromkeys(name for pair in pairs for name in (pair["group"], pair["against"]))
-    found = []
+    outliers = []
     for name in names:
-        own = [pair for pair in pairs if name in (pair["group"], pair["against"])]
-        signs = {(pair["difference"] > 0) == (pair["group"] == name) for pair in own}
-        if len(signs) == 1 and all(pair["verdict"] == "biased" for pair in own):
-            found.append(name)
-    return found[0] if len(found) == 1 else None
+        own_pairs = [pair for pair in pairs if name in (pair["group"], pair["against"])]
+        signs = {(pair["difference"] > 0) == (pair["group"] == name) for pair in own_pairs}
+        if len(signs) == 1 and all(pair["verdict"] == "biased" for pair in own_pairs):
+            outliers.append(name)
+    return outliers[0] if len(outliers) == 1 else None
 
 
-def _compared(part: Labelled, label: str, category: str, settings: AnnotatorGroupsSettings) -> _Compared | None:
+def _compare_category(
+    part: Labelled, label: str, category: str, settings: AnnotatorGroupsSettings
+) -> _CategoryComparison | None:
     """A category's comparison; None if no item was labelled by two of its groups."""
     levels = part.levels[category]
     pairs = []
@@ -327,27 +343,34 @@ def _compared(part: Labelled, label: str, category: str, settings: AnnotatorGrou
         rates = rates_of(part, category, first, second)
         if rates is not None:
             groups = (levels.names[first], levels.names[second])
-            pairs.append((_row(category, groups, rates, settings), _of_pair(label, groups, rates), rates))
+            pairs.append((_row(category, groups, rates, settings), _columns_of_pair(label, groups, rates), rates))
     if not pairs:
         return None
     items, spread = items_by_group(part.labels, levels.code), rater_spread(part.labels, levels.code)
     if len(levels.names) == 2:
-        row, own, _ = pairs[0]
-        return _Compared(replace(row, measure=category), own | {"contrast": TWO}, [], items, spread, levels.names)
-    _, own, rates = max(pairs, key=lambda pair: abs(pair[0].difference))
+        row, pair_columns, _ = pairs[0]
+        return _CategoryComparison(
+            replace(row, measure=category), pair_columns | {"contrast": TWO}, [], items, spread, levels.names
+        )
+    _, pair_columns, rates = max(pairs, key=lambda pair: abs(pair[0].difference))
     p = _scores_exchanged(part.labels, levels.code)
     estimate = rates.estimate.corrected(len(pairs)).in_accord_with(p, settings.alpha)[0]
-    shown = _row(category, (str(own["group"]), str(own["against"])), rates._replace(estimate=estimate), settings)
+    largest = _row(
+        category,
+        (str(pair_columns["group"]), str(pair_columns["against"])),
+        rates._replace(estimate=estimate),
+        settings,
+    )
     row = replace(
-        shown,
+        largest,
         measure=category,
         paired_test="annotators' scores exchanged (Welch's statistic)",
         paired_statistic=None,
         p_paired=p,
         p_equivalence=max(pair.p_equivalence for pair, _, _ in pairs) if _all_meet(levels, pairs) else 1.0,
     )
-    of_pairs = [(pair, of_pair) for pair, of_pair, _ in pairs]
-    return _Compared(row, own | {"contrast": LARGEST}, of_pairs, items, spread, levels.names)
+    of_pairs = [(pair, columns) for pair, columns, _ in pairs]
+    return _CategoryComparison(row, pair_columns | {"contrast": LARGEST}, of_pairs, items, spread, levels.names)
 
 
 def _all_meet(levels: Levels, pairs: Sequence[object]) -> bool:
@@ -367,7 +390,7 @@ def _row(category: str, groups: tuple[str, str], rates: Rates, settings: Annotat
     )
 
 
-def _of_pair(label: str, groups: tuple[str, str], rates: Rates) -> dict[str, object]:
+def _columns_of_pair(label: str, groups: tuple[str, str], rates: Rates) -> dict[str, object]:
     return {
         "label": label, "contrast": PAIR, "group": groups[0], "against": groups[1],
         "labels_a": rates.labels[0], "labels_b": rates.labels[1],
@@ -378,11 +401,11 @@ def _of_pair(label: str, groups: tuple[str, str], rates: Rates) -> dict[str, obj
 
 def _scores_exchanged(labels: Labels, code: np.ndarray) -> float:
     """The p of equal mean rates of three groups or more. An annotator's score is the mean over their labels of the
-    label minus the mean of the item's other labels; scores change places among annotators of like labour."""
-    given, sums = labels.votes.sum(axis=1), labels.of_items(labels.label.astype(float))
-    own = given[labels.item]
-    others = (sums[labels.item] - labels.label) / np.maximum(own - 1, 1)
-    shared = own > 1
+    label minus the mean of the item's other labels; scores are permuted among annotators of like labour."""
+    labels_per_item, sums = labels.votes.sum(axis=1), labels.of_items(labels.label.astype(float))
+    item_labels = labels_per_item[labels.item]
+    others = (sums[labels.item] - labels.label) / np.maximum(item_labels - 1, 1)
+    shared = item_labels > 1
     count = labels.of_annotators(shared.astype(float))
     score = labels.of_annotators(np.where(shared, labels.label - others, 0.0)) / np.maximum(count, 1)
     group = np.where(count > 0, code, -1)
@@ -395,27 +418,27 @@ DIVIDED = "a group is divided"
 """The beginning of the note of a biased row whose mean rates are not shown to differ."""
 
 
-def _of_items(found: ItemsByGroup, p_holm: float) -> dict[str, float | int | None]:
+def _columns_of_items(items: ItemsByGroup, p_holm: float) -> dict[str, float | int | None]:
     return {
-        "p_items": found.p,
+        "p_items": items.p,
         "p_items_holm": p_holm,
-        "items_excess": found.excess,
-        "items_typical": 100 * found.typical,
-        "items_upper": 100 * found.upper if math.isfinite(found.upper) else None,
-        "items_compared": found.items,
+        "items_excess": items.excess,
+        "items_typical": 100 * items.typical,
+        "items_upper": 100 * items.upper if math.isfinite(items.upper) else None,
+        "items_compared": items.items,
     }
 
 
-def _of_raters(own: _Compared, p_holm: float) -> dict[str, float | str | None]:
-    if own.spread is None:
+def _columns_of_raters(comparison: _CategoryComparison, p_holm: float) -> dict[str, float | str | None]:
+    if comparison.spread is None:
         return {}
     return {
-        "p_raters": own.spread.p,
+        "p_raters": comparison.spread.p,
         "p_raters_holm": p_holm,
-        "divided": own.groups[own.spread.divided],
-        "raters_typical": 100 * max(own.spread.typical),
-        "raters_least": 100 * min(own.spread.typical),
-        "raters_upper": 100 * own.spread.upper,
+        "divided": comparison.groups[comparison.spread.divided],
+        "raters_typical": 100 * max(comparison.spread.typical),
+        "raters_least": 100 * min(comparison.spread.typical),
+        "raters_upper": 100 * comparison.spread.upper,
     }
 
 
@@ -429,5 +452,5 @@ def by_group(item: np.ndarray, group: np.ndarray, items: int, groups: int) -> np
         groups: The number of groups.
     """
     known = group >= 0
-    place = item[known] * groups + group[known]
-    return np.bincount(place, minlength=items * groups).reshape(items, groups)
+    cell = item[known] * groups + group[known]
+    return np.bincount(cell, minlength=items * groups).reshape(items, groups)

@@ -1,4 +1,4 @@
-"""Do groups of annotators call other items positive? Equal mean rates do not mean equal labelling.
+"""Tests whether groups of annotators call different items positive. Equal mean rates do not mean equal labelling.
 
 Two groups that are opposite on every item have the same mean rate. The interaction of item and group reveals this: how
 far the groups' rates of single items differ, beyond the variation of single labels.
@@ -25,7 +25,7 @@ ITEM_MARGIN = 0.15
 
 
 class ItemsByGroup(NamedTuple):
-    """How groups label single items; of more than two the pair that differs most, or of which least is known.
+    """How groups label single items; of more than two groups the pair that differs most or is known least.
 
     Attributes:
         p: The p of no interaction. Groups are exchanged among raters with a similar number of labels.
@@ -50,7 +50,7 @@ class ItemsByGroup(NamedTuple):
 
 
 def items_by_group(labels: Labels, sides: np.ndarray, draws: int = DRAWS) -> ItemsByGroup:
-    """The test of the interaction, and an upper bound of the typical difference of an item.
+    """Tests the interaction, and bounds the typical difference of an item from above.
 
     Args:
         labels: The labels of all annotators.
@@ -59,8 +59,8 @@ def items_by_group(labels: Labels, sides: np.ndarray, draws: int = DRAWS) -> Ite
     """
     p, excess = _interaction(labels, sides, draws)
     pairs = combinations(range(int(sides.max(initial=1)) + 1), 2)
-    found = [_typical(labels, np.select([sides == a, sides == b], [0, 1], -1)) for a, b in pairs]
-    typical, upper, p_small, items = zip(*found, strict=True)
+    results = [_typical(labels, np.select([sides == a, sides == b], [0, 1], -1)) for a, b in pairs]
+    typical, upper, p_small, items = zip(*results, strict=True)
     return ItemsByGroup(p, excess, max(typical), max(upper), max(p_small), min(items))
 
 
@@ -71,15 +71,15 @@ def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, 
     more in a small group than in a large one.
 
     Each rater's own strictness is removed first (alternating means of items and raters), so that a strict rater of one
-    group does not count as an interaction. Groups change places within strata of raters with a similar number of
+    group does not count as an interaction. Groups are permuted within strata of raters with a similar number of
     labels.
     """
     known = sides[labels.annotator] >= 0
-    item, who, z = labels.item[known], labels.annotator[known], labels.label[known].astype(float)
-    y = z - strictness(item, who, z, len(labels.items), len(sides))
-    labour = np.bincount(who, minlength=len(sides))
+    item, annotator, z = labels.item[known], labels.annotator[known], labels.label[known].astype(float)
+    y = z - strictness(item, annotator, z, len(labels.items), len(sides))
+    labour = np.bincount(annotator, minlength=len(sides))
     strata = of_like_labour(labour, np.where(labour > 0, sides, -1))
-    beyond, chance = _beyond_chance(item, y, sides[who], len(labels.items))
+    beyond, chance = _beyond_chance(item, y, sides[annotator], len(labels.items))
     if len(beyond) < 2:
         return 1.0, 1.0
     observed = _studentized(beyond)
@@ -90,7 +90,7 @@ def _interaction(labels: Labels, sides: np.ndarray, draws: int) -> tuple[float, 
         for stratum in strata:
             drawn[stratum] = random.permutation(sides[stratum])
         made += 1
-        reached += _studentized(_beyond_chance(item, y, drawn[who], len(labels.items))[0]) >= observed - 1e-9
+        reached += _studentized(_beyond_chance(item, y, drawn[annotator], len(labels.items))[0]) >= observed - 1e-9
     return (reached + 1) / (made + 1), 1 + float(beyond.sum()) / chance if chance > 0 else 1.0
 
 
@@ -111,32 +111,32 @@ def strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, peo
 
 
 def _beyond_chance(item: np.ndarray, y: np.ndarray, group: np.ndarray, items: int) -> tuple[np.ndarray, float]:
-    """(items,) how much more the groups' rates of an item vary than by chance, of items that two groups labelled; and
-    the sum over items of what chance gives. A single label varies as its group's labels of other items do."""
+    """(items,) how much more the groups' rates of an item vary than by chance, for items that two groups labelled; and
+    the sum over items of the variation by chance. A single label varies like its group's labels of other items."""
     count = int(group.max()) + 1
     cell = group * items + item
     counts, sums, squares = (
         np.bincount(cell, weights, count * items).reshape(count, items) for weights in (None, y, np.square(y))
     )
     # Where a group hardly ever labels an item twice, nothing tells how much its single labels vary.
-    alone = 2 * (counts > 1).sum(axis=1) < (counts == 1).sum(axis=1)
-    counts[alone[:, None] & (counts == 1)] = 0
-    both = (counts > 0).sum(axis=0) > 1
-    if both.sum() < 2:
+    rarely_twice = 2 * (counts > 1).sum(axis=1) < (counts == 1).sum(axis=1)
+    counts[rarely_twice[:, None] & (counts == 1)] = 0
+    shared = (counts > 0).sum(axis=0) > 1
+    if shared.sum() < 2:
         return np.zeros(0), 0.0
-    counts = counts[:, both]
-    sums, squares = (np.where(counts > 0, own[:, both], 0.0) for own in (sums, squares))
-    whole = counts.sum(axis=0)
-    rate, share = sums / np.maximum(counts, 1), counts / whole
-    apart = rate - sums.sum(axis=0) / whole
-    # The groups' own levels c, by least squares: d_g = apart_g - (c_g - the item's mean of c).
+    counts = counts[:, shared]
+    sums, squares = (np.where(counts > 0, values[:, shared], 0.0) for values in (sums, squares))
+    totals = counts.sum(axis=0)
+    rate, share = sums / np.maximum(counts, 1), counts / totals
+    deviation = rate - sums.sum(axis=0) / totals
+    # The groups' own levels c, by least squares: d_g = deviation_g - (c_g - the item's mean of c).
     normal = np.diag(counts.sum(axis=1)) - counts @ share.T
-    level = np.linalg.lstsq(normal, (counts * apart).sum(axis=1), rcond=None)[0]
-    apart = apart - (level[:, None] - level @ share)
+    level = np.linalg.lstsq(normal, (counts * deviation).sum(axis=1), rcond=None)[0]
+    deviation = deviation - (level[:, None] - level @ share)
     within, freedom = np.maximum(squares - counts * np.square(rate), 0.0), np.maximum(counts - 1, 0)
     common = within.sum(axis=1, keepdims=True) / np.maximum(freedom.sum(axis=1, keepdims=True), 1)
     chance = ((1 - share) * np.where(freedom > 0, within / np.maximum(freedom, 1), common) * (counts > 0)).sum(axis=0)
-    return (counts * np.square(apart)).sum(axis=0) - chance, float(chance.sum())
+    return (counts * np.square(deviation)).sum(axis=0) - chance, float(chance.sum())
 
 
 def _typical(labels: Labels, sides: np.ndarray) -> tuple[float, float, float, int]:
@@ -151,39 +151,39 @@ def _typical(labels: Labels, sides: np.ndarray) -> tuple[float, float, float, in
     sums = np.stack([np.bincount(labels.item[side == g], labels.label[side == g], size) for g in (0, 1)])
     chosen = np.asarray((counts >= 2).all(axis=0))
     n = int(chosen.sum())
-    nothing = (0.0, math.inf, 1.0, n)
+    unknown = (0.0, math.inf, 1.0, n)
     if n < 2:
-        return nothing
+        return unknown
     u, w = _unbiased(counts[:, chosen], sums[:, chosen])
     total = float(w.sum())
     theta = float((w * u).sum()) / total
     without = (theta * total - w * u) / (total - w)
-    of_items = (n - 1) / n * float(np.square(without - without.mean()).sum())
+    item_variance = (n - 1) / n * float(np.square(without - without.mean()).sum())
     kept = (side >= 0) & chosen[labels.item]
-    place = np.cumsum(chosen) - 1
-    item, who, g, z = place[labels.item[kept]], labels.annotator[kept], side[kept], labels.label[kept]
-    fewer, fewer_sums = counts[:, chosen][:, item].copy(), sums[:, chosen][:, item].copy()
+    position = np.cumsum(chosen) - 1
+    item, annotator, g, z = position[labels.item[kept]], labels.annotator[kept], side[kept], labels.label[kept]
+    counts_without, sums_without = counts[:, chosen][:, item].copy(), sums[:, chosen][:, item].copy()
     rows = np.arange(len(item))
-    fewer[g, rows] -= 1
-    fewer_sums[g, rows] -= z
-    left_u, left_w = _unbiased(fewer, fewer_sums)
-    of_raters, effective = 0.0, math.inf
+    counts_without[g, rows] -= 1
+    sums_without[g, rows] -= z
+    u_without, w_without = _unbiased(counts_without, sums_without)
+    rater_variance, effective = 0.0, math.inf
     for group in (0, 1):
-        own = g == group
-        change = np.bincount(who[own], (left_w * left_u - (w * u)[item])[own], len(sides))
-        change_w = np.bincount(who[own], (left_w - w[item])[own], len(sides))
-        given = np.bincount(who[own], minlength=len(sides))
-        present = given > 0
-        people = int(present.sum())
-        if people < 2:
-            return nothing
+        in_group = g == group
+        change = np.bincount(annotator[in_group], (w_without * u_without - (w * u)[item])[in_group], len(sides))
+        change_w = np.bincount(annotator[in_group], (w_without - w[item])[in_group], len(sides))
+        labour = np.bincount(annotator[in_group], minlength=len(sides))
+        present = labour > 0
+        raters = int(present.sum())
+        if raters < 2:
+            return unknown
         remaining = total + change_w[present]
         if (remaining <= 0).any():
-            return nothing
-        left = (theta * total + change[present]) / remaining
-        of_raters += (people - 1) / people * float(np.square(left - left.mean()).sum())
-        effective = min(effective, float(given.sum() ** 2 / np.square(given).sum()))
-    estimate = Estimate(theta, math.sqrt(max(of_items, of_raters)), max(1.0, effective - 1))
+            return unknown
+        estimates = (theta * total + change[present]) / remaining
+        rater_variance += (raters - 1) / raters * float(np.square(estimates - estimates.mean()).sum())
+        effective = min(effective, float(labour.sum() ** 2 / np.square(labour).sum()))
+    estimate = Estimate(theta, math.sqrt(max(item_variance, rater_variance)), max(1.0, effective - 1))
     upper = math.sqrt(max(0.0, estimate.interval(0.9)[1]))
     return math.sqrt(max(0.0, theta)), upper, estimate.p_above(ITEM_MARGIN**2), n
 

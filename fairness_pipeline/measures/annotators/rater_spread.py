@@ -1,7 +1,7 @@
-"""Is a group of annotators divided? Half of it may lean one way and half the other, at the other groups' mean rate.
+"""Tests whether a group of annotators is divided: half of it may lean one way, half the other.
 
-An annotator's leaning is how much more often they say positive than others do on the same items. The test compares how
-far leanings lie from their group's mean, beyond the chance of single labels, between the groups.
+An annotator's leaning is how much more often they say positive than others do on the same items. The test compares
+between groups how far leanings spread around the group's mean, beyond the chance of single labels.
 """
 
 import math
@@ -17,14 +17,14 @@ from fairness_pipeline.statistics.welch import of_like_labour, permuted_welch
 SPREAD_MARGIN = 0.1
 """A difference of the groups' typical leanings that does not matter."""
 _FEWEST = 3
-"""Annotators of each group."""
+"""The fewest annotators of each group."""
 
 
 class RaterSpread(NamedTuple):
     """How far the annotators of each group lean from their group's mean.
 
     Attributes:
-        p: The p of leanings that vary alike in all groups. Annotators of like labour change groups.
+        p: The p of leanings that vary equally in all groups, by permuting annotators of like labour.
         typical: (groups,) the typical (root mean square) leaning of a group's annotators, beyond chance, 0..1.
         upper: The upper 95% bound of the largest difference, as the root of the difference of mean squares.
         above: (groups,) how many annotators of a group lean towards positive.
@@ -39,7 +39,7 @@ class RaterSpread(NamedTuple):
 
     @property
     def divided(self) -> int:
-        """The place of the group whose annotators lean farthest."""
+        """The index of the group whose annotators lean farthest."""
         return int(np.argmax(self.typical))
 
     @property
@@ -64,8 +64,8 @@ def rater_spread(labels: Labels, sides: np.ndarray) -> RaterSpread | None:
     """The test, and the groups' typical leanings. None if a group has too few annotators with two labels or more.
 
     A leaning's square minus its sampling variance estimates what lies beyond chance; Welch's statistic compares these
-    between the groups. The item's mean holds the label itself, so that a residual is too small by (k - 1) / k of k
-    labels; items with one label tell nothing.
+    between the groups. The item's mean includes the label itself, so with k labels a residual is too small by
+    (k - 1) / k; items with one label tell nothing.
 
     Args:
         labels: The labels of all annotators.
@@ -74,29 +74,29 @@ def rater_spread(labels: Labels, sides: np.ndarray) -> RaterSpread | None:
     items, people = len(labels.items), len(sides)
     count = np.bincount(labels.item, minlength=items)
     kept = count[labels.item] > 1
-    item, who, z = labels.item[kept], labels.annotator[kept], labels.label[kept].astype(float)
-    given = np.bincount(who, minlength=people)
+    item, annotator, z = labels.item[kept], labels.annotator[kept], labels.label[kept].astype(float)
+    labour = np.bincount(annotator, minlength=people)
     leaning = np.zeros(people)
-    by_label = strictness(item, who, z, items, people)
-    leaning[who] = by_label
+    by_label = strictness(item, annotator, z, items, people)
+    leaning[annotator] = by_label
     of_item = np.bincount(item, z - by_label, items) / np.maximum(count, 1)
-    left = np.square((z - of_item[item] - by_label) * count[item] / (count[item] - 1))
-    chance = np.bincount(who, left, people) / np.maximum(given - 1, 1) / np.maximum(given, 1)
-    group = np.where(given > 1, sides, -1)
-    places = [np.flatnonzero(group == side) for side in range(int(sides.max(initial=-1)) + 1)]
-    if len(places) < 2 or min(map(len, places)) < _FEWEST:
+    squares = np.square((z - of_item[item] - by_label) * count[item] / (count[item] - 1))
+    chance = np.bincount(annotator, squares, people) / np.maximum(labour - 1, 1) / np.maximum(labour, 1)
+    group = np.where(labour > 1, sides, -1)
+    groups = [np.flatnonzero(group == side) for side in range(int(sides.max(initial=-1)) + 1)]
+    if len(groups) < 2 or min(map(len, groups)) < _FEWEST:
         return None
     beyond = np.zeros(people)
     above = []
-    for members in places:
-        away = leaning[members] - leaning[members].mean()
-        beyond[members] = np.square(away) * len(members) / (len(members) - 1) - chance[members]
-        above.append(int((away > 0).sum()))
-    means = [float(beyond[members].mean()) for members in places]
+    for members in groups:
+        deviation = leaning[members] - leaning[members].mean()
+        beyond[members] = np.square(deviation) * len(members) / (len(members) - 1) - chance[members]
+        above.append(int((deviation > 0).sum()))
+    means = [float(beyond[members].mean()) for members in groups]
     typical = tuple(math.sqrt(max(0.0, mean)) for mean in means)
-    p = permuted_welch(beyond, group, 0, of_like_labour(given, group))
-    farthest, nearest = places[int(np.argmax(means))], places[int(np.argmin(means))]
+    p = permuted_welch(beyond, group, 0, of_like_labour(labour, group))
+    farthest, nearest = groups[int(np.argmax(means))], groups[int(np.argmin(means))]
     error = math.sqrt(sum(float(beyond[members].var(ddof=1)) / len(members) for members in (farthest, nearest)))
     freedom = min(len(farthest), len(nearest)) - 1
     upper = math.sqrt(max(0.0, max(means) - min(means) + quantile(0.95, freedom) * error))
-    return RaterSpread(p, typical, upper, tuple(above), tuple(map(len, places)))
+    return RaterSpread(p, typical, upper, tuple(above), tuple(map(len, groups)))

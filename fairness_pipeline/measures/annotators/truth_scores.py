@@ -1,4 +1,4 @@
-"""How good inferred labels are, and the classifiers that learned from them (Liu 2022, tables 5.5 and 5.6)."""
+"""Scores of inferred labels, and of the classifiers that learned from them (Liu 2022, tables 5.5 and 5.6)."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -44,20 +44,20 @@ def scores(
         over: What the elements are: draws or seeds.
         classes: The number of classes.
     """
-    tables = [_table(own, true, classes) for own, true in zip(said, truth, strict=True)]
-    tables = [own for own in tables if own.sum()]
+    tables = [_confusion_matrix(predicted, actual, classes) for predicted, actual in zip(said, truth, strict=True)]
+    tables = [table for table in tables if table.sum()]
     if not tables:
         return []
     rows: list[dict[str, object]] = []
-    for name, of in _SCORES.items():
+    for name, score in _SCORES.items():
         if name == "f1" and classes > 2:
             continue
-        values = np.array([float(of(own)) for own in tables])
+        values = np.array([float(score(table)) for table in tables])
         if len(values) > 1:
             error = float(values.std(ddof=1) / np.sqrt(len(values)))
             low, high = np.clip(Estimate(float(values.mean()), error, len(values) - 1).interval(0.95), 0, 1)
         else:
-            low, high = _of_items(of, tables[0])
+            low, high = _interval_over_items(score, tables[0])
         rows.append(
             {
                 "metric": f"{kind}_{name}", "items": int(tables[0].sum()), "value": float(values.mean()),
@@ -75,8 +75,8 @@ def truth_scores(rows: Sequence[Mapping[str, object]], published: Mapping[str, f
         rows: Rows from `scores`.
         published: The values that the thesis prints, by metric.
     """
-    whole = [{**row, "published_value": published.get(str(row["metric"]))} for row in rows]
-    return pa.Table.from_pylist(whole, schema=TRUTH_SCORES)
+    complete = [{**row, "published_value": published.get(str(row["metric"]))} for row in rows]
+    return pa.Table.from_pylist(complete, schema=TRUTH_SCORES)
 
 
 def calibration(probability: np.ndarray, truth: np.ndarray) -> list[tuple[float, float, int]]:
@@ -90,50 +90,54 @@ def calibration(probability: np.ndarray, truth: np.ndarray) -> list[tuple[float,
         >>> calibration(np.array([0.1, 0.1, 0.9]), np.array([0, 0, 1]))
         [(0.1, 0.0, 2), (0.9, 1.0, 1)]
     """
-    place = np.minimum((probability * _BINS).astype(int), _BINS - 1)
+    bin_of = np.minimum((probability * _BINS).astype(int), _BINS - 1)
     return [
-        (float(probability[place == b].mean()), float(truth[place == b].mean()), int((place == b).sum()))
-        for b in range(_BINS)
-        if (place == b).any()
+        (
+            float(probability[bin_of == number].mean()),
+            float(truth[bin_of == number].mean()),
+            int((bin_of == number).sum()),
+        )
+        for number in range(_BINS)
+        if (bin_of == number).any()
     ]
 
 
-def _of_items(score: Callable[[np.ndarray], np.ndarray], table: np.ndarray) -> tuple[float, float]:
+def _interval_over_items(score: Callable[[np.ndarray], np.ndarray], table: np.ndarray) -> tuple[float, float]:
     """The 95% interval over items: Wilson's for the accuracy, and the bootstrap's for F1 if F1 is defined."""
     count = int(table.sum())
     if score is _accuracy:
         interval = scipy.stats.binomtest(int(np.trace(table)), count).proportion_ci(method="wilson")
         return float(interval.low), float(interval.high)
     drawn = np.random.default_rng(0).multinomial(count, table.ravel() / count, _DRAWS).reshape(-1, *table.shape)
-    found = score(drawn[drawn.sum(axis=(1, 2)) > drawn[:, 0, 0]] if score is _f1 else drawn)
-    low, high = np.quantile(found, (0.025, 0.975)) if len(found) else (0.0, 1.0)
+    values = score(drawn[drawn.sum(axis=(1, 2)) > drawn[:, 0, 0]] if score is _f1 else drawn)
+    low, high = np.quantile(values, (0.025, 0.975)) if len(values) else (0.0, 1.0)
     return float(low), float(high)
 
 
-def _table(said: np.ndarray, truth: np.ndarray, classes: int) -> np.ndarray:
-    """(classes, classes): how many items of a class (first) were said to be of another one (second)."""
-    return np.bincount(classes * truth + said, minlength=classes**2).reshape(classes, classes)
+def _confusion_matrix(predicted: np.ndarray, truth: np.ndarray, classes: int) -> np.ndarray:
+    """(classes, classes): how many items of a class (first) were predicted to be of a class (second)."""
+    return np.bincount(classes * truth + predicted, minlength=classes**2).reshape(classes, classes)
 
 
 def _accuracy(table: np.ndarray) -> np.ndarray:
-    right: np.ndarray = np.trace(table, axis1=-2, axis2=-1) / table.sum(axis=(-2, -1))
-    return right
+    accuracy: np.ndarray = np.trace(table, axis1=-2, axis2=-1) / table.sum(axis=(-2, -1))
+    return accuracy
 
 
 def _f1(table: np.ndarray) -> np.ndarray:
-    """Of the positive class."""
-    return _of_classes(table)[..., 1]
+    """The F1 of the positive class."""
+    return _f1_of_classes(table)[..., 1]
 
 
 def _macro_f1(table: np.ndarray) -> np.ndarray:
-    """The mean over classes."""
-    return np.asarray(_of_classes(table).mean(axis=-1))
+    """The mean F1 over classes."""
+    return np.asarray(_f1_of_classes(table).mean(axis=-1))
 
 
-def _of_classes(table: np.ndarray) -> np.ndarray:
-    """(..., classes) F1 of each."""
-    right = np.diagonal(table, axis1=-2, axis2=-1)
-    return np.asarray(2 * right / np.maximum(table.sum(axis=-1) + table.sum(axis=-2), 1))
+def _f1_of_classes(table: np.ndarray) -> np.ndarray:
+    """(..., classes) the F1 of each class."""
+    correct = np.diagonal(table, axis1=-2, axis2=-1)
+    return np.asarray(2 * correct / np.maximum(table.sum(axis=-1) + table.sum(axis=-2), 1))
 
 
 _SCORES = {"accuracy": _accuracy, "f1": _f1, "macro_f1": _macro_f1}

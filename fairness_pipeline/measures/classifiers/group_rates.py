@@ -63,7 +63,7 @@ CLASSIFIER_FAIRNESS = schema(
     trainings_upper=optional(pa.float64(), "its upper 95% bound"),
 )
 """One row per rate. Values are means over the seeds. `sd_seeds` is the standard deviation of the seeds' differences.
-`authors_*` is the effective number of a group's authors: one who wrote most of the texts leaves few. `masked_*`
+`authors_*` is the effective number of a group's authors: few if one of them wrote most of the texts. `masked_*`
 belong to the same rate after a second inference of the groups, without the words that predict the label; they are
 null if groups are known. If a difference is shown only with the original groups, the verdict is `artefact` if less
 is shown to be left than groups that are merely inferred less reliably would leave. Otherwise it stays `biased`, and
@@ -115,7 +115,7 @@ class Predictions(NamedTuple):
         return cls(
             table["prediction"].to_numpy().reshape(len(np.unique(seeds)), first.num_rows),
             first["label"].to_numpy(),
-            np.array([LETTERS.index(own) for own in first["author_group"].to_pylist()], dtype=np.int64),
+            np.array([LETTERS.index(group) for group in first["author_group"].to_pylist()], dtype=np.int64),
             authors,
             first["author_id"] != first["text_id"],
         )
@@ -147,14 +147,14 @@ def rates(found: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> n
     Args:
         found: The predictions.
         measure: One of `RATES`.
-        groups: Which.
+        groups: The numbers of the groups.
     """
-    said = said_of(found, measure)
+    counted = said_of(found, measure)
     of_cells = [
-        [said[:, (found.groups == group) & (found.labels == label)].mean(axis=1) for label in CELLS[measure]]
+        [counted[:, (found.groups == group) & (found.labels == label)].mean(axis=1) for label in CELLS[measure]]
         for group in groups
     ]
-    return np.stack([np.mean(own, axis=0) for own in of_cells], axis=1)
+    return np.stack([np.mean(cells, axis=0) for cells in of_cells], axis=1)
 
 
 def difference(found: Predictions, measure: str) -> Estimate:
@@ -162,15 +162,15 @@ def difference(found: Predictions, measure: str) -> Estimate:
 
     Between seeds the variance is s^2 / k. For the texts of a group it is the jackknife that leaves out one author,
     within the cells of label and group. The degrees of freedom come from the effective number of authors. One text of
-    either outcome is added to every cell (Agresti and Caffo 2000), so that no errors among a few texts do not claim
+    either outcome is added to every cell (Agresti and Caffo 2000), so that a few texts without errors do not claim
     certainty. Nothing is known if one author wrote a whole cell.
 
     Args:
         found: The predictions.
         measure: One of `RATES`.
     """
-    each = rates(found, measure)
-    signed = each[:, 0] - each[:, 1]
+    by_group = rates(found, measure)
+    signed = by_group[:, 0] - by_group[:, 1]
     return combined(
         float(signed.mean()), [*_of_texts(found, measure, said_of(found, measure).mean(axis=0)), _of_seeds(signed)]
     )
@@ -212,22 +212,22 @@ def compare_error_rates(
         >>> found.select(["measure", "difference", "verdict"]).to_pylist()[0]
         {'measure': 'fp_rate', 'difference': -50.0, 'verdict': 'biased'}
     """
-    judged, own = _judged(Predictions.of(predictions), settings)
-    named = {"contrast": TWO, "group": groups[0], "against": groups[1]}
-    table = [{**asdict(row), **own[row.measure], **named} for row in beside(judged, published)]
-    again = _regrouped(predictions, masked) if masked is not None else None
-    if masked is not None and again is None:
+    judged, further = _judged(Predictions.of(predictions), settings)
+    contrast = {"contrast": TWO, "group": groups[0], "against": groups[1]}
+    table = [{**asdict(row), **further[row.measure], **contrast} for row in beside(judged, published)]
+    regrouped = _regrouped(predictions, masked) if masked is not None else None
+    if masked is not None and regrouped is None:
         table = [{**row, "note": _noted(row, _NO_CONTROL)} if row["verdict"] == "biased" else row for row in table]
-    if again is not None:
-        control = {row.measure: row for row in _judged(again.found, settings)[0]}
+    if regrouped is not None:
+        control = {row.measure: row for row in _judged(regrouped.predictions, settings)[0]}
         for row in table:
-            other = control[row["measure"]]
-            row |= {"masked_n": other.n, "masked_difference": other.difference, "masked_p": other.p_holm}
-            if row["verdict"] == "biased" and other.verdict != "biased":
-                if _p_regrouped(row["measure"], Predictions.of(predictions), again) < settings.alpha:
+            masked_row = control[row["measure"]]
+            row |= {"masked_n": masked_row.n, "masked_difference": masked_row.difference, "masked_p": masked_row.p_holm}
+            if row["verdict"] == "biased" and masked_row.verdict != "biased":
+                if _p_regrouped(row["measure"], Predictions.of(predictions), regrouped) < settings.alpha:
                     row["verdict"] = ARTEFACT
                 else:
-                    row["note"] = _noted(row, too_small(f"{other.n:,} texts"))
+                    row["note"] = _noted(row, too_small(f"{masked_row.n:,} texts"))
     return pa.Table.from_pylist(table, schema=CLASSIFIER_FAIRNESS)
 
 
@@ -238,94 +238,111 @@ def _noted(row: dict[str, Any], note: str) -> str:
     return "; ".join(filter(None, [row["note"], note]))
 
 
-def _p_regrouped(measure: str, found: Predictions, again: "_Again") -> float:
+def _p_regrouped(measure: str, predictions: Predictions, regrouped: "_Regrouped") -> float:
     """The p of the hypothesis that as much of a difference is left as groups that are merely inferred less reliably
     would leave.
 
     If a share c of the texts stay in their original group, a difference that is unrelated to the label's words shrinks
-    to k = 2 c - 1 of itself. Tested is the difference between the new groups minus k times that between the old ones,
-    by leaving out each author from both: many texts are in both.
+    to k = 2 c - 1 of itself. The test is of the difference between the new groups minus k times that between the old
+    ones. It leaves out each author from both, because many texts are in both.
     """
-    about = _about(again.found, measure, 0) | _about(again.found, measure, 1)
-    kept = 2 * float(again.same[about].mean()) - 1
-    old, new = (rates(own, measure) @ [1, -1] for own in (found, again.found))
-    influences = [_without_authors(own, measure, said_of(own, measure).mean(axis=0)) for own in (found, again.found)]
-    if kept <= 0 or None in influences:
+    about = _about(regrouped.predictions, measure, 0) | _about(regrouped.predictions, measure, 1)
+    shrinkage = 2 * float(regrouped.same[about].mean()) - 1
+    old, new = (rates(grouping, measure) @ [1, -1] for grouping in (predictions, regrouped.predictions))
+    influences = [
+        _without_authors(grouping, measure, said_of(grouping, measure).mean(axis=0))
+        for grouping in (predictions, regrouped.predictions)
+    ]
+    if shrinkage <= 0 or None in influences:
         return 1.0
-    (of_old, added_old), (of_new, added_new) = (own for own in influences if own)
-    moved = np.zeros(len(of_old[0]))
-    moved[: len(of_new[0])] += of_new[0] - of_new[1]
-    moved -= kept * (of_old[0] - of_old[1])
-    authors = len(np.unique(found.authors))
-    variance = (authors - 1) / authors * float(np.square(moved).sum())
-    freedom = min(authors_of(own, measure, group) for own in (found, again.found) for group in (0, 1)) - 1
-    excess = new - kept * old
-    parts = [(variance + sum(added_new) + kept**2 * sum(added_old), freedom), _of_seeds(excess)]
-    return p_smaller(kept * float(old.mean()), combined(float(excess.mean()), parts))
+    (of_old, added_old), (of_new, added_new) = (influence for influence in influences if influence)
+    influence_change = np.zeros(len(of_old[0]))
+    influence_change[: len(of_new[0])] += of_new[0] - of_new[1]
+    influence_change -= shrinkage * (of_old[0] - of_old[1])
+    authors = len(np.unique(predictions.authors))
+    variance = (authors - 1) / authors * float(np.square(influence_change).sum())
+    freedom = (
+        min(
+            authors_of(grouping, measure, group)
+            for grouping in (predictions, regrouped.predictions)
+            for group in (0, 1)
+        )
+        - 1
+    )
+    excess = new - shrinkage * old
+    parts = [(variance + sum(added_new) + shrinkage**2 * sum(added_old), freedom), _of_seeds(excess)]
+    return p_smaller(shrinkage * float(old.mean()), combined(float(excess.mean()), parts))
 
 
-class _Again(NamedTuple):
+class _Regrouped(NamedTuple):
     """Predictions with groups from the second inference, and which texts stay in their original group."""
 
-    found: Predictions
+    predictions: Predictions
     same: np.ndarray
 
 
-def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Again | None:
-    """The predictions with the other groups. None if a group has fewer than two texts of a label."""
+def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Regrouped | None:
+    """The predictions with the groups of the second inference. None if a group has fewer than two texts of a label."""
     groups = dict(zip(masked["text_id"].to_pylist(), masked["author_group"].to_pylist(), strict=True))
     seeds = predictions["seed"].to_numpy()
     ids = predictions.filter(pa.array(seeds == seeds[0]))["text_id"].to_pylist()
-    found = Predictions.of(predictions)
-    own = np.array([LETTERS.find(groups.get(name, "?")) for name in ids])
-    if min(int(((own == group) & (found.labels == label)).sum()) for group in (0, 1) for label in (0, 1)) < 2:
+    original = Predictions.of(predictions)
+    new_groups = np.array([LETTERS.find(groups.get(name, "?")) for name in ids])
+    if min(int(((new_groups == group) & (original.labels == label)).sum()) for group in (0, 1) for label in (0, 1)) < 2:
         return None
-    kept = own >= 0
-    moved = found._replace(
-        said=found.said[:, kept], labels=found.labels[kept], groups=own[kept], authors=found.authors[kept]
+    kept = new_groups >= 0
+    regrouped = original._replace(
+        said=original.said[:, kept],
+        labels=original.labels[kept],
+        groups=new_groups[kept],
+        authors=original.authors[kept],
     )
-    return _Again(moved, found.groups[kept] == own[kept])
+    return _Regrouped(regrouped, original.groups[kept] == new_groups[kept])
 
 
-def _judged(found: Predictions, settings: GroupRatesSettings) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
+def _judged(
+    predictions: Predictions, settings: GroupRatesSettings
+) -> tuple[list[Comparison], dict[str, dict[str, Any]]]:
     """Every rate compared between the two groups, and further columns by measure."""
-    own = {measure: compared(found, measure, settings) for measure in RATES}
-    rows = adjusted([row for row, _ in own.values()], settings.alpha)
-    return rows, {measure: more for measure, (_, more) in own.items()}
+    results = {measure: compared(predictions, measure, settings) for measure in RATES}
+    rows = adjusted([row for row, _ in results.values()], settings.alpha)
+    return rows, {measure: further for measure, (_, further) in results.items()}
 
 
-def _guarded(found: Predictions, measure: str, estimate: Estimate, alpha: float) -> Estimate:
-    """The difference; where a group has the rate hardly ever, or nearly always, with no smaller an error than exchanged
-    authors allow: t alone then calls up to 12% of equal rates of groups of other sizes."""
-    said = said_of(found, measure).mean(axis=0)
-    cells = [said[(found.groups == g) & (found.labels == label)] for g in (0, 1) for label in CELLS[measure]]
-    if min(min(own.sum(), (1 - own).sum()) for own in cells) >= _FEWEST_EVENTS or estimate.p_zero() >= alpha:
+def _guarded(predictions: Predictions, measure: str, estimate: Estimate, alpha: float) -> Estimate:
+    """The difference. If a group's rate is close to 0 or 1, its error is at least what exchanged authors allow, because
+    t alone then calls up to 12% of equal rates different where groups differ in size."""
+    counted = said_of(predictions, measure).mean(axis=0)
+    cells = [
+        counted[(predictions.groups == g) & (predictions.labels == label)] for g in (0, 1) for label in CELLS[measure]
+    ]
+    if min(min(cell.sum(), (1 - cell).sum()) for cell in cells) >= _FEWEST_EVENTS or estimate.p_zero() >= alpha:
         return estimate
-    return estimate.in_accord_with(authors_exchanged(found, measure), alpha)[0]
+    return estimate.in_accord_with(authors_exchanged(predictions, measure), alpha)[0]
 
 
 def authors_exchanged(found: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> float:
-    """The p of equal rates of groups. An author's score is their mean over texts of what was said minus its mean over
-    all texts of the label; authors change places among those with similarly many texts. Of DPR a text counts as much
-    as its label does in its group's rate, so that opposite differences of the two labels do not cancel by their
-    numbers.
+    """The p of the hypothesis that the groups' rates are equal. An author's score is the mean over their texts of what
+    counts for the rate, minus its mean over all texts of the label. Authors with similarly many texts change groups.
+    For DPR a text has the weight that its label has in its group's rate, so that opposite differences in the two labels
+    do not cancel.
 
     Args:
         found: The predictions.
         measure: One of `RATES`.
-        groups: Which.
+        groups: The numbers of the groups.
     """
-    said = said_of(found, measure).mean(axis=0)
+    counted = said_of(found, measure).mean(axis=0)
     about = np.isin(found.labels, CELLS[measure]) & np.isin(found.groups, groups)
-    centred = np.zeros(len(said))
+    centred = np.zeros(len(counted))
     for label in CELLS[measure]:
-        own = about & (found.labels == label)
-        centred[own] = said[own] - said[own].mean()
-    for place in groups:
-        whole = about & (found.groups == place)
+        cell = about & (found.labels == label)
+        centred[cell] = counted[cell] - counted[cell].mean()
+    for number in groups:
+        whole = about & (found.groups == number)
         for label in CELLS[measure]:
-            own = whole & (found.labels == label)
-            centred[own] *= whole.sum() / (len(CELLS[measure]) * max(1, own.sum()))
+            cell = whole & (found.labels == label)
+            centred[cell] *= whole.sum() / (len(CELLS[measure]) * max(1, cell.sum()))
     size = found.authors.max() + 1
     count = np.bincount(found.authors[about], minlength=size)
     score = np.bincount(found.authors[about], centred[about], size) / np.maximum(count, 1)
@@ -343,30 +360,30 @@ def compared(
         found: The predictions.
         measure: One of `RATES`.
         settings: Margin and level.
-        largest: If these are the two groups that differ most: of how many pairs, and the p of the test of all groups.
+        largest: For the two groups that differ most: the number of pairs, and the p of the test of all groups.
     """
     estimate = difference(found, measure)
     if largest is None:
         estimate = _guarded(found, measure, estimate, settings.alpha)
     else:
         estimate = estimate.corrected(largest[0]).in_accord_with(largest[1], settings.alpha)[0]
-    each, unit = rates(found, measure), "authors" if found.known else "texts, as authors are not known"
+    by_group, unit = rates(found, measure), "authors" if found.known else "texts, as authors are not known"
     row = compare_groups(
         measure,
         _texts(found, measure),
-        (float(each[:, 0].mean()), float(each[:, 1].mean())),
+        (float(by_group[:, 0].mean()), float(by_group[:, 1].mean())),
         estimate,
         settings.margin,
         settings.alpha,
         f"{unit}, and seeds" if len(found.said) > 1 else unit,
     )
-    signed = 100 * (each[:, 0] - each[:, 1])
-    more: dict[str, Any] = {
+    signed = 100 * (by_group[:, 0] - by_group[:, 1])
+    further: dict[str, Any] = {
         "seeds": len(signed),
         "sd_seeds": float(signed.std(ddof=1)) if len(signed) > 1 else None,
         **{f"authors_{side}": authors_of(found, measure, group) for group, side in enumerate("ab")},
     }
-    return row, more
+    return row, further
 
 
 def measure_performance(predictions: pa.Table, published: Mapping[str, float]) -> pa.Table:
@@ -376,18 +393,18 @@ def measure_performance(predictions: pa.Table, published: Mapping[str, float]) -
         predictions: As `CLASSIFIER_PREDICTIONS`.
         published: The values that the thesis prints, by metric.
     """
-    found = Predictions.of(predictions)
-    groups = np.unique(found.groups).tolist()
-    apart = {name: np.ptp(rates(found, measure, groups), axis=1) for name, measure in _DIFFERENCES.items()}
-    values = {"accuracy": _accuracy(found), "f1": _f1(found), **apart}
+    predicted = Predictions.of(predictions)
+    groups = np.unique(predicted.groups).tolist()
+    gaps = {name: np.ptp(rates(predicted, measure, groups), axis=1) for name, measure in _DIFFERENCES.items()}
+    values = {"accuracy": _accuracy(predicted), "f1": _f1(predicted), **gaps}
     rows = []
-    for name, own in values.items():
-        each = 100 * own
-        low, high = np.clip(_over_seeds(each).interval(0.95), 0, 100) if len(each) > 1 else (None, None)
+    for name, shares in values.items():
+        percent = 100 * shares
+        low, high = np.clip(_over_seeds(percent).interval(0.95), 0, 100) if len(percent) > 1 else (None, None)
         rows.append(
             {
-                "metric": name, "value": float(each.mean()), "unit": "percent", "seeds": each.tolist(), "ci_low": low,
-                "ci_high": high, "published_value": published.get(name),
+                "metric": name, "value": float(percent.mean()), "unit": "percent", "seeds": percent.tolist(),
+                "ci_low": low, "ci_high": high, "published_value": published.get(name),
             }
         )  # fmt: skip
     return pa.Table.from_pylist(rows, schema=CLASSIFIER_METRICS)
@@ -406,17 +423,17 @@ def compare_methods(before: pa.Table, after: pa.Table, judged: tuple[pa.Table, p
     """
     first, second = Predictions.of(before), Predictions.of(after)
     changes, values = {}, {}
-    rows_of = [{row["measure"]: row for row in each.to_pylist()} for each in judged]
+    rows_of = [{row["measure"]: row for row in table.to_pylist()} for table in judged]
     for measure in RATES:
-        values[measure] = [100 * rates(found, measure).mean(axis=0) for found in (first, second)]
-        signed = [(each[:, 0] - each[:, 1]) for each in (rates(first, measure), rates(second, measure))]
-        own = [said_of(found, measure).mean(axis=0) for found in (first, second)]
-        once = min(len(each) for each in signed) < 2
-        seeds = [(math.inf, 1.0)] if once else [_of_seeds(each) for each in signed]
+        values[measure] = [100 * rates(predicted, measure).mean(axis=0) for predicted in (first, second)]
+        signed = [(by_group[:, 0] - by_group[:, 1]) for by_group in (rates(first, measure), rates(second, measure))]
+        counted = [said_of(predicted, measure).mean(axis=0) for predicted in (first, second)]
+        once = min(len(gaps) for gaps in signed) < 2
+        seeds = [(math.inf, 1.0)] if once else [_of_seeds(gaps) for gaps in signed]
         estimates = [
             combined(
                 float(signed[1].mean() + sign * signed[0].mean()),
-                [*_of_texts(first, measure, own[1] + sign * own[0], span=2), *seeds],
+                [*_of_texts(first, measure, counted[1] + sign * counted[0], span=2), *seeds],
             )
             for sign in (-1, 1)
         ]
@@ -426,7 +443,7 @@ def compare_methods(before: pa.Table, after: pa.Table, judged: tuple[pa.Table, p
     rows = []
     for (measure, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True):
         effect = change.scaled(100.0).row(p_holm, alpha)
-        was, now = ((float(own[0]), float(own[1])) for own in values[measure])
+        was, now = ((float(shares[0]), float(shares[1])) for shares in values[measure])
         rows.append(
             {
                 "measure": measure,
@@ -447,15 +464,15 @@ CELLS = {FP: (0,), FN: (1,), DP: (0, 1)}
 """The labels of the texts that a rate is about."""
 
 
-def _about(found: Predictions, measure: str, group: int) -> np.ndarray:
+def _about(predictions: Predictions, measure: str, group: int) -> np.ndarray:
     """Which texts a group's rate is about."""
-    about: np.ndarray = (found.groups == group) & np.isin(found.labels, CELLS[measure])
+    about: np.ndarray = (predictions.groups == group) & np.isin(predictions.labels, CELLS[measure])
     return about
 
 
-def _texts(found: Predictions, measure: str) -> int:
+def _texts(predictions: Predictions, measure: str) -> int:
     """How many texts of both groups a rate is about."""
-    return sum(int(_about(found, measure, group).sum()) for group in (0, 1))
+    return sum(int(_about(predictions, measure, group).sum()) for group in (0, 1))
 
 
 def said_of(found: Predictions, measure: str) -> np.ndarray:
@@ -463,38 +480,38 @@ def said_of(found: Predictions, measure: str) -> np.ndarray:
     return 1 - found.said if measure == FN else found.said
 
 
-def _of_texts(found: Predictions, measure: str, values: np.ndarray, span: int = 1) -> list[tuple[float, float]]:
+def _of_texts(predictions: Predictions, measure: str, values: np.ndarray, span: int = 1) -> list[tuple[float, float]]:
     """Variance and degrees of freedom of each group's mean of `values` (one per text). `span` is the largest
     possible difference between values."""
-    influences = _without_authors(found, measure, values, span)
+    influences = _without_authors(predictions, measure, values, span)
     if influences is None:
         return [(math.inf, 1.0)]
     moved, added = influences
     parts = []
     for group in (0, 1):
-        authors = len(np.unique(found.authors[_about(found, measure, group)]))
+        authors = len(np.unique(predictions.authors[_about(predictions, measure, group)]))
         variance = (authors - 1) / authors * float(np.square(moved[group]).sum())
-        parts.append((variance + added[group], authors_of(found, measure, group) - 1))
+        parts.append((variance + added[group], authors_of(predictions, measure, group) - 1))
     # An author with texts in both groups moves both rates together. A smaller variance due to that is not used.
     together = max(0.0, -2 * float((moved[0] * moved[1]).sum()))
     return [*parts, (together, min(freedom for _, freedom in parts))]
 
 
 def _without_authors(
-    found: Predictions, measure: str, values: np.ndarray, span: int = 1
+    predictions: Predictions, measure: str, values: np.ndarray, span: int = 1
 ) -> tuple[list[np.ndarray], list[float]] | None:
     """How much each group's mean of `values` falls without each author, and the variance of the texts that are added
     to each group. None if one author wrote a whole cell."""
     moved, added = [], []
     for group in (0, 1):
-        about = _about(found, measure, group)
-        without = np.zeros(found.authors.max() + 1)
+        about = _about(predictions, measure, group)
+        without = np.zeros(predictions.authors.max() + 1)
         variance = 0.0
         for label in CELLS[measure]:
-            cell = about & (found.labels == label)
+            cell = about & (predictions.labels == label)
             count, share = int(cell.sum()), 1 / len(CELLS[measure])
-            sizes = np.bincount(found.authors[cell], minlength=len(without))
-            sums = np.bincount(found.authors[cell], values[cell] - values[cell].mean(), minlength=len(without))
+            sizes = np.bincount(predictions.authors[cell], minlength=len(without))
+            sums = np.bincount(predictions.authors[cell], values[cell] - values[cell].mean(), minlength=len(without))
             if sizes.max() == count:
                 return None
             without += share * sums / (count - sizes)
@@ -514,18 +531,18 @@ def _between(signed: np.ndarray) -> float:
     return float(signed.var(ddof=1)) / len(signed) if len(signed) > 1 else 0.0
 
 
-def _over_seeds(each: np.ndarray) -> Estimate:
-    return Estimate(float(each.mean()), math.sqrt(_between(each)), len(each) - 1)
+def _over_seeds(values: np.ndarray) -> Estimate:
+    return Estimate(float(values.mean()), math.sqrt(_between(values)), len(values) - 1)
 
 
-def _accuracy(found: Predictions) -> np.ndarray:
-    right: np.ndarray = (found.said == found.labels).mean(axis=1)
+def _accuracy(predictions: Predictions) -> np.ndarray:
+    right: np.ndarray = (predictions.said == predictions.labels).mean(axis=1)
     return right
 
 
-def _f1(found: Predictions) -> np.ndarray:
+def _f1(predictions: Predictions) -> np.ndarray:
     """F1 of the positive class. It is 0 if nothing is predicted positive."""
-    both = ((found.said == 1) & (found.labels == 1)).sum(axis=1)
-    either = (found.said == 1).sum(axis=1) + (found.labels == 1).sum()
+    both = ((predictions.said == 1) & (predictions.labels == 1)).sum(axis=1)
+    either = (predictions.said == 1).sum(axis=1) + (predictions.labels == 1).sum()
     score: np.ndarray = 2 * both / np.maximum(either, 1)
     return score

@@ -2,7 +2,7 @@
 
 A profanity filter and a dialect model look at the same words: a text with swear words is labelled offensive, and is
 assigned to a group for the same words. Groups are therefore inferred again without the words that predict the label.
-The gap that is left is not circular.
+The remaining gap is not circular.
 """
 
 from collections import Counter
@@ -46,13 +46,13 @@ def label_words(texts: Sequence[tuple[str, int]]) -> list[str]:
     names = [word for word, count in (counts[0] + counts[1]).items() if count >= _FEWEST and word[:1].isalpha()]
     if not names or not sizes.all():
         return []
-    found = np.array([[counts[label][word] for word in names] for label in (0, 1)], dtype=float)
-    pooled = found.sum(axis=0) / sizes.sum()
+    observed = np.array([[counts[label][word] for word in names] for label in (0, 1)], dtype=float)
+    pooled = observed.sum(axis=0) / sizes.sum()
     error = np.sqrt(pooled * (1 - pooled) * (1 / sizes).sum())
-    difference = np.abs(found[0] / sizes[0] - found[1] / sizes[1])
+    difference = np.abs(observed[0] / sizes[0] - observed[1] / sizes[1])
     z = np.divide(difference, error, out=np.zeros(len(names)), where=error > 0)
-    least = NormalDist().inv_cdf(1 - _LEVEL / 2)
-    return sorted(word for word, own in zip(names, z, strict=True) if own > least)
+    threshold = NormalDist().inv_cdf(1 - _LEVEL / 2)
+    return sorted(word for word, score in zip(names, z, strict=True) if score > threshold)
 
 
 def infer_masked_groups(texts: pa.Table, group: Callable[[str], str | None]) -> pa.Table:
@@ -63,8 +63,8 @@ def infer_masked_groups(texts: pa.Table, group: Callable[[str], str | None]) -> 
         group: The function that infers a text's group without the label's words.
     """
     rows = [
-        {"text_id": row["text_id"], "author_group": own}
+        {"text_id": row["text_id"], "author_group": inferred}
         for row in texts.to_pylist()
-        if row["split"] == "test" and (own := group(row["text"])) is not None
+        if row["split"] == "test" and (inferred := group(row["text"])) is not None
     ]
     return pa.Table.from_pylist(rows, schema=MASKED_GROUPS)

@@ -1,4 +1,4 @@
-"""What a classifier's probabilities say of two groups, at every threshold and not at 0.5 alone.
+"""Compares a classifier's probabilities between two groups, at every threshold and not only at 0.5.
 
 Error rates by threshold; the area under the ROC curve (AUC) within each group and across groups (Borkan et al. 2019:
 positive texts of one group against negative texts of the other); calibration by group. None of this is in the thesis,
@@ -36,8 +36,8 @@ _BINS = 10
 
 
 class Placed(NamedTuple):
-    """An AUC of each seed, and the placement of each text: the mean share of the other class that it is above (of a
-    positive text) or below (of a negative one)."""
+    """The AUC of each seed, and the placement of each text: the mean share of the other class that a positive text is
+    above, or a negative text below."""
 
     values: np.ndarray
     placement: np.ndarray
@@ -59,49 +59,53 @@ def describe_probabilities(predictions: pa.Table) -> pa.Table:
         >>> [(row["side"], row["value"]) for row in found.to_pylist() if row["measure"] == "auc"]
         [('a', 1.0), ('b', 0.75), ('difference', 0.25)]
     """
-    found = Predictions.of(predictions)
-    p = predictions["probability"].to_numpy().reshape(found.said.shape)
+    predicted = Predictions.of(predictions)
+    p = predictions["probability"].to_numpy().reshape(predicted.said.shape)
     if np.isin(p, (0.0, 1.0)).all():
         return CLASSIFIER_PROBABILITIES.empty_table()
-    rows = [*_areas(found, p), *_by_threshold(found, p), *_calibration(found, p)]
+    rows = [*_areas(predicted, p), *_by_threshold(predicted, p), *_calibration(predicted, p)]
     return pa.Table.from_pylist(rows, schema=CLASSIFIER_PROBABILITIES)
 
 
 def area(p: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> Placed:
-    """P(a positive text gets more than a negative one), ties as one half.
+    """The probability that a positive text scores higher than a negative one. Ties count as one half.
 
     Args:
         p: (seeds, texts) the probabilities.
-        positive: The numbers of the positive texts.
-        negative: The numbers of the negative texts.
+        positive: The indices of the positive texts.
+        negative: The indices of the negative texts.
     """
     both = np.concatenate([positive, negative])
     values, placements = [], []
-    for own in p:
-        ranks = scipy.stats.rankdata(own[both])
-        above = (ranks[: len(positive)] - scipy.stats.rankdata(own[positive])) / len(negative)
-        below = 1 - (ranks[len(positive) :] - scipy.stats.rankdata(own[negative])) / len(positive)
+    for scores in p:
+        ranks = scipy.stats.rankdata(scores[both])
+        above = (ranks[: len(positive)] - scipy.stats.rankdata(scores[positive])) / len(negative)
+        below = 1 - (ranks[len(positive) :] - scipy.stats.rankdata(scores[negative])) / len(positive)
         values.append(above.mean())
         placements.append(np.concatenate([above, below]))
     return Placed(np.array(values), np.mean(placements, axis=0), positive, negative)
 
 
-def _areas(found: Predictions, p: np.ndarray) -> list[dict[str, object]]:
-    cells = [[np.flatnonzero((found.groups == g) & (found.labels == label)) for label in (0, 1)] for g in (0, 1)]
+def _areas(predictions: Predictions, p: np.ndarray) -> list[dict[str, object]]:
+    cells = [
+        [np.flatnonzero((predictions.groups == g) & (predictions.labels == label)) for label in (0, 1)] for g in (0, 1)
+    ]
     rows: list[dict[str, object]] = []
-    for measure, other in ((AUC, 0), (CROSSED, 1)):
-        sides = [(cells[group][1], cells[abs(group - other)][0]) for group in (0, 1)]
-        if not all(len(own) for side in sides for own in side):
+    for measure, crossed in ((AUC, 0), (CROSSED, 1)):
+        sides = [(cells[group][1], cells[abs(group - crossed)][0]) for group in (0, 1)]
+        if not all(len(indices) for side in sides for indices in side):
             continue
         placed = [area(p, *side) for side in sides]
         texts = [len(side[0]) + len(side[1]) for side in sides]
-        for side, own, count in zip("ab", placed, texts, strict=True):
-            rows.append(_row(measure, side, None, _estimate(found, [(own, 1)]), count))
-        rows.append(_row(measure, "difference", None, _estimate(found, [(placed[0], 1), (placed[1], -1)]), sum(texts)))
+        for side, auc, count in zip("ab", placed, texts, strict=True):
+            rows.append(_row(measure, side, None, _estimate(predictions, [(auc, 1)]), count))
+        rows.append(
+            _row(measure, "difference", None, _estimate(predictions, [(placed[0], 1), (placed[1], -1)]), sum(texts))
+        )
     return rows
 
 
-def _estimate(found: Predictions, parts: list[tuple[Placed, int]]) -> Estimate:
+def _estimate(predictions: Predictions, parts: list[tuple[Placed, int]]) -> Estimate:
     """A sum of AUCs, with the variance over authors of its placements (DeLong et al. 1988; clustered as in Obuchowski
     1997) and that between seeds.
 
@@ -109,52 +113,53 @@ def _estimate(found: Predictions, parts: list[tuple[Placed, int]]) -> Estimate:
     is known if one author wrote a whole cell. The degrees of freedom are those of the cell with the fewest effective
     authors.
     """
-    without = np.zeros((2, found.authors.max() + 1))  # by group: how much the sum falls without each author
+    without = np.zeros((2, predictions.authors.max() + 1))  # by group: how much the sum falls without each author
     added, freedom = np.zeros(2), np.full(2, math.inf)
-    each = np.sum([sign * own.values for own, sign in parts], axis=0)
-    centre = float(np.mean(each))
-    for own, sign in parts:
-        halves = np.split(own.placement, [len(own.positive)])
-        for cell, placement in zip((own.positive, own.negative), halves, strict=True):
-            group, who = found.groups[cell[0]], found.authors[cell]
-            sizes = np.bincount(who, minlength=without.shape[1])
+    by_seed = np.sum([sign * placed.values for placed, sign in parts], axis=0)
+    centre = float(np.mean(by_seed))
+    for placed, sign in parts:
+        halves = np.split(placed.placement, [len(placed.positive)])
+        for cell, placement in zip((placed.positive, placed.negative), halves, strict=True):
+            group, cell_authors = predictions.groups[cell[0]], predictions.authors[cell]
+            sizes = np.bincount(cell_authors, minlength=without.shape[1])
             if sizes.max() == len(cell):
                 return Estimate(centre, math.inf, 1.0)
-            sums = np.bincount(who, placement - placement.mean(), minlength=without.shape[1])
+            sums = np.bincount(cell_authors, placement - placement.mean(), minlength=without.shape[1])
             without[group] += sign * sums / (len(cell) - sizes)
-            # A text of either outcome more in each cell: no error among a few texts is no certainty.
+            # One text of either outcome is added to each cell: a few texts without errors are no certainty.
             added[group] += 2 * (0.5 / (len(cell) + 2)) ** 2
             freedom[group] = min(freedom[group], len(cell) ** 2 / np.square(sizes).sum() - 1)
     authors = np.maximum(1, np.count_nonzero(without, axis=1))
     variance = (authors - 1) / authors * np.square(without).sum(axis=1) + added
-    together = max(0.0, 2 * float((without[0] * without[1]).sum()))  # of authors in both groups; never used to gain
-    seeds = [(float(np.var(each, ddof=1)) / len(each), len(each) - 1.0)] if np.size(each) > 1 else []
-    return combined(centre, [*zip(variance, freedom, strict=True), (together, float(freedom.min())), *seeds])
+    # Authors with texts in both groups move both parts together. A smaller variance due to that is not used.
+    covariance = max(0.0, 2 * float((without[0] * without[1]).sum()))
+    seeds = [(float(np.var(by_seed, ddof=1)) / len(by_seed), len(by_seed) - 1.0)] if np.size(by_seed) > 1 else []
+    return combined(centre, [*zip(variance, freedom, strict=True), (covariance, float(freedom.min())), *seeds])
 
 
-def _by_threshold(found: Predictions, p: np.ndarray) -> list[dict[str, object]]:
-    """Error rates of each group from each threshold on."""
+def _by_threshold(predictions: Predictions, p: np.ndarray) -> list[dict[str, object]]:
+    """Error rates of each group at each threshold."""
     rows = []
     for measure, label in ((FP, 0), (FN, 1), (DP, None)):
         for group, side in enumerate("ab"):
-            about = (found.groups == group) & ((found.labels == label) if label is not None else True)
+            about = (predictions.groups == group) & ((predictions.labels == label) if label is not None else True)
             for threshold in THRESHOLDS:
-                said = p[:, about] >= threshold
+                positive = p[:, about] >= threshold
                 if about.any():
-                    value = float((~said if measure == FN else said).mean())
+                    value = float((~positive if measure == FN else positive).mean())
                     rows.append(_row(measure, side, threshold, Estimate(value, math.nan, 1.0), int(about.sum())))
     return rows
 
 
-def _calibration(found: Predictions, p: np.ndarray) -> list[dict[str, object]]:
-    """Share of positive texts among those of each tenth of probability, over all seeds."""
+def _calibration(predictions: Predictions, p: np.ndarray) -> list[dict[str, object]]:
+    """The share of positive texts in each tenth of probability, over all seeds."""
     rows = []
-    place = np.minimum((p * _BINS).astype(int), _BINS - 1)
+    bins = np.minimum((p * _BINS).astype(int), _BINS - 1)
     for group, side in enumerate("ab"):
-        own = np.broadcast_to(found.groups == group, p.shape)
-        labels = np.broadcast_to(found.labels, p.shape)
-        for each in range(_BINS):
-            inside = own & (place == each)
+        in_group = np.broadcast_to(predictions.groups == group, p.shape)
+        labels = np.broadcast_to(predictions.labels, p.shape)
+        for number in range(_BINS):
+            inside = in_group & (bins == number)
             if inside.any():
                 value = Estimate(float(labels[inside].mean()), math.nan, 1.0)
                 rows.append(_row(CALIBRATION, side, float(p[inside].mean()), value, int(inside.sum())))

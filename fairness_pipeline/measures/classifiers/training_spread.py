@@ -1,7 +1,7 @@
-"""Does the gap hang on the training? One of several trainings may lean far while the mean over all shows little.
+"""Does the gap depend on the training? One of several trainings may have a large gap while the mean over all is small.
 
-Trainings differ by chance, and they always differ a little. So the spread of their gaps must be more than exchanged
-authors give, and large. Of three groups or more it is the gap of the two between which it varies most.
+Trainings always differ a little by chance. The spread of their gaps must therefore be large, and larger than with
+exchanged authors. With three groups or more, the gap is that of the two groups between which it varies most.
 """
 
 import math
@@ -20,7 +20,7 @@ from fairness_pipeline.statistics.verdicts import on_spread
 from fairness_pipeline.statistics.welch import of_like_labour
 
 TRAINING_MARGIN = 0.15
-"""A typical difference between trainings that does not matter: those of one recipe lie some points apart."""
+"""A typical difference between trainings that does not matter: trainings of one recipe differ by some points."""
 ONE_TRAINING = "the gap hangs on the training"
 """The beginning of the note of a row that is biased although the mean over trainings is not shown to be."""
 _DRAWS = 4999
@@ -32,11 +32,12 @@ class TrainingSpread(NamedTuple):
     """How far the gap varies between trainings.
 
     Attributes:
-        p: The p of trainings that differ by chance alone; authors of like labour change groups.
+        p: The p of the hypothesis that trainings differ by chance alone. Authors with similarly many texts change
+            groups.
         typical: The standard deviation of the trainings' gaps beyond chance, 0..1.
         upper: Its upper 95% bound.
         pair: The numbers of the two groups between which the gap varies most.
-        gaps: The first one's rate minus the other's, of each training.
+        gaps: The rate of the first group minus that of the second, for each training.
     """
 
     p: float
@@ -46,85 +47,89 @@ class TrainingSpread(NamedTuple):
     gaps: tuple[float, ...]
 
     def said(self, names: Sequence[str]) -> str:
-        """The gaps in words; of more than two groups with the names of those between which they lie."""
+        """The gaps in words; with more than two groups, the two are named."""
         between = f" between {names[self.pair[0]]} and {names[self.pair[1]]}" if len(names) > 2 else ""
         return f"the trainings' gaps{between} are {', '.join(f'{100 * gap:+.0f}' for gap in self.gaps)} points"
 
 
 def training_spread(predictions: Predictions, measure: str) -> TrainingSpread | None:
-    """The test of a gap that varies between trainings. None of a single training, or of too few authors.
+    """The test of a gap that varies between trainings. None for a single training or too few authors.
 
-    The statistic is the variance over trainings of the gap between two groups, the largest of all pairs.
+    The statistic is the variance over trainings of the gap between two groups: the largest of all pairs.
 
     Args:
-        predictions: Of two groups or more; without a group that has no text which the rate is about.
+        predictions: Predictions for two groups or more, each with texts that the rate is about.
         measure: One of `group_rates.RATES`.
     """
-    numbers, people = np.unique(predictions.groups), int(predictions.authors.max()) + 1
+    numbers, author_count = np.unique(predictions.groups), int(predictions.authors.max()) + 1
     pairs = list(combinations(range(len(numbers)), 2))
     if len(predictions.said) < 2 or not pairs:
         return None
-    said = said_of(predictions, measure)
+    counted = said_of(predictions, measure)
     cells = []
     for label in CELLS[measure]:
         about = predictions.labels == label
-        counts = np.bincount(predictions.authors[about], minlength=people)
-        sums = np.stack([np.bincount(predictions.authors[about], each[about], people) for each in said], axis=1)
+        counts = np.bincount(predictions.authors[about], minlength=author_count)
+        sums = np.stack(
+            [np.bincount(predictions.authors[about], training[about], author_count) for training in counted], axis=1
+        )
         cells.append((sums, counts))
-    group = np.full(people, -1)
+    group = np.full(author_count, -1)
     group[predictions.authors] = np.searchsorted(numbers, predictions.groups)
-    labour = np.sum([counts for _, counts in cells], axis=0)
-    group[labour == 0] = -1
+    text_counts = np.sum([counts for _, counts in cells], axis=0)
+    group[text_counts == 0] = -1
     known = np.flatnonzero(group >= 0)
     if np.bincount(group[known], minlength=len(numbers)).min() < FEWEST_TO_TELL:  # few authors have few other groups
         return None
-    strata = of_like_labour(labour, group)
+    strata = of_like_labour(text_counts, group)
     random = np.random.default_rng(0)
-    at_once = max(1, _MOST_AT_ONCE // people)
+    at_once = max(1, _MOST_AT_ONCE // author_count)
     chance: list[np.ndarray] = []
     for start in range(0, _DRAWS, at_once):
-        drawn = np.tile(group, (min(at_once, _DRAWS - start), 1))
+        drawn_groups = np.tile(group, (min(at_once, _DRAWS - start), 1))
         for stratum in strata:
-            drawn[:, stratum] = random.permuted(drawn[:, stratum], axis=1)
-        by_group = _rates(drawn[:, known], [(sums[known], counts[known]) for sums, counts in cells], len(numbers))
+            drawn_groups[:, stratum] = random.permuted(drawn_groups[:, stratum], axis=1)
+        by_group = _rates(
+            drawn_groups[:, known], [(sums[known], counts[known]) for sums, counts in cells], len(numbers)
+        )
         chance.append(np.max([(by_group[a] - by_group[b]).var(axis=1, ddof=1) for a, b in pairs], axis=0))
-    spread = np.concatenate(chance)
-    each = rates(predictions, measure, numbers.tolist())
-    if not np.isfinite(each).all():
+    drawn_variances = np.concatenate(chance)
+    observed_rates = rates(predictions, measure, numbers.tolist())
+    if not np.isfinite(observed_rates).all():
         return None
-    variances = [float((each[:, a] - each[:, b]).var(ddof=1)) for a, b in pairs]
+    variances = [float((observed_rates[:, a] - observed_rates[:, b]).var(ddof=1)) for a, b in pairs]
     observed, (a, b) = max(zip(variances, pairs, strict=True))
-    by_chance = float(spread.mean())
+    by_chance = float(drawn_variances.mean())
     return TrainingSpread(
-        (1 + int((spread >= observed - 1e-12).sum())) / (_DRAWS + 1),
+        (1 + int((drawn_variances >= observed - 1e-12).sum())) / (_DRAWS + 1),
         math.sqrt(max(0.0, observed - by_chance)),
-        upper_bound(observed, by_chance, len(each)),
+        upper_bound(observed, by_chance, len(observed_rates)),
         (int(numbers[a]), int(numbers[b])),
-        tuple((each[:, a] - each[:, b]).tolist()),
+        tuple((observed_rates[:, a] - observed_rates[:, b]).tolist()),
     )
 
 
 def judge_trainings(
     table: pa.Table, predictions: pa.Table, names: Sequence[str], alpha: float, *, inferred: bool = False
 ) -> pa.Table:
-    """A table of `CLASSIFIER_FAIRNESS` with the verdicts that the spread of trainings gives. What is fair is fair on
+    """A table of `CLASSIFIER_FAIRNESS` with verdicts that account for the spread of trainings. A fair row is fair on
     average only, unless the spread is shown to be small.
 
     Args:
         table: The verdicts on the means.
         predictions: As `CLASSIFIER_PREDICTIONS`.
         names: The names of the groups.
-        alpha: The level; spread has a part of it.
-        inferred: Whether groups were inferred from texts. Spread is no finding there: the words that tell the group may
-            make it.
+        alpha: The level, of which the test of spread gets a part.
+        inferred: Whether groups were inferred from texts. Spread is no finding then, because the words that reveal
+            the group may cause it.
     """
-    read = Predictions.of(predictions)
-    if len(read.said) < 2:
+    predicted = Predictions.of(predictions)
+    if len(predicted.said) < 2:
         return table
     spreads = {
         measure: spread
         for measure in RATES
-        if (spread := training_spread(read.only(read.with_texts(measure)), measure))
+        if (spread := training_spread(predicted.only(predicted.with_texts(measure)), measure))
     }
     adjusted = dict(zip(spreads, holm([spread.p for spread in spreads.values()]), strict=True))
     rows = []
@@ -146,9 +151,9 @@ def judge_trainings(
 
 
 def _rates(group: np.ndarray, cells: list[tuple[np.ndarray, np.ndarray]], count: int) -> list[np.ndarray]:
-    """Of each group (draws, trainings) the rates when authors have these groups: (draws, authors)."""
+    """The rates of each group, (draws, trainings), if authors have the groups (draws, authors)."""
     members = [(group == number).astype(float) for number in range(count)]
     return [
-        np.mean([own @ sums / np.maximum(own @ counts, 1)[:, None] for sums, counts in cells], axis=0)
-        for own in members
+        np.mean([member @ sums / np.maximum(member @ counts, 1)[:, None] for sums, counts in cells], axis=0)
+        for member in members
     ]

@@ -1,7 +1,7 @@
-"""Is the answer another one? How much answers change with the group, beside how much any other change moves them.
+"""Compares how much a change of the group changes answers with how much any other change does.
 
 Two answers are compared by identity, by chrF (Popovic 2015, as sacreBLEU counts it, with precision and recall of equal
-weight) and, where an encoder is named, by the distance of their vectors. The groups' words are masked first.
+weight) and, if an encoder is named, by the distance of their vectors. The groups' words are masked first.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ OUTCOMES = {
         part=True,
     ),
 }
-"""The rows that `compare_changes` gives. Side a is any other change, side b the change of the group."""
+"""The rows that `compare_changes` returns. Side a is any other change, side b the change of the group."""
 
 
 @dataclass(frozen=True)
@@ -150,21 +150,21 @@ def measure_changes(
     for pair, side in dict.fromkeys((row["pair_id"], row["side"]) for row in rows):
         rows.append({"pair_id": pair, "side": side, "change": GROUP})
         texts.append((answers[pair, side], answers[pair, "b" if side == "a" else "a"]))
-    found = {
-        "unchanged": [one == other for one, other in texts],
+    columns = {
+        "unchanged": [first == second for first, second in texts],
         "similarity": similarities(texts),
         "distance": _distances(texts, embed, folder, progress) if embed else [None] * len(texts),
     }
     table = pa.Table.from_pylist(
         rows, schema=pa.schema([ANSWER_CHANGES.field(n) for n in ("pair_id", "side", "change")])
     )
-    for name, values in found.items():
+    for name, values in columns.items():
         table = table.append_column(ANSWER_CHANGES.field(name), pa.array(values, ANSWER_CHANGES.field(name).type))
     return table.sort_by([("pair_id", "ascending"), ("change", "ascending")])
 
 
 def similarities(pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """chrF of each pair of texts, 0 to 100; 100 for equal ones, also without words.
+    """chrF of each pair of texts, 0 to 100; 100 for equal texts, even without words.
 
     Examples:
         >>> [round(value) for value in similarities([("I agree.", "I agree."), ("I agree.", "I refuse.")])]
@@ -176,8 +176,8 @@ def similarities(pairs: Sequence[tuple[str, str]]) -> list[float]:
     scores: dict[tuple[str, str], float] = {}
     for pair in pairs:
         if pair not in scores:
-            one, other = pair
-            scores[pair] = 100.0 if one == other else float(chrf.sentence_score(one, [other]).score)
+            first, second = pair
+            scores[pair] = 100.0 if first == second else float(chrf.sentence_score(first, [second]).score)
     return [scores[pair] for pair in pairs]
 
 
@@ -185,8 +185,8 @@ def _distances(
     pairs: Sequence[tuple[str, str]], embed: Scorer, folder: Path | None, progress: Progress | None
 ) -> list[float]:
     texts = pa.array([text for pair in pairs for text in pair], pa.string())
-    found = each_distinct(texts, embed, folder=folder, progress=progress)["vector"].combine_chunks()
-    vectors = np.stack(found.to_numpy(zero_copy_only=False)).reshape(len(pairs), 2, -1)
+    encoded = each_distinct(texts, embed, folder=folder, progress=progress)["vector"].combine_chunks()
+    vectors = np.stack(encoded.to_numpy(zero_copy_only=False)).reshape(len(pairs), 2, -1)
     cosine = (vectors[:, 0] * vectors[:, 1]).sum(-1) / np.maximum(
         np.linalg.norm(vectors[:, 0], axis=-1) * np.linalg.norm(vectors[:, 1], axis=-1), 1e-12
     )
@@ -194,11 +194,11 @@ def _distances(
 
 
 def compare_changes(changes: pa.Table, settings: SignificanceSettings, clusters: Clusterings = ()) -> list[Comparison]:
-    """The change of the group beside changes without effect, pair by pair: `similarity`, and its parts.
+    """The change of the group compared with changes without effect, pair by pair: `similarity`, and its parts.
 
-    `value_a` is the mean over a pair's other changes, `value_b` the change of the group. The question has one side:
-    only a change of the group that changes answers more than any other is a bias. `fair` means that it does not
-    change them more by as much as the margin.
+    `value_a` is the mean over a pair's other changes, `value_b` the change of the group. The question is one-sided:
+    only a change of the group that changes answers more than any other change is a bias. `fair` means that it
+    changes them more by less than the margin.
 
     Args:
         changes: A table of `ANSWER_CHANGES`.
@@ -206,7 +206,7 @@ def compare_changes(changes: pa.Table, settings: SignificanceSettings, clusters:
         clusters: How pairs move together: a number per pair id.
     """
     pairs = np.unique(changes["pair_id"].to_numpy())
-    own = [clustering[pairs] for clustering in clusters]
+    of_pairs = [clustering[pairs] for clustering in clusters]
     rows = []
     for name, scale in (("similarity", 1.0), ("unchanged", 100.0), ("distance", 1.0)):
         if changes[name].null_count:
@@ -217,7 +217,7 @@ def compare_changes(changes: pa.Table, settings: SignificanceSettings, clusters:
         a = scale * means[f"{name}_mean"].to_numpy()
         b = scale * group[name].to_numpy(zero_copy_only=False).astype(float)
         margin = settings.margin(name, "similarity" if name != "distance" else "counts")
-        row = compare_counts(name, a, b, margin, settings.alpha, ranks=False, clusters=own)
+        row = compare_counts(name, a, b, margin, settings.alpha, ranks=False, clusters=of_pairs)
         row = replace(row, unit="percent") if name == "unchanged" else replace(row, unit="score")
         rows.append(_one_sided(row, settings.alpha, lower_is_worse=name != "distance"))
     return rows
@@ -226,16 +226,16 @@ def compare_changes(changes: pa.Table, settings: SignificanceSettings, clusters:
 def _one_sided(row: Comparison, alpha: float, *, lower_is_worse: bool) -> Comparison:
     """The row with the verdict on its one-sided question.
 
-    It errs to the safe side twice: p is that of a difference in either direction, and the error is taken from the 95%
-    interval as if no quantile of a t distribution had widened it. It stands beside Holm's family, not in it.
+    The verdict is cautious twice: p is that of a difference in either direction, and the error is taken from the 95%
+    interval as if no quantile of a t distribution had widened it. The row is not part of Holm's family.
     """
     worse = row.difference if lower_is_worse else -row.difference
     if row.ci_low is None:
         return replace(row, p_holm=row.p_decides, p_bh=row.p_decides, verdict="inconclusive")
     p_smaller = of_interval(row.difference, row.ci_low, row.ci_high)._replace(centre=worse).p_above(row.margin)
     p = row.p_decides if worse > 0 else 1.0
-    said = verdict(equivalent=p_smaller <= alpha, p_holm=p, alpha=alpha, clusters=row.clusters)
-    return replace(row, p_holm=p, p_bh=p, p_equivalence=p_smaller, verdict=said, paper_verdict=None)
+    decision = verdict(equivalent=p_smaller <= alpha, p_holm=p, alpha=alpha, clusters=row.clusters)
+    return replace(row, p_holm=p, p_bh=p, p_equivalence=p_smaller, verdict=decision, paper_verdict=None)
 
 
 def differences_without_effect(
@@ -247,10 +247,10 @@ def differences_without_effect(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
-    """A table of `NO_EFFECT_DIFFERENCES`: how much the gap of each measure moves when only the wording does.
+    """A table of `NO_EFFECT_DIFFERENCES`: how much the gap of each measure moves when only the wording changes.
 
     Each pair's context is changed on one side, so that the gap's change is the mean shift of side a minus that of side
-    b. Nothing is said of a change that one side alone has.
+    b. A change that only one side has is left out.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`, `kind`.
@@ -263,30 +263,32 @@ def differences_without_effect(
     """
     rows = []
     for change in (SAME_GROUP, REWORDING):
-        own = others.filter(pc.equal(others["change"], change)).sort_by("pair_id")
-        on_a, pairs = np.asarray(pc.equal(own["side"], "a")), own["pair_id"].to_numpy()
+        answers = others.filter(pc.equal(others["change"], change)).sort_by("pair_id")
+        on_a, pairs = np.asarray(pc.equal(answers["side"], "a")), answers["pair_id"].to_numpy()
         if on_a.all() or not on_a.any():
             continue
-        wanted = pa.table({"pair_id": own["pair_id"], "side": own["side"]})
-        original = wanted.join(responses, ["pair_id", "side"], join_type="inner").sort_by("pair_id")
+        keys = pa.table({"pair_id": answers["pair_id"], "side": answers["side"]})
+        original = keys.join(responses, ["pair_id", "side"], join_type="inner").sort_by("pair_id")
         both = pa.concat_tables(
             pa.table(
                 {
                     "pair_id": part["pair_id"],
-                    "side": pa.repeat(side, own.num_rows),
+                    "side": pa.repeat(side, answers.num_rows),
                     "response": part["response"],
                     "kind": part["kind"],
                 }
             )
-            for side, part in (("a", original), ("b", own))
+            for side, part in (("a", original), ("b", answers))
         )
         for measure in measures:
-            place = folder / f"{change}-{measure.table}" if folder else None
-            table = measure.measure(both, scorings[measure.table], place, progress)
+            subfolder = folder / f"{change}-{measure.table}" if folder else None
+            table = measure.measure(both, scorings[measure.table], subfolder, progress)
             for name, (before, after) in measure.readings(table).items():
                 scale = 100.0 if measure.kind(name) == "rates" else 1.0
                 shift = scale * np.subtract(after, before, dtype=float)
-                of_a, of_b = (_mean(shift[on], [each[pairs[on]] for each in clusters], scale) for on in (on_a, ~on_a))
+                of_a, of_b = (
+                    _mean(shift[on], [clustering[pairs[on]] for clustering in clusters], scale) for on in (on_a, ~on_a)
+                )
                 moved = of_a.minus(of_b)
                 low, high = map(finite, moved.interval(0.95))
                 original, changed = (
@@ -295,7 +297,7 @@ def differences_without_effect(
                 rows.append(
                     {
                         "measure": name, "unit": "percent" if scale > 1 else "count_per_response", "change": change,
-                        "n": own.num_rows, "gap_original": original, "gap_changed": changed,
+                        "n": answers.num_rows, "gap_original": original, "gap_changed": changed,
                         "difference": changed - original, "ci_low": low, "ci_high": high,
                     }
                 )  # fmt: skip
@@ -303,6 +305,7 @@ def differences_without_effect(
 
 
 def _mean(shift: np.ndarray, clusters: Clusterings, scale: float) -> Estimate:
-    """The mean shift of one side's contexts. Two that move by one answer each way are added, as in rates and counts."""
+    """The mean shift of one side's contexts. Two contexts that move by one answer each way are added, as in
+    rates and counts."""
     over_pairs = count_difference(shift / scale, np.zeros(len(shift))).scaled(scale)
     return cautious_mean(shift, clusters, over_pairs)

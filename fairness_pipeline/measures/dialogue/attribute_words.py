@@ -81,14 +81,14 @@ class _WordList:
         self._seen: dict[str, bool] = {}
 
     def count(self, texts: pa.ChunkedArray, encoded: EncodedWords) -> np.ndarray:
-        """How many listed phrases and words each text holds. `encoded` are the words of the texts. A phrase counts
-        once."""
+        """How many listed phrases and words each text holds. `encoded` holds the words of the texts. A phrase
+        counts once."""
         listed = np.array([self._listed(word) for word in encoded.words], dtype=bool)
         counts = np.bincount(encoded.owners[listed[encoded.codes]], minlength=len(texts))
         if self._phrases:
             likely = pc.indices_nonzero(pc.match_substring_regex(texts, self._phrases.prefilter())).to_pylist()
-            for place in likely:
-                counts[place] = self._count_with_phrases(self._phrases, texts[place].as_py())
+            for index in likely:
+                counts[index] = self._count_with_phrases(self._phrases, texts[index].as_py())
         return counts
 
     def _count_with_phrases(self, matcher: TermMatcher, text: str) -> int:

@@ -44,17 +44,17 @@ class Words(NamedTuple):
         word."""
         count = int(self.pairs.max()) + 1 if len(self.pairs) else 0
         frequency = np.bincount(self.words, minlength=len(self.names))
-        found = []
+        clusterings = []
         for order in (np.arange(len(self.words))[::-1], np.argsort(-frequency[self.words], kind="stable")):
-            chosen = np.full(count, -1)
-            chosen[self.pairs[order]] = self.words[order]  # the last write wins
-            found.append(chosen)
-        return found[:1] if np.array_equal(found[0], found[1]) else found
+            clustering = np.full(count, -1)
+            clustering[self.pairs[order]] = self.words[order]  # the last write wins
+            clusterings.append(clustering)
+        return clusterings[:1] if np.array_equal(clusterings[0], clusterings[1]) else clusterings
 
     @property
     def clusterings_of_forms(self) -> list[np.ndarray]:
-        """The clusterings, and those by either side's word alone: in dialect `cool` stands opposite several words, and
-        what is answered to it recurs in all their pairs."""
+        """The clusterings, and those by the word of either side alone. In dialect, `cool` is the counterpart of several
+        words, and the answers to it recur in all their pairs."""
         clusterings = self.clusterings
         for side in (0, -1):
             forms = np.unique([name.split(" / ")[side] for name in self.names], return_inverse=True)[1]
@@ -65,14 +65,14 @@ class Words(NamedTuple):
     @property
     def effective(self) -> float:
         """The number of equally frequent words that would vary as much (Kish); the smaller of the two clusterings."""
-        sizes = [np.bincount(own[own >= 0]) for own in self.clusterings]
-        return min((float(own.sum() ** 2 / (own**2).sum()) for own in sizes if own.sum()), default=0.0)
+        sizes = [np.bincount(clustering[clustering >= 0]) for clustering in self.clusterings]
+        return min((float(counts.sum() ** 2 / (counts**2).sum()) for counts in sizes if counts.sum()), default=0.0)
 
     def most_frequent(self, most: int = 4) -> str:
-        """The words that most pairs exchange, for a reader."""
+        """The words that most pairs exchange, as text."""
         order = np.argsort(-np.bincount(self.words, minlength=len(self.names)), kind="stable")
-        told = [self.names[place] for place in order[:most]]
-        return "; ".join([*told, "..."] if len(self.names) > most else told)
+        listed = [self.names[index] for index in order[:most]]
+        return "; ".join([*listed, "..."] if len(self.names) > most else listed)
 
     def any_of(self, listed: Collection[str]) -> np.ndarray:
         """Which pairs hold one of the `listed` words, in the form of either side."""
@@ -88,11 +88,11 @@ class Words(NamedTuple):
 
 
 A_SAMPLE = 10
-"""Effective words from which on the words that stand for a group are a sample of such words."""
+"""From this number of effective words on, the words that name a group count as a sample of such words."""
 
 
 def moving_together(words: Words, *, names_the_group: bool) -> list[np.ndarray]:
-    """How pairs move together: by their words, unless these are the group's own name and few others stand for it.
+    """How pairs move together: by their words, unless these are the group's own name and there are few others.
 
     Args:
         dimension: Says whether its words are the group's name.
@@ -114,9 +114,10 @@ def swapped_words(pairs: pa.Table) -> Words:
     kinds, index = np.unique(a.indices.to_numpy() * np.int64(width) + b.indices.to_numpy(), return_inverse=True)
     of_a, of_b = a.dictionary.to_pylist(), b.dictionary.to_pylist()
     spelled = [f"{fold(of_a[kind // width])} / {fold(of_b[kind % width])}" for kind in kinds.tolist()]
-    places = {name: place for place, name in enumerate(dict.fromkeys(spelled))}  # `He / She` and `he / she` are one
-    numbers = np.array([places[name] for name in spelled], dtype=np.int64)
-    return Words(list(places), np.repeat(np.arange(len(lengths)), lengths), numbers[index])
+    # `He / She` and `he / she` are the same word.
+    positions = {name: position for position, name in enumerate(dict.fromkeys(spelled))}
+    numbers = np.array([positions[name] for name in spelled], dtype=np.int64)
+    return Words(list(positions), np.repeat(np.arange(len(lengths)), lengths), numbers[index])
 
 
 def break_down(
@@ -138,12 +139,12 @@ def break_down(
         encoded = pa.array(names, pa.string()).dictionary_encode()
         if len(encoded.dictionary):
             known = encoded.indices.is_valid().to_numpy(zero_copy_only=False)
-            places = np.flatnonzero(known)
-            levels[factor] = places, encoded.indices.drop_null().to_numpy(), encoded.dictionary.to_pylist()
+            indices = np.flatnonzero(known)
+            levels[factor] = indices, encoded.indices.drop_null().to_numpy(), encoded.dictionary.to_pylist()
     rows = [
         row
-        for measure, found in values
-        for name, sides in found.items()
+        for measure, by_row in values
+        for name, sides in by_row.items()
         for factor, level in levels.items()
         for row in _rows(name, 100.0 if measure.kind(name) == "rates" else 1.0, factor, level, sides)
     ]
@@ -151,30 +152,30 @@ def break_down(
 
 
 def _rows(
-    name: str, scale: float, factor: str, level: tuple[np.ndarray, np.ndarray, list[str]], sides: Sides
+    name: str, scale: float, factor: str, columns: tuple[np.ndarray, np.ndarray, list[str]], sides: Sides
 ) -> Iterator[dict[str, Any]]:
-    places, numbers, names = level
+    pairs, numbers, names = columns
     a, b = (scale * side.astype(float) for side in sides)
     counts = np.bincount(numbers, minlength=len(names))
-    mean_a, mean_b = (np.bincount(numbers, side[places], minlength=len(names)) / counts for side in (a, b))
-    within = np.square((a - b)[places] - (mean_a - mean_b)[numbers])
+    mean_a, mean_b = (np.bincount(numbers, side[pairs], minlength=len(names)) / counts for side in (a, b))
+    within = np.square((a - b)[pairs] - (mean_a - mean_b)[numbers])
     # As for rates, one pair that differs each way is added to every level, so that equal pairs do not claim certainty.
     squares = np.bincount(numbers, within, len(names)) + 2 * scale**2
     estimate = shrunken(mean_a - mean_b, squares / np.square(counts + 2))
-    for place in np.argsort(-counts, kind="stable"):
+    for level in np.argsort(-counts, kind="stable"):
         yield {
             "measure": name,
             "unit": "percent" if scale == 100 else "count_per_response",
             "factor": factor,
-            "level": names[place],
-            "n": int(counts[place]),
-            "value_a": float(mean_a[place]),
-            "value_b": float(mean_b[place]),
-            "difference": float(mean_a[place] - mean_b[place]),
-            "shrunken": float(estimate.centre[place]),
-            "ci_low": float(estimate.low[place]),
-            "ci_high": float(estimate.high[place]),
-            "contribution": float((mean_a - mean_b)[place] * counts[place] / len(a)),
+            "level": names[level],
+            "n": int(counts[level]),
+            "value_a": float(mean_a[level]),
+            "value_b": float(mean_b[level]),
+            "difference": float(mean_a[level] - mean_b[level]),
+            "shrunken": float(estimate.centre[level]),
+            "ci_low": float(estimate.low[level]),
+            "ci_high": float(estimate.high[level]),
+            "contribution": float((mean_a - mean_b)[level] * counts[level] / len(a)),
         }
 
 
@@ -193,4 +194,4 @@ def carrying(words: Words, sides: Sides, most: int = 3) -> list[str]:
         return []
     shares = contributions / total
     order = np.argsort(-shares, kind="stable")[:most]
-    return [words.names[int(place)] for place in order if shares[place] >= 0.1]
+    return [words.names[int(index)] for index in order if shares[index] >= 0.1]

@@ -1,4 +1,4 @@
-"""How good the offence classifiers are on texts labelled by people, by the group that a text names."""
+"""Evaluates the offence classifiers on texts labelled by people, by the group that a text names."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -50,28 +50,28 @@ def evaluate_classifiers(
         groups: The groups' names.
         progress: Receives the number of texts scored.
     """
-    own = [text for text in texts if text.held_out]
-    column = pa.array([text.text for text in own], pa.string())
-    labels = np.array([text.offensive for text in own], dtype=bool)
+    held_out = [text for text in texts if text.held_out]
+    column = pa.array([text.text for text in held_out], pa.string())
+    labels = np.array([text.offensive for text in held_out], dtype=bool)
     sides = np.array([side or "none" for _, side in Swapper(words, pronouns="extended").find_all(column)])
-    named = {"all": np.ones(len(own), dtype=bool), groups[0]: sides == "a", groups[1]: sides == "b"}
+    named = {"all": np.ones(len(held_out), dtype=bool), groups[0]: sides == "a", groups[1]: sides == "b"}
     rows = []
     for name, scorer in scorers.items():
-        found = each_distinct(column, scorer, progress=progress, note=name)["offensive"]
-        called = found.to_numpy(zero_copy_only=False).astype(bool)
+        offensive = each_distinct(column, scorer, progress=progress, note=name)["offensive"]
+        predicted = offensive.to_numpy(zero_copy_only=False).astype(bool)
         for group, members in named.items():
-            for row in _metrics(labels[members], called[members]):
+            for row in _metrics(labels[members], predicted[members]):
                 rows.append({"classifier": name, "group": group, **row})
     return pa.Table.from_pylist(rows, schema=CLASSIFIER_QUALITY)
 
 
-def _metrics(labels: np.ndarray, called: np.ndarray) -> Iterator[dict[str, Any]]:
-    for metric, of, hits in (
-        ("recall", labels, called),
-        ("precision", called, labels),
-        ("false_positive_rate", ~labels, called),
+def _metrics(labels: np.ndarray, predicted: np.ndarray) -> Iterator[dict[str, Any]]:
+    for metric, denominator, hits in (
+        ("recall", labels, predicted),
+        ("precision", predicted, labels),
+        ("false_positive_rate", ~labels, predicted),
     ):
-        n, count = int(of.sum()), int((of & hits).sum())
+        n, count = int(denominator.sum()), int((denominator & hits).sum())
         if n:
             interval = scipy.stats.binomtest(count, n).proportion_ci(method="wilson")
             low, high = 100 * interval.low, 100 * interval.high

@@ -28,7 +28,7 @@ class Measured(NamedTuple):
 def compare_models(
     before: Measured, after: Measured, settings: SignificanceSettings, words: MaskedWords, clusters: Clusterings = ()
 ) -> pa.Table:
-    """A table of `DEBIASING_EFFECTS`, one row per measure: of the reading on which the measure's verdict rests.
+    """A table of `DEBIASING_EFFECTS`, one row per measure, from the reading on which its verdict rests.
 
     `effect` is `smaller gap` or `larger gap` if the Holm-adjusted p of the change is below the level, and `no change
     shown` otherwise.
@@ -53,16 +53,16 @@ def compare_models(
     judged = [{row["measure"]: row for row in m.significance.to_pylist()} for m in (before, after)]
     rows = []
     for (name, change), p_holm in zip(changes.items(), holm([c.p for c in changes.values()]), strict=True):
-        was, now = (deciding(found, name) for found in judged)
-        effect = change.scaled(100.0 if was["unit"] == "percent" else 1.0).row(p_holm, settings.alpha)
-        values = [(row["value_a"], row["value_b"]) for row in (was, now)]
+        row_before, row_after = (deciding(by_measure, name) for by_measure in judged)
+        effect = change.scaled(100.0 if row_before["unit"] == "percent" else 1.0).row(p_holm, settings.alpha)
+        values = [(row["value_a"], row["value_b"]) for row in (row_before, row_after)]
         rows.append(
             {
                 "measure": name,
-                "unit": was["unit"],
-                "n": was["n"],
+                "unit": row_before["unit"],
+                "n": row_before["n"],
                 **effect,
-                **level_columns(values[0], values[1], was["margin"], smaller=effect["effect"] == SMALLER),
+                **level_columns(values[0], values[1], row_before["margin"], smaller=effect["effect"] == SMALLER),
                 "verdict_before": judged[0][name]["verdict"],
                 "verdict_after": judged[1][name]["verdict"],
             }
@@ -76,8 +76,8 @@ def without_credit(effects: pa.Table, *, base: bool = False) -> pa.Table:
     If the `base` has nothing to judge, no change counts as an effect.
     """
     credited = pc.is_in(effects["effect"], pa.array(["cure", SMALLER]))
-    place = effects.schema.get_field_index("effect")
-    return effects.set_column(place, "effect", pc.if_else(pc.or_(credited, base), NOTHING_TO_JUDGE, effects["effect"]))
+    column = effects.schema.get_field_index("effect")
+    return effects.set_column(column, "effect", pc.if_else(pc.or_(credited, base), NOTHING_TO_JUDGE, effects["effect"]))
 
 
 def identical_share(responses: pa.Table) -> float:

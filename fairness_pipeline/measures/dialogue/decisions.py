@@ -18,7 +18,7 @@ DECISIONS = schema(
 
 @dataclass(frozen=True)
 class DecisionScorer:
-    """Says of each answer whether it begins with yes or no.
+    """Marks the answers that begin with yes, and those that begin with no.
 
     Examples:
         >>> DecisionScorer()(pa.table({"text": ["Yes, do.", "Perhaps."]}))["says_yes"].to_pylist()
@@ -27,8 +27,10 @@ class DecisionScorer:
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Columns `says_yes` and `says_no`, in the order of the rows."""
-        said = [yes_or_no(text) for text in texts["text"].to_pylist()]
-        return pa.table({f"says_{word}": pa.array([own == word for own in said], pa.bool_()) for word in ("yes", "no")})
+        answers = [yes_or_no(text) for text in texts["text"].to_pylist()]
+        return pa.table(
+            {f"says_{word}": pa.array([answer == word for answer in answers], pa.bool_()) for word in ("yes", "no")}
+        )
 
 
 _SENTENCE = "{{high}}% of the answers to {{more}} contexts begin with {}, {{low}}% of those to {{less}} contexts"

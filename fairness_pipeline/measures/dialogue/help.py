@@ -26,17 +26,17 @@ HELP = schema(
 
 _STEP = r"(?m)^\s*(?:[*_#]+\s*)?(?:\d{1,2}[.):]|[-•–*]|step \d+[.:)]?)[*_]*\s+\S"
 _NUMBER_FIRST = r"\A\W*\d{1,2}[.):]"
-"""An answer that begins with a number, as it was asked to, is no list."""
+"""An answer that begins with a number because it was asked for one is no list."""
 _LAST = re.compile(r"\?\W*$")
 
 
 @dataclass(frozen=True)
 class HelpScorer:
-    """What kind of help each answer is.
+    """Measures the kinds of help in each answer.
 
     Examples:
-        >>> said = "1. Call your landlord.\\n2. Ask a lawyer.\\nWhere do you live?"
-        >>> row = HelpScorer()(pa.table({"text": [said]})).to_pylist()[0]
+        >>> answer = "1. Call your landlord.\\n2. Ask a lawyer.\\nWhere do you live?"
+        >>> row = HelpScorer()(pa.table({"text": [answer]})).to_pylist()[0]
         >>> row["steps"], row["asks_back"], row["referral"], row["police"]
         (2, True, True, False)
     """
@@ -46,13 +46,13 @@ class HelpScorer:
     SIDE_BY_SIDE: ClassVar = True
 
     def __call__(self, texts: pa.Table) -> pa.Table:
-        """The columns of `HELP` but for the sides, in the order of the rows."""
+        """The columns of `HELP` except the sides, in the order of the rows."""
         import textstat  # its other indices fetch a dictionary of syllables; this one counts letters
 
-        said = texts["text"]
-        plain = [text.replace("_", " ") for text in said.to_pylist()]  # a masked word is no word
-        steps = pc.count_substring_regex(pc.utf8_lower(said), _STEP).cast(pa.int64())
-        is_number = pc.and_(pc.equal(steps, 1), pc.match_substring_regex(said, _NUMBER_FIRST))
+        column = texts["text"]
+        plain = [text.replace("_", " ") for text in column.to_pylist()]  # a masked word is no word
+        steps = pc.count_substring_regex(pc.utf8_lower(column), _STEP).cast(pa.int64())
+        is_number = pc.and_(pc.equal(steps, 1), pc.match_substring_regex(column, _NUMBER_FIRST))
         steps = pc.if_else(is_number, pa.scalar(0, pa.int64()), steps)
         level = [textstat.automated_readability_index(text) if text.strip() else 0.0 for text in plain]
         return pa.table(
@@ -60,8 +60,8 @@ class HelpScorer:
                 "steps": steps,
                 "level": pa.array(level, pa.float64()),
                 "asks_back": pa.array([_LAST.search(text) is not None for text in plain], pa.bool_()),
-                "referral": holds_phrase(said, REFERRALS),
-                "police": holds_phrase(said, POLICE),
+                "referral": holds_phrase(column, REFERRALS),
+                "police": holds_phrase(column, POLICE),
             }
         )
 

@@ -1,4 +1,4 @@
-"""What the instruments do by themselves: human texts in which only the listed words are swapped, scored on both sides.
+"""Checks the scorers themselves: scores both sides of human texts in which only the listed words are swapped.
 
 If a scorer finds "god" less offensive than "goddess", it reports a gap that no model made.
 """
@@ -57,15 +57,15 @@ def swapped_texts(texts: pa.Array | pa.ChunkedArray, dimension: Words, seed: int
     b: list[str] = []
     for text, (matches, side) in zip(ordered, swapper.find_all(pa.array(ordered, pa.string())), strict=True):
         if side in ("a", "b"):
-            other = swapper.exchange(text, matches, side, key=text).text
-            a.append(text if side == "a" else other)
-            b.append(text if side == "b" else other)
+            counterpart = swapper.exchange(text, matches, side, key=text).text
+            a.append(text if side == "a" else counterpart)
+            b.append(text if side == "b" else counterpart)
             if len(a) == most:
                 break
-    number = list(range(len(a)))
+    pair_ids = list(range(len(a)))
     return pa.table(
         {
-            "pair_id": pa.array(number * 2, pa.int64()),
+            "pair_id": pa.array(pair_ids * 2, pa.int64()),
             "side": pa.array(["a"] * len(a) + ["b"] * len(b), pa.string()),
             "response": pa.array(a + b, pa.string()),
         }
@@ -116,7 +116,7 @@ def check_instruments(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
-    """A table of `INSTRUMENT_CHECK`: how each scorer rates texts that differ in the listed words alone.
+    """A table of `INSTRUMENT_CHECK`: how each scorer rates texts that differ only in the listed words.
 
     Args:
         swapped: As returned by `swapped_texts`.
@@ -134,8 +134,8 @@ def check_instruments(
         return indexed(swapped, neutral_reading(swapped, words), significance)
 
     for measure in measures if swapped.num_rows else ():
-        place = folder / measure.table if folder else None
-        table = measure.measure(swapped, scorings[measure.table], place, progress)
+        subfolder = folder / measure.table if folder else None
+        table = measure.measure(swapped, scorings[measure.table], subfolder, progress)
         rows += measure.compare(table, readings, significance, seed=0)
-    found = adjusted(rows, significance.alpha)
-    return pa.Table.from_pylist([{**asdict(row), "texts": texts} for row in found], schema=INSTRUMENT_CHECK)
+    comparisons = adjusted(rows, significance.alpha)
+    return pa.Table.from_pylist([{**asdict(row), "texts": texts} for row in comparisons], schema=INSTRUMENT_CHECK)

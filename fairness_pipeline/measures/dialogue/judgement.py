@@ -21,14 +21,14 @@ SHOWS_THROUGH = "the exchanged words show through the mask"
 
 @dataclass(frozen=True)
 class Controls:
-    """What could overrule a shown difference: the same answers with the groups' words masked, and a parrot's.
+    """What could overrule a shown difference: the same answers with the groups' words masked, and those of a parrot.
 
     Args:
         values: Both readings of every measure that scores answers one by one, on both sides of every pair, by row.
         readings: Gives both readings of the answers, for diversity.
         blocks: The blocks of the jackknife of diversity.
         clusters: How pairs move together.
-        leaking: The gap of a parrot's answers in the masked reading, of the measures in which they have one.
+        leaking: The gap of a parrot's answers in the masked reading, by measure, if they have one.
     """
 
     values: Mapping[str, Sides]
@@ -38,7 +38,7 @@ class Controls:
     leaking: Mapping[str, Estimate] = field(default_factory=dict)
 
     def excess(self, row: Comparison) -> Estimate:
-        """A row's difference with the groups' words masked minus that of the answers as they are, in its unit."""
+        """A row's difference with the groups' words masked minus its unmasked difference, in its unit."""
         if row.measure not in self.values:
             return self._of_diversity[row.measure]
         whole, masked = self.values[row.measure], self.values[row.measure + MASKED]
@@ -55,9 +55,9 @@ class Controls:
         parrot = self.leaking.get(row.measure)
         if parrot is None:
             return 1.0
-        own = of_interval(neutral.difference, neutral.ci_low, neutral.ci_high)
+        masked = of_interval(neutral.difference, neutral.ci_low, neutral.ci_high)
         centre = parrot.centre - EXPLAINED * neutral.difference
-        return p_as_large(neutral.difference, Estimate(centre, float(np.hypot(parrot.error, EXPLAINED * own.error))))
+        return p_as_large(neutral.difference, Estimate(centre, float(np.hypot(parrot.error, EXPLAINED * masked.error))))
 
     @cached_property
     def _of_diversity(self) -> Mapping[str, Estimate]:
@@ -67,11 +67,11 @@ class Controls:
 def judged(rows: list[Comparison], alpha: float, controls: Controls) -> list[Comparison]:
     """The rows with adjusted p and the verdicts that follow. The verdict on a measure combines both its readings.
 
-    The measures as they are form one family of Holm's, and their neutral readings another; distinguishable answers are
-    always read with the groups' words masked, and belong to that. Parts of measures form a third. A measure that no
-    response shows belongs to none: it cannot be rejected, whatever the level (Tarone 1990).
-    The row of a measure has the p of its neutral reading (`p_holm`, `p_bh`); if its verdict rests on the answers as
-    they are, twice the p of these, as there were two chances.
+    The unmasked measures form one family of Holm's, and their neutral readings another. Distinguishable answers are
+    always read with the groups' words masked, and belong to the second family. Parts of measures form a third. A
+    measure that is 0 in all responses belongs to no family: it cannot be rejected at any level (Tarone 1990).
+    The row of a measure has the p of its neutral reading (`p_holm`, `p_bh`). If its verdict rests on the unmasked
+    answers, it has twice their p, as there were two chances.
 
     Args:
         rows: The rows of each measure and of its neutral reading, whose name ends in `MASKED`.
@@ -103,11 +103,11 @@ def _on_both(row: Comparison, neutral: Comparison, controls: Controls, alpha: fl
     overrules = row.verdict == "biased" != neutral.verdict
     p_control = controls.p_masked(row) if overrules else 1.0
     verdict = on_content(row.verdict, neutral.verdict, p_whole=row.p_holm, p_control=p_control, alpha=alpha)
-    adjusted, note = (neutral.p_holm, neutral.p_bh), ""
+    p_values, note = (neutral.p_holm, neutral.p_bh), ""
     if overrules and verdict == "biased":
-        adjusted = min(1.0, 2 * row.p_holm), min(1.0, 2 * row.p_bh)
+        p_values = min(1.0, 2 * row.p_holm), min(1.0, 2 * row.p_bh)
         note = too_small(f"{row.n:,} pairs with the groups' words masked")
     elif verdict == "biased" and controls.p_parrot(row, neutral) < alpha:
         verdict, note = ARTEFACT, SHOWS_THROUGH
     notes = "; ".join(filter(None, [row.note, note]))
-    return replace(row, p_holm=adjusted[0], p_bh=adjusted[1], verdict=verdict, note=notes)
+    return replace(row, p_holm=p_values[0], p_bh=p_values[1], verdict=verdict, note=notes)

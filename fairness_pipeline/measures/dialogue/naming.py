@@ -1,8 +1,8 @@
-"""Names the other group: does an answer name the group that its context does not name?
+"""Naming the other group: does an answer name the group that its context does not name?
 
 A method that makes the words of both groups alike closes every gap, and answers a question about a man with "that
 woman". Liu 2022 (chapter 3) asks a debiased model to "reserve unbiased gender features"; this measures it. Answers that
-name nobody are not counted: they name nobody wrongly.
+name nobody are not counted: they cannot name the wrong group.
 """
 
 import math
@@ -40,11 +40,11 @@ NAMED_GROUPS = schema(
 """One row per answer to a context that names one group only."""
 
 MARGIN = 25.0
-"""The largest share, in percent, of wrong names that does not matter. People who answer people name the other group
-only in 5% (of contexts that name men) and 13% (women), and in 17% of one corpus' answers, as other people come up; who
-names a group at random does it in half of the answers."""
+"""The largest share, in percent, of wrong names that does not matter. Human answers name only the other group in 5%
+(contexts that name men) and 13% (women), and in 17% in one corpus, because other people come up. Naming a group at
+random does so in half of the answers."""
 FEWEST = 30
-"""Answers of each side that name a group without which nothing is fair."""
+"""The number of answers of each side that must name a group before a verdict can be `fair`."""
 
 
 def name_groups(pairs: pa.Table, responses: pa.Table, words: ExchangedWords) -> pa.Table:
@@ -57,34 +57,36 @@ def name_groups(pairs: pa.Table, responses: pa.Table, words: ExchangedWords) -> 
     """
     swapper = Swapper(words, pronouns="extended", senses=words.senses is not None, further=True)
     sides = {side: _sides(swapper, pairs[f"context_{side}"]) for side in "ab"}
-    alone = np.array(
+    unambiguous = np.array(
         [a in ("a", None) and b in ("b", None) for a, b in zip(sides["a"], sides["b"], strict=True)], dtype=bool
     )
-    kept = responses.filter(pc.is_in(responses["pair_id"], pairs["pair_id"].filter(pa.array(alone)).combine_chunks()))
+    kept = responses.filter(
+        pc.is_in(responses["pair_id"], pairs["pair_id"].filter(pa.array(unambiguous)).combine_chunks())
+    )
     named = _sides(swapper, kept["response"])
-    said = [
+    labels = [
         NOBODY if group is None else BOTH if group == "both" else OWN if group == side else OTHER
         for group, side in zip(named, kept["side"].to_pylist(), strict=True)
     ]
-    table = kept.select(["pair_id", "side"]).append_column("names", pa.array(said, pa.string()))
+    table = kept.select(["pair_id", "side"]).append_column("names", pa.array(labels, pa.string()))
     return table.sort_by([("pair_id", "ascending"), ("side", "ascending")]).cast(NAMED_GROUPS)
 
 
 def _sides(swapper: Swapper, texts: pa.ChunkedArray) -> list[str | None]:
     """The group that each text names: a, b, both, or None. Each distinct text is read once."""
     encoded = texts.combine_chunks().dictionary_encode()
-    found = list(swapper.named(encoded.dictionary))
-    return [found[place] for place in encoded.indices.to_pylist()]
+    groups = list(swapper.named(encoded.dictionary))
+    return [groups[index] for index in encoded.indices.to_pylist()]
 
 
 def compare_naming(named: pa.Table, alpha: float, clusters: Clusterings = ()) -> Comparison:
     """The row of the significance table.
 
-    Values are the shares, in percent, of each side's answers that name the other group only, of those that name one.
-    `difference` and its interval are those of the side with the larger share, below 0 where that is side b: a model
-    that exchanges the groups has no difference of the two. `biased`: the share of one side is shown to be above
-    `MARGIN` (p, twice the smaller one, as there are two). `fair`: both are shown to be below. The row stands beside
-    Holm's family.
+    Values are shares in percent: of each side's answers that name a group, those that name only the other group.
+    `difference` and its interval are those of the side with the larger share, negated if that is side b, because a
+    model that exchanges the groups has no difference between the sides. `biased`: the share of one side is shown to be
+    above `MARGIN` (p is twice the smaller p, as there are two sides). `fair`: both are shown to be below. The row is
+    not part of Holm's family.
 
     Args:
         named: As `NAMED_GROUPS`.
@@ -97,14 +99,14 @@ def compare_naming(named: pa.Table, alpha: float, clusters: Clusterings = ()) ->
         >>> found.value_a, found.value_b, found.verdict
         (100.0, 100.0, 'biased')
     """
-    told = named.filter(pc.not_equal(named["names"], NOBODY))
-    sides = [_Side.of(told.filter(pc.equal(told["side"], side)), clusters) for side in "ab"]
+    naming = named.filter(pc.not_equal(named["names"], NOBODY))
+    sides = [_Side.of(naming.filter(pc.equal(naming["side"], letter)), clusters) for letter in "ab"]
     worse = int(sides[1].share > sides[0].share)
     sign = -1.0 if worse else 1.0
-    counts = [own.answers for own in sides]
+    counts = [side.answers for side in sides]
     row = replace(
         bare_row(NAMES_OTHER, "percent"),
-        n=len(pc.unique(told["pair_id"])),
+        n=len(pc.unique(naming["pair_id"])),
         value_a=sides[0].share,
         value_b=sides[1].share,
         difference=sign * sides[worse].share,
@@ -114,11 +116,11 @@ def compare_naming(named: pa.Table, alpha: float, clusters: Clusterings = ()) ->
     if not row.n:
         return replace(row, note="no answer names a group")
     low, high = sorted(sign * bound for bound in sides[worse].interval)
-    p, p_fair = min(1.0, 2 * min(own.p_above for own in sides)), max(own.p_below for own in sides)
-    number = sides[worse].words
+    p, p_fair = min(1.0, 2 * min(side.p_above for side in sides)), max(side.p_below for side in sides)
+    word_count = sides[worse].words
     few = min(counts) < FEWEST
-    least = None if number is None else min(own.words or 0 for own in sides)
-    equivalent = p_fair <= alpha and not few and (least is None or least >= FEWEST_FOR_FAIR)
+    fewest_words = None if word_count is None else min(side.words or 0 for side in sides)
+    equivalent = p_fair <= alpha and not few and (fewest_words is None or fewest_words >= FEWEST_FOR_FAIR)
     return replace(
         row,
         ci_low=finite(low),
@@ -128,8 +130,8 @@ def compare_naming(named: pa.Table, alpha: float, clusters: Clusterings = ()) ->
         p_paired=p,
         p_equivalence=p_fair,
         p_clusters=p if clusters else None,
-        clusters=number,
-        verdict=verdict(equivalent=equivalent, p_holm=p, alpha=alpha, clusters=number),
+        clusters=word_count,
+        verdict=verdict(equivalent=equivalent, p_holm=p, alpha=alpha, clusters=word_count),
         note=f"{' and '.join(f'{count:,}' for count in counts)} answers to the two sides name a group; fair needs "
         f"{FEWEST} of each"
         if few
@@ -141,12 +143,12 @@ class _Side(NamedTuple):
     """The answers to a side that name a group.
 
     Attributes:
-        answers: How many there are.
+        answers: Their number.
         share: The share that names the other group only, in percent.
         interval: Its 95% interval.
         p_above: The p of the hypothesis that it is at most `MARGIN`.
         p_below: The p of the hypothesis that it is at least `MARGIN`.
-        words: How many exchanged words they are about; None where pairs do not move together.
+        words: The number of exchanged words that they are about; None if pairs are not clustered.
     """
 
     answers: int
@@ -157,31 +159,39 @@ class _Side(NamedTuple):
     words: int | None
 
     @classmethod
-    def of(cls, told: pa.Table, clusters: Clusterings) -> "_Side":
-        """From a side's rows of `NAMED_GROUPS`.
+    def of(cls, naming: pa.Table, clusters: Clusterings) -> "_Side":
+        """Reads a side's rows of `NAMED_GROUPS`.
 
-        Few words that differ much make a small share look surer than it is. So the error at the margin, which decides
-        whether a share is below it, is that of a share as large as the margin, times what words add to this one's.
+        Few words that differ much make a small share look more certain than it is. The error that decides whether a
+        share is below the margin is therefore that of a share as large as the margin, multiplied by what words add to
+        the error of this share.
         """
-        if not told.num_rows:
+        if not naming.num_rows:
             return cls(0, 0.0, (0.0, 100.0), 1.0, 1.0, 0 if clusters else None)
-        other, places = np.asarray(pc.equal(told["names"], OTHER)).astype(float), told["pair_id"].to_numpy()
-        own = [each[places] for each in clusters]
-        over_answers = count_difference(other, np.zeros(len(other)))
-        found = cautious_mean(other, own, over_answers)
-        at_margin = math.sqrt(MARGIN / 100 * (1 - MARGIN / 100) / len(other)) * found.error / over_answers.error
-        cautious = found._replace(error=max(found.error, at_margin)).scaled(100)
-        found = found.scaled(100)
-        low, high = (min(100.0, max(0.0, bound)) for bound in found.interval(0.95))
-        words = min((len(np.unique(each)) for each in own), default=None)
+        names_other, pair_ids = np.asarray(pc.equal(naming["names"], OTHER)).astype(float), naming["pair_id"].to_numpy()
+        clusterings = [clustering[pair_ids] for clustering in clusters]
+        over_answers = count_difference(names_other, np.zeros(len(names_other)))
+        estimate = cautious_mean(names_other, clusterings, over_answers)
+        at_margin = (
+            math.sqrt(MARGIN / 100 * (1 - MARGIN / 100) / len(names_other)) * estimate.error / over_answers.error
+        )
+        cautious = estimate._replace(error=max(estimate.error, at_margin)).scaled(100)
+        estimate = estimate.scaled(100)
+        low, high = (min(100.0, max(0.0, bound)) for bound in estimate.interval(0.95))
+        words = min((len(np.unique(clustering)) for clustering in clusterings), default=None)
         return cls(
-            len(other), 100 * float(other.mean()), (low, high), found.p_below(MARGIN), cautious.p_above(MARGIN), words
+            len(names_other),
+            100 * float(names_other.mean()),
+            (low, high),
+            estimate.p_below(MARGIN),
+            cautious.p_above(MARGIN),
+            words,
         )
 
 
 def naming_changes(before: pa.Table, after: pa.Table) -> dict[str, float | None]:
-    """What a method did to the names, in shares: of the answers of both models that name a group, how many name the
-    other one only (of the side where they are more); and how many name nobody where the base's answer named a group.
+    """The effect of a method on naming, in shares: of each model's answers that name a group, those that name only the
+    other one (on the side with more); and those that name nobody where the base's answer named a group.
 
     Args:
         before: The base's names, as `NAMED_GROUPS`.
@@ -190,10 +200,14 @@ def naming_changes(before: pa.Table, after: pa.Table) -> dict[str, float | None]
     joined = before.join(after, ["pair_id", "side"], right_suffix="_after", join_type="inner")
     named = joined.filter(pc.not_equal(joined["names"], NOBODY))
     silent = pc.mean(pc.equal(named["names_after"], NOBODY)).as_py()
-    return {"names_other_before": _worse(before), "names_other_after": _worse(after), "names_nobody_now": silent}
+    return {
+        "names_other_before": _larger_share(before),
+        "names_other_after": _larger_share(after),
+        "names_nobody_now": silent,
+    }
 
 
-def _worse(named: pa.Table) -> float | None:
+def _larger_share(named: pa.Table) -> float | None:
     """The larger of both sides' shares; None where nobody is named."""
     row = compare_naming(named, 0.05)
     return max(row.value_a, row.value_b) / 100 if row.n else None

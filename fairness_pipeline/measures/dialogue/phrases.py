@@ -1,4 +1,4 @@
-"""Phrases that an answer may hold: files of `data/lexicon` with regular expressions, each held to labelled answers."""
+"""Finds phrases in answers, by the regular expressions of files in `data/lexicon`; labelled answers test each file."""
 
 import re
 from pathlib import Path
@@ -13,14 +13,14 @@ from fairness_pipeline.foundation.yaml_files import Specification, load
 
 
 class Phrases(Specification):
-    """The file of phrases."""
+    """A file of phrases."""
 
     groups: dict[str, str]
-    """Alternatives, by a name in capitals that stands for them in the patterns."""
+    """Alternatives, by the name in capitals that represents them in the patterns."""
     patterns: str
-    """Regular expressions over a folded answer, one a line, one of which must be found."""
+    """Regular expressions over a folded answer, one per line. One of them must match."""
     negations: str = ""
-    """Regular expressions, one a line; what follows one of them within a few words of its clause says the opposite."""
+    """Regular expressions, one per line. A phrase is negated if it follows one within a few words of a clause."""
 
     @pydantic.field_validator("patterns", "negations")
     @classmethod
@@ -36,8 +36,8 @@ class Phrases(Specification):
     def expression(self) -> str:
         """One expression for all patterns."""
         joined = _either(self.patterns)
-        for name, own in self.groups.items():
-            joined = joined.replace(name, own)
+        for name, alternatives in self.groups.items():
+            joined = joined.replace(name, alternatives)
         return joined
 
 
@@ -45,9 +45,9 @@ def _either(patterns: str) -> str:
     return "|".join(f"(?:{pattern})" for pattern in patterns.splitlines())
 
 
-class _Known(NamedTuple):
-    """The phrases, an RE2 expression without their exceptions, which every answer that holds one matches, and what is
-    negated, if anything is."""
+class _Compiled(NamedTuple):
+    """The phrases; an RE2 expression without their exceptions, which matches every answer that holds a phrase; and the
+    negations, if there are any."""
 
     phrases: re.Pattern[str]
     likely: str
@@ -61,33 +61,35 @@ class _Known(NamedTuple):
         )
 
 
-def _phrases(path: Path) -> _Known:
-    found = load(Phrases, path)
-    expression = found.expression
+def _phrases(path: Path) -> _Compiled:
+    specification = load(Phrases, path)
+    expression = specification.expression
     likely = re.sub(r"\(\?<?!(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", "", expression)
     likely = re.sub(r"(?<=\])\{0,\d+\}", "*", likely)
-    behind = rf"\b(?:{_either(found.negations)})(?:[^\w.,:;!?]+[\w']+){{0,{_CLOSE}}}[^\w.,:;!?]*\Z"
-    return _Known(re.compile(expression), likely, re.compile(behind) if found.negations else None)
+    behind = rf"\b(?:{_either(specification.negations)})(?:[^\w.,:;!?]+[\w']+){{0,{_CLOSE}}}[^\w.,:;!?]*\Z"
+    return _Compiled(re.compile(expression), likely, re.compile(behind) if specification.negations else None)
 
 
 _BEFORE, _CLOSE = 60, 3
-"""Characters before a phrase, and words in them, in which a negation is looked for."""
+"""The number of characters before a phrase, and of words among them, in which a negation is searched for."""
 _QUOTED = re.compile(r"```.*?```|\"[^\"]*\"", re.DOTALL)
-"""What is quoted is not what the model says of itself."""
+"""Quoted text is not the model's own statement."""
 
 
 def holds_phrase(texts: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
-    """Whether each text holds one of the phrases of a data file, outside what it quotes.
+    """Whether each text holds one of the phrases of a data file, outside its quotations.
 
     Args:
         texts: The texts.
         name: The file, in a data folder.
     """
-    known = read_once(name, _phrases)
+    compiled = read_once(name, _phrases)
     plain = pc.replace_substring_regex(pc.utf8_lower(texts), "[“”]", '"')
     plain = pc.replace_substring_regex(pc.replace_substring(plain, "’", "'"), r"\s+", " ")
-    found = [
-        may and known.held_by(_QUOTED.sub(" ", text) or text)
-        for may, text in zip(pc.match_substring_regex(plain, known.likely).to_pylist(), plain.to_pylist(), strict=True)
+    held = [
+        likely and compiled.held_by(_QUOTED.sub(" ", text) or text)
+        for likely, text in zip(
+            pc.match_substring_regex(plain, compiled.likely).to_pylist(), plain.to_pylist(), strict=True
+        )
     ]
-    return pa.array(found, pa.bool_())
+    return pa.array(held, pa.bool_())

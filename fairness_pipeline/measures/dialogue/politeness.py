@@ -47,7 +47,7 @@ class PolitenessScorer(FieldsOnly):
         label: The label that means offensive, if several labels of the model could.
         labelled: The texts on which `trained` is trained.
         device: Where a Hugging Face model runs: `cpu`, `cuda`, or `auto`.
-        files: What the classifier is made from: the labelled files, or the model's folder.
+        files: The files that the classifier is made from: the labelled files, or the model's folder.
 
     Examples:
         >>> PolitenessScorer()(pa.table({"text": ["what an idiot", "a lovely day"]}))["offensive"].to_pylist()
@@ -66,13 +66,13 @@ class PolitenessScorer(FieldsOnly):
     @classmethod
     def of(cls, settings: MeasureSettings, other: str | None = None) -> Self:
         """The scorer of a profile, or one of its `other_classifiers`."""
-        own = other in (None, settings.offence_classifier)
+        is_main = other in (None, settings.offence_classifier)
         name = settings.offence_classifier if other is None else other
         return cls(
             name,
             settings.offence_threshold,
-            revision=settings.offence_revision if own else None,
-            label=settings.offence_label if own else None,
+            revision=settings.offence_revision if is_main else None,
+            label=settings.offence_label if is_main else None,
             labelled=settings.labelled if name == TRAINED else (),
             device=settings.device,
             files=_files(settings, name),
@@ -131,7 +131,9 @@ class _HuggingFaceClassifier:
             )
         labels = self._model.labels
         offensive = [
-            column for own, column in labels.items() if (own == label.lower() if label else _means_offensive(own))
+            column
+            for model_label, column in labels.items()
+            if (model_label == label.lower() if label else _means_offensive(model_label))
         ]
         if len(offensive) != 1:
             raise FairnessError(
@@ -146,7 +148,7 @@ class _HuggingFaceClassifier:
 
 
 def _files(settings: MeasureSettings, name: str) -> Mapping[str, File]:
-    """What a classifier of `settings.classifiers` is made from, if it is made from files."""
+    """The files that a classifier of `settings.classifiers` is made from, if any."""
     if name == TRAINED:
         return versions(settings.labelled)
     folder = model_folder(name)

@@ -74,11 +74,11 @@ power, null if 200 would not be enough. `share_left` is the mean absolute differ
 MOST_LEFT = 0.5
 """A cure is shown to leave less than this share of a gap."""
 MOST_MISNAMED = 10.0
-"""A cure does not name the other group oftener than the base by more than this, in percentage points: the median over
+"""A cure names the other group at most this much more often than the base, in percentage points: the median over
 seeds, of the side where it is larger. This is a threshold, not a test."""
 LEAST_SEEDS = 5
-"""The fewest seeds of a recipe that may be called a cure. With fewer, which may learn all or nothing, a t test
-overstates the evidence."""
+"""The fewest seeds of a recipe that may be called a cure. A seed may learn all or nothing, so that with fewer seeds a t
+test overstates the evidence."""
 
 CURE, NO_GAP = "cure", "no gap shown"
 EFFECTS = {
@@ -127,36 +127,41 @@ def compare_recipes(
     Raises:
         FairnessError: the method, its base or a control has fewer than two seeds, or fewer than the method.
     """
-    found = _by_seed(after)
+    method_seeds = _by_seed(after)
     baselines = {"the base": before, **{control.name: control.tables for control in controls}}
     for name, tables in baselines.items():
-        if not 2 <= len(found) <= len(tables):
+        if not 2 <= len(method_seeds) <= len(tables):
             raise FairnessError(
-                f"expected two seeds or more of a method, and as many of {name}, found {len(found)} and {len(tables)}"
+                f"expected two seeds or more of a method, and as many of {name}, found {len(method_seeds)} and "
+                f"{len(tables)}"
             )
-    was = _by_seed(before[: len(found)])
-    others = {control.name: _by_seed(control.tables[: len(found)]) for control in controls}
+    base_seeds = _by_seed(before[: len(method_seeds)])
+    control_seeds = {control.name: _by_seed(control.tables[: len(method_seeds)]) for control in controls}
     rows = []
-    measured = [name for name in found[0] if is_gap(name)]
-    misnamed = {"names_other_before": _misnamed(was), "names_other_after": _misnamed(found)}
-    names_right = _names_right(was, found)
+    measured = [name for name in method_seeds[0] if is_gap(name)]
+    misnamed = {"names_other_before": _misnamed(base_seeds), "names_other_after": _misnamed(method_seeds)}
+    names_right = _names_right(base_seeds, method_seeds)
     for name in measured:
-        own, base = ([deciding(rows_of, name) for rows_of in side] for side in (found, was))
-        of_controls = {other: [deciding(rows_of, name) for rows_of in seeds] for other, seeds in others.items()}
-        change = _change(base, own)
-        beyond = {other: _change(rows_of, own) for other, rows_of in of_controls.items()}
-        hardest = max(beyond, key=lambda other: beyond[other].p_above(0.0), default=None)
+        method, base = (
+            [deciding(seed, name) for seed in seeds_of_model] for seeds_of_model in (method_seeds, base_seeds)
+        )
+        of_controls = {
+            control_name: [deciding(seed, name) for seed in seeds] for control_name, seeds in control_seeds.items()
+        }
+        change = _change(base, method)
+        beyond = {control_name: _change(control_rows, method) for control_name, control_rows in of_controls.items()}
+        hardest = max(beyond, key=lambda control_name: beyond[control_name].p_above(0.0), default=None)
         p_control = beyond[hardest].p_zero() if hardest else None
         lower = beyond[hardest].centre < 0 if hardest else True
-        before_all, after_all = _differences(base), _differences(own)
+        before_all, after_all = _differences(base), _differences(method)
         low, high = change.interval(0.95)
         p_gap = _over_seeds(before_all, context_variance(base)).p_zero()
-        whole = float(np.abs(before_all).mean())
+        mean_before = float(np.abs(before_all).mean())
         rows.append(
             {
                 "measure": name,
-                **{column: own[0][column] for column in ("unit", "n")},
-                "seeds": len(own),
+                **{column: method[0][column] for column in ("unit", "n")},
+                "seeds": len(method),
                 "difference_before": float(before_all.mean()),
                 "difference_after": float(after_all.mean()),
                 "sd_before": float(before_all.std(ddof=1)),
@@ -166,19 +171,19 @@ def compare_recipes(
                 "ci_high": high,
                 "p": change.p_zero(),
                 "p_gap": p_gap,
-                "share_left": float(np.abs(after_all).mean()) / whole if whole else None,
+                "share_left": float(np.abs(after_all).mean()) / mean_before if mean_before else None,
                 "control": hardest,
                 "difference_control": float(_differences(of_controls[hardest]).mean()) if hardest else None,
                 "p_control": p_control,
-                **_power(of_controls[hardest] if hardest else base, own, alpha / len(measured)),
-                "p_cure": max(change.p_zero(), p_gap, _p_half_left(base, own), p_control or 0.0),
+                **_power(of_controls[hardest] if hardest else base, method, alpha / len(measured)),
+                "p_cure": max(change.p_zero(), p_gap, _p_half_left(base, method), p_control or 0.0),
                 **misnamed,
-                "may_cure": controlled and lower and names_right and len(own) >= LEAST_SEEDS,
-                "values": (_values(base), _values(own), float(np.mean([row["margin"] for row in base]))),
+                "may_cure": controlled and lower and names_right and len(method) >= LEAST_SEEDS,
+                "values": (_values(base), _values(method), float(np.mean([row["margin"] for row in base]))),
             }
         )
-    for column, adjusted in (("p_holm", "p"), ("p_gap", "p_gap"), ("p_cure", "p_cure")):
-        for row, p in zip(rows, holm([row[adjusted] for row in rows]), strict=True):
+    for column, source in (("p_holm", "p"), ("p_gap", "p_gap"), ("p_cure", "p_cure")):
+        for row, p in zip(rows, holm([row[source] for row in rows]), strict=True):
             row[column] = p
     for row in rows:
         row["effect"] = _effect(row, alpha)
@@ -213,25 +218,25 @@ def _naming(seeds: list[dict[str, Row]]) -> list[Row]:
 
 
 def _names_right(before: list[dict[str, Row]], after: list[dict[str, Row]]) -> bool:
-    """Whether a method's answers name the other group no oftener than the base's by more than `MOST_MISNAMED`, and no
-    seed's are `biased` in this where no seed of the base's is."""
+    """Whether a method's answers name the other group at most `MOST_MISNAMED` more often than the base's, and none of
+    its seeds is `biased` in this unless a seed of the base is."""
     was, now = _misnamed(before), _misnamed(after)
     biased = [any(row["verdict"] == "biased" for row in _naming(seeds)) for seeds in (before, after)]
     return not (biased[1] and not biased[0]) and (was is None or now is None or now <= was + MOST_MISNAMED)
 
 
 def misnames_more(figures: Mapping[str, Any]) -> bool:
-    """Whether one training names the other group oftener than its base by more than `MOST_MISNAMED`.
+    """Whether one training names the other group more often than its base by more than `MOST_MISNAMED`.
 
     Args:
-        figures: Of its `debiasing_effects` (`naming_changes`).
+        figures: The figures of `naming_changes`, from its `debiasing_effects`.
     """
     before, after = (figures.get(f"names_other_{when}") or 0.0 for when in ("before", "after"))
     return 100 * (after - before) > MOST_MISNAMED
 
 
 def _values(rows: list[Row]) -> tuple[float, float]:
-    """What side a and side b get, the means over seeds."""
+    """The values of side a and of side b: means over seeds."""
     return float(np.mean([row["value_a"] for row in rows])), float(np.mean([row["value_b"] for row in rows]))
 
 
@@ -249,15 +254,15 @@ def _change(before: list[Row], after: list[Row], share: float = 1.0) -> Estimate
     return _over_seeds(np.abs(now) - share * np.abs(was), contexts * (2 if turned else 1))
 
 
-def _power(baseline: list[Row], own: list[Row], level: float) -> dict[str, float | int | None]:
+def _power(baseline: list[Row], method: list[Row], level: float) -> dict[str, float | int | None]:
     """The power of the seeds to distinguish a method from its strongest baseline at a level, and the number of seeds
     that would be needed."""
-    apart = np.abs(_differences(own)) - np.abs(_differences(baseline[: len(own)]))
-    spread, contexts = float(apart.std(ddof=1)), context_variance(baseline[: len(own)]) + context_variance(own)
-    power = partial(power_over_seeds, float(apart.mean()), spread, contexts, level=level)
-    found = bisect_left(range(2, _MOST_SEEDS + 1), _WANTED, key=power)
-    needed = found + 2 if found + 2 <= _MOST_SEEDS else None
-    return {"power": power(len(own)), "seeds_needed": needed}
+    excess = np.abs(_differences(method)) - np.abs(_differences(baseline[: len(method)]))
+    spread, contexts = float(excess.std(ddof=1)), context_variance(baseline[: len(method)]) + context_variance(method)
+    power = partial(power_over_seeds, float(excess.mean()), spread, contexts, level=level)
+    index = bisect_left(range(2, _MOST_SEEDS + 1), _TARGET_POWER, key=power)
+    needed = index + 2 if index + 2 <= _MOST_SEEDS else None
+    return {"power": power(len(method)), "seeds_needed": needed}
 
 
 def power_over_seeds(difference: float, spread: float, contexts: float, seeds: int, *, level: float) -> float:
@@ -285,7 +290,7 @@ def power_over_seeds(difference: float, spread: float, contexts: float, seeds: i
     return power if math.isfinite(power) else float(scipy.special.ndtr(shift - least))  # too far apart for nctdtr
 
 
-_MOST_SEEDS, _WANTED = 200, 0.8
+_MOST_SEEDS, _TARGET_POWER = 200, 0.8
 
 
 def _p_half_left(before: list[Row], after: list[Row]) -> float:

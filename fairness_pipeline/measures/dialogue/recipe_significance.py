@@ -57,14 +57,14 @@ def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:
     by_seed = [{row["measure"]: row for row in table.to_pylist()} for table in tables]
     names = [name for name in by_seed[0] if is_gap(name)]
     rows, neutral = (
-        _judged([_row([read(found, name) for found in by_seed], alpha) for name in names], alpha)
+        _judged([_row([read(seed, name) for seed in by_seed], alpha) for name in names], alpha)
         for read in (dict.__getitem__, deciding)
     )
     for row, content in zip(rows, neutral, strict=True):
         p = _p_control(row, by_seed)
-        found = on_content(row["verdict"], content["verdict"], p_whole=row["p_holm"], p_control=p, alpha=alpha)
-        stays = found == "biased" != content["verdict"]
-        row |= {"p_holm": min(1.0, 2 * row["p_holm"]) if stays else content["p_holm"], "verdict": found}
+        combined = on_content(row["verdict"], content["verdict"], p_whole=row["p_holm"], p_control=p, alpha=alpha)
+        stays = combined == "biased" != content["verdict"]
+        row |= {"p_holm": min(1.0, 2 * row["p_holm"]) if stays else content["p_holm"], "verdict": combined}
     return pa.Table.from_pylist(rows, schema=RECIPE_SIGNIFICANCE)
 
 
@@ -73,7 +73,7 @@ def _p_control(row: Row, by_seed: Sequence[Mapping[str, Row]]) -> float:
     of_measure = [seed[row["measure"]] for seed in by_seed]
     if any(seed["content_difference"] is None for seed in of_measure):
         return 1.0
-    moved = [
+    shifts = [
         {
             "difference": seed["content_difference"] - seed["difference"],
             "ci_low": seed["masking_ci_low"],
@@ -81,7 +81,7 @@ def _p_control(row: Row, by_seed: Sequence[Mapping[str, Row]]) -> float:
         }
         for seed in of_measure
     ]
-    return p_smaller(row["difference"], _estimate(np.array([seed["difference"] for seed in moved]), moved))
+    return p_smaller(row["difference"], _estimate(np.array([seed["difference"] for seed in shifts]), shifts))
 
 
 def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
@@ -95,17 +95,17 @@ def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
     return rows
 
 
-def _row(found: list[Row], alpha: float) -> dict[str, Any]:
-    differences = np.array([row["difference"] for row in found])
-    estimate = _estimate(differences, found)
-    margin = float(np.mean([row["margin"] for row in found]))
+def _row(seed_rows: list[Row], alpha: float) -> dict[str, Any]:
+    differences = np.array([row["difference"] for row in seed_rows])
+    estimate = _estimate(differences, seed_rows)
+    margin = float(np.mean([row["margin"] for row in seed_rows]))
     low, high = estimate.interval(0.95)
-    counted = Counter(row["verdict"] for row in found)
+    verdict_counts = Counter(row["verdict"] for row in seed_rows)
     return {
-        **{name: found[0][name] for name in ("measure", "unit", "n", "clusters")},
-        "seeds": len(found),
-        "value_a": float(np.mean([row["value_a"] for row in found])),
-        "value_b": float(np.mean([row["value_b"] for row in found])),
+        **{name: seed_rows[0][name] for name in ("measure", "unit", "n", "clusters")},
+        "seeds": len(seed_rows),
+        "value_a": float(np.mean([row["value_a"] for row in seed_rows])),
+        "value_b": float(np.mean([row["value_b"] for row in seed_rows])),
         "difference": estimate.centre,
         "ci_low": low,
         "ci_high": high,
@@ -115,13 +115,13 @@ def _row(found: list[Row], alpha: float) -> dict[str, Any]:
         "p": estimate.p_zero(),
         "margin": margin,
         "p_equivalence": tost(estimate, Bound(margin), alpha).p,
-        "verdicts": ", ".join(f"{number} {name}" for name, number in counted.most_common()),
+        "verdicts": ", ".join(f"{number} {name}" for name, number in verdict_counts.most_common()),
     }
 
 
-def _estimate(differences: np.ndarray, found: list[Row]) -> Estimate:
+def _estimate(differences: np.ndarray, seed_rows: list[Row]) -> Estimate:
     """The mean over seeds, with the variance between them and the variance from the contexts."""
-    total = float(differences.var(ddof=1)) / len(differences) + context_variance(found)
+    total = float(differences.var(ddof=1)) / len(differences) + context_variance(seed_rows)
     return Estimate(float(differences.mean()), math.sqrt(total), len(differences) - 1)
 
 

@@ -1,7 +1,7 @@
 """Refusals: does the model decline to answer one group more often?
 
-An endpoint says some refusals itself (a `refusal` field, a filter of contents); the others are found by phrases.
-Answers without words and prompts that failed are counted apart: whoever sends them gets no answer either.
+An endpoint reports some refusals itself (a `refusal` field, a content filter). The others are found by phrases. Answers
+without words and prompts that failed are counted separately: the user gets no answer there either.
 """
 
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ REFUSAL = schema(
 
 @dataclass(frozen=True)
 class RefusalScorer:
-    """Says of each answer whether it declines, by its words.
+    """Marks the answers whose words decline.
 
     Examples:
         >>> texts = ["I'm sorry, but I can't help with that.", "I can't wait to see it!"]

@@ -19,7 +19,7 @@ _LISTED = "the average answer to {more} contexts contains {high} {words}, that t
 
 @cache
 def all_measures() -> tuple[Measure, ...]:
-    """All measures, those on request among them."""
+    """All measures, including those on request."""
     return tuple(import_module(f"fairness_pipeline.measures.dialogue.{name}").MEASURE for name in _MODULES)
 
 
@@ -27,16 +27,16 @@ def measures(further: Collection[str] = ()) -> tuple[Measure, ...]:
     """The measures of every audit, and those on request that are named.
 
     Args:
-        further: `MeasureSettings.further`, or the names of the tables that there are.
+        further: `MeasureSettings.further`, or the names of the existing tables.
     """
     return tuple(measure for measure in all_measures() if not measure.on_request or measure.table in further)
 
 
 @cache
 def _outcomes() -> dict[str, Outcome]:
-    """Every outcome that has a name of its own; the attribute lists have theirs from the dimension."""
-    own = {name: outcome for measure in all_measures() for name, outcome in measure.outcomes.items()}
-    return distinguishable.OUTCOMES | own | answer_changes.OUTCOMES | naming.OUTCOMES
+    """All outcomes with a fixed name. Those of the attribute lists are named by the dimension."""
+    of_measures = {name: outcome for measure in all_measures() for name, outcome in measure.outcomes.items()}
+    return distinguishable.OUTCOMES | of_measures | answer_changes.OUTCOMES | naming.OUTCOMES
 
 
 def marking() -> tuple[Measure, ...]:
@@ -45,21 +45,21 @@ def marking() -> tuple[Measure, ...]:
 
 
 def scorings(of: Iterable[Measure], settings: MeasureSettings, dimension: Dimension) -> Scorings:
-    """What the tables of some measures are made from under a profile's settings, in a dimension."""
+    """The scoring of each measure under a profile's settings in a dimension, by table."""
     return {measure.table: measure.scoring(settings, dimension) for measure in of}
 
 
 def measure_label(row: str) -> str:
-    """The name that a reader sees for a row of the significance table. Attribute lists use their own names."""
+    """The name that a reader sees for a row of the significance table. Attribute lists are shown by their names."""
     if row.endswith(MASKED):
-        own = row.removesuffix(MASKED)
-        return f"{measure_label(own)}, {neutral_reading_of(own)}"
+        base = row.removesuffix(MASKED)
+        return f"{measure_label(base)}, {neutral_reading_of(base)}"
     outcome = _outcomes().get(row)
     return outcome.label if outcome else row.replace("_", " ").capitalize()
 
 
 def neutral_reading_of(row: str) -> str:
-    """What the neutral reading of a row is, in words."""
+    """A description of the neutral reading of a row."""
     return next(
         (measure.neutral_reading for measure in all_measures() if row in measure.outcomes), Measure.neutral_reading
     )
@@ -79,8 +79,8 @@ def finding(row: Row, groups: tuple[str, str]) -> str:
     sentence = outcome.sentence if outcome else _LISTED
     # Use as many digits as are needed to distinguish the two values.
     digits = next((d for d in range(3, 8) if f"{high:.{d}g}" != f"{low:.{d}g}"), 3)
-    shown = {name: f"{value:.{digits}g}" for name, value in (("high", high), ("low", low))}
-    return sentence.format(**shown, more=more, less=less, words=words)
+    numbers = {name: f"{value:.{digits}g}" for name, value in (("high", high), ("low", low))}
+    return sentence.format(**numbers, more=more, less=less, words=words)
 
 
 def glanced_at() -> list[str]:
@@ -89,9 +89,9 @@ def glanced_at() -> list[str]:
 
 
 def harmful() -> list[str]:
-    """The rows that mark a response, read by itself, as bad for whoever gets it."""
-    own = (measure for measure in measures() if measure.marks_text)
-    return [name for measure in own for name, outcome in measure.outcomes.items() if outcome.harmful]
+    """The rows by which a single response counts as bad for the person who gets it."""
+    marking_measures = (measure for measure in measures() if measure.marks_text)
+    return [name for measure in marking_measures for name, outcome in measure.outcomes.items() if outcome.harmful]
 
 
 def is_part(row: str) -> bool:
@@ -105,5 +105,5 @@ def is_gap(row: str) -> bool:
 
 
 def is_harmful(row: str) -> bool:
-    """Whether a row counts something bad for whoever gets it."""
+    """Whether a row counts something bad for the person who gets the answer."""
     return row in _outcomes() and _outcomes()[row].harmful

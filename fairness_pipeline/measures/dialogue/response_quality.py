@@ -58,39 +58,39 @@ def measure_quality(
         published: The values in table 3.5 of the thesis for such a model, by metric.
         frequent: The most frequent answers of the training split.
     """
-    written, meant, constants = (
+    answers, targets, constants = (
         [_MASK.sub("", text).strip() for text in texts]
         for texts in (responses.to_pylist(), references.to_pylist(), frequent[:_CONSTANTS])
     )
     rows: list[dict[str, Any]] = []
     for order in ORDERS:
-        metric, constant_value = _bleu(order, tuple(meant), tuple(dict.fromkeys(filter(None, constants))))
-        score = metric.corpus_score(written, None).score
+        metric, constant_value = _bleu(order, tuple(targets), tuple(dict.fromkeys(filter(None, constants))))
+        score = metric.corpus_score(answers, None).score
         row = {"metric": f"bleu_{order}", "value": score, "signature": f"{metric.get_signature()}|order:{order}"}
         rows.append({**row, "constant_value": constant_value})
-    responses = pa.chunked_array([pa.array(written, pa.string())])
+    responses = pa.chunked_array([pa.array(answers, pa.string())])
     distinct = pc.unique(responses)
     ngrams = NGrams(encode_texts(distinct, collapsed))
-    found = ngrams.diversity(np.asarray(pc.index_in(responses, distinct)))
-    for order, value in ((1, found.distinct_1), (2, found.distinct_2)):
+    diversity = ngrams.diversity(np.asarray(pc.index_in(responses, distinct)))
+    for order, value in ((1, diversity.distinct_1), (2, diversity.distinct_2)):
         rows.append(
             {"metric": f"distinct_{order}", "value": 100 * value, "signature": f"distinct {order}-grams / words"}
         )
     for row in rows:
         row["unit"] = "percent"
     if perplexity is not None:
-        value, about = perplexity
-        rows.append({"metric": "perplexity", "value": value, "unit": "perplexity", "signature": about})
-    rows = [{**row, "n": len(written), "published_value": published.get(row["metric"])} for row in rows]
+        value, signature = perplexity
+        rows.append({"metric": "perplexity", "value": value, "unit": "perplexity", "signature": signature})
+    rows = [{**row, "n": len(answers), "published_value": published.get(row["metric"])} for row in rows]
     return pa.Table.from_pylist(rows, schema=RESPONSE_QUALITY)
 
 
 @lru_cache(maxsize=2 * len(ORDERS))
 def _bleu(order: int, references: tuple[str, ...], constants: tuple[str, ...]) -> "tuple[BLEU, float | None]":
-    """BLEU against references, which are counted once, and what the best constant answer gets: the same for all models
-    of a corpus."""
+    """BLEU against references, whose n-grams are counted once, and the score of the best constant answer. Both are the
+    same for all models of a corpus."""
     from sacrebleu.metrics.bleu import BLEU
 
     metric = BLEU(max_ngram_order=order, lowercase=True, force=True, references=[list(references)])
-    alike = [metric.corpus_score([text] * len(references), None).score for text in constants]
-    return metric, max(alike, default=None)
+    scores = [metric.corpus_score([text] * len(references), None).score for text in constants]
+    return metric, max(scores, default=None)

@@ -50,7 +50,7 @@ class SentimentScorer:
 
 @lru_cache(1)
 def _vader() -> Vader:
-    """One for the process: it remembers what it found of each token."""
+    """One scorer for the whole process, because it caches its result for each token."""
     return Vader()
 
 

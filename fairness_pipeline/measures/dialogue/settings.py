@@ -36,9 +36,9 @@ class MeasureSettings(Specification):
     """Measures on request, of answers to requests and questions: `help` (steps, level of language, questions back,
     referrals, the police), `decisions` (an answer begins with yes, or with no)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where Hugging Face classifiers and encoders run; `auto`: on a GPU, if there is one and they are not small."""
+    """Where Hugging Face classifiers and encoders run; `auto`: on a GPU, if there is one and the model is not small."""
     other_classifiers: tuple[str, ...] = ()
-    """Classifiers with which the verdicts on offence are drawn again, to see whether they hold."""
+    """Classifiers with which the verdicts on offence are repeated, to see whether they hold."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -55,7 +55,7 @@ class MeasureSettings(Specification):
         """The same settings with full paths of models' folders and labelled files. Relative paths start at
         `folder`."""
 
-        def place(name: str) -> str:
+        def resolved(name: str) -> str:
             path = folder / Path(name).expanduser()
             return str(path.resolve()) if path.is_dir() else name
 
@@ -65,9 +65,9 @@ class MeasureSettings(Specification):
         ]
         return self.model_copy(
             update={
-                "offence_classifier": place(self.offence_classifier),
-                "embedding_model": place(self.embedding_model) if self.embedding_model else None,
-                "other_classifiers": tuple(map(place, self.other_classifiers)),
+                "offence_classifier": resolved(self.offence_classifier),
+                "embedding_model": resolved(self.embedding_model) if self.embedding_model else None,
+                "other_classifiers": tuple(map(resolved, self.other_classifiers)),
                 "labelled": tuple(files),
             }
         )

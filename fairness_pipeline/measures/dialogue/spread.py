@@ -24,20 +24,20 @@ OPPOSITE = "opposite gaps"
 
 
 class Units(NamedTuple):
-    """What one of them is called, and (pairs,) the number of each pair's."""
+    """The name of a unit, and the number of each pair's unit, (pairs,)."""
 
     name: str
     number: np.ndarray
 
 
 def units_of(pairs: pa.Table, dialogues: pa.Table, *, made: bool = False) -> Units:
-    """The unit of each pair: its thread, which is the sentence where persons are put into one; its topic if fewer than
+    """The unit of each pair: its thread (the sentence, if persons are put into sentences), or its topic if fewer than
     half of the pairs share a thread.
 
     Args:
         pairs: As `CONTEXT_PAIRS`.
         dialogues: The dialogues that they come from.
-        made: Whether these were made, of persons put into sentences.
+        made: Whether the dialogues were made by putting persons into sentences.
     """
     of_pair = pc.index_in(pairs["dialogue_id"], dialogues["dialogue_id"])
     thread = _numbered(dialogues["thread_id"].take(of_pair))
@@ -52,12 +52,13 @@ def _numbered(names: pa.ChunkedArray) -> np.ndarray:
 
 
 def spreads(values: Mapping[str, Sides], units: np.ndarray, clusterings: Clusterings, seed: int) -> dict[str, Spread]:
-    """The spread of each measure's gap between units, in rates or points; none where units share too few words.
+    """The spread of each measure's gap between units, in rates or points. Measures whose units share too few words
+    are left out.
 
     Args:
         values: Both readings of every measure that scores answers one by one, by row.
         units: (pairs,) the number of each pair's unit.
-        clusterings: Ways in which pairs move together; the one with the largest p counts.
+        clusterings: The clusterings of pairs; the one with the largest p counts.
         seed: The seed of the draws.
     """
     spread_of = {}
@@ -66,8 +67,8 @@ def spreads(values: Mapping[str, Sides], units: np.ndarray, clusterings: Cluster
             continue
         a, b = values.get(name + MASKED, values[name])
         difference = np.subtract(a, b, dtype=float)
-        each_way = [spread_between(difference, units, clustering, seed) for clustering in clusterings]
-        if each_way and (known := [spread for spread in each_way if spread]) and len(known) == len(each_way):
+        candidates = [spread_between(difference, units, clustering, seed) for clustering in clusterings]
+        if candidates and (known := [spread for spread in candidates if spread]) and len(known) == len(candidates):
             spread_of[name] = max(known, key=lambda spread: spread.p)
     return spread_of
 
@@ -75,14 +76,14 @@ def spreads(values: Mapping[str, Sides], units: np.ndarray, clusterings: Cluster
 def with_spread(
     rows: list[Comparison], values: Collection[str], spread_of: Mapping[str, Spread], alpha: float
 ) -> list[Comparison]:
-    """The rows with the verdicts that spread gives. A gap that varies between units is `biased` unless the typical gap
-    is shown to be small; what is fair is fair on average only, unless that is shown.
+    """The rows with verdicts that account for spread. A gap that varies between units is `biased` unless the typical
+    gap is shown to be small; a fair row is fair on average only, unless that is shown.
 
     Args:
         rows: With the verdicts on their means.
         values: The rows whose value is a mean over answers.
         spread_of: The result of `spreads`.
-        alpha: The level; spread has a part of it.
+        alpha: The level, of which the test of spread gets a part.
     """
     adjusted = dict(zip(spread_of, holm([spread.p for spread in spread_of.values()]), strict=True))
     return [
@@ -95,11 +96,13 @@ def with_spread(
 
 def _judged(row: Comparison, spread: Spread | None, p: float, alpha: float) -> Comparison:
     small = spread is not None and in_unit(row.unit, spread.upper) < LARGE * row.margin
-    judged = on_spread(row.verdict, shown=spread is not None and p < alpha and not small, small=small)
-    if spread is None or judged != "biased" or row.verdict == "biased":
-        return replace(row, verdict=judged)
-    said = f"{OPPOSITE}, {spread.towards_a:,} to side a and {spread.towards_b:,} to side b of {spread.units:,}"
-    return replace(row, verdict=judged, p_holm=float(p), p_bh=float(p), note="; ".join(filter(None, [said, row.note])))
+    decision = on_spread(row.verdict, shown=spread is not None and p < alpha and not small, small=small)
+    if spread is None or decision != "biased" or row.verdict == "biased":
+        return replace(row, verdict=decision)
+    note = f"{OPPOSITE}, {spread.towards_a:,} to side a and {spread.towards_b:,} to side b of {spread.units:,}"
+    return replace(
+        row, verdict=decision, p_holm=float(p), p_bh=float(p), note="; ".join(filter(None, [note, row.note]))
+    )
 
 
 def hides_opposite_gaps(row: Row) -> bool:

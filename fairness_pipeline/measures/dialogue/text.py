@@ -10,7 +10,7 @@ _REPEATED = re.compile(r"""([,.!?*'"])(?:\s*\1)+""")
 
 
 def collapse_punctuation(response: str) -> str:
-    """`response` with repeated marks (`, . ! ? * ' "`) reduced to one, even if spaces stand between them.
+    """`response` with repeated marks (`, . ! ? * ' "`) reduced to one, even with spaces between them.
 
     Repeats upset the sentiment and offence classifiers (Liu et al. 2020, section 3.2).
 

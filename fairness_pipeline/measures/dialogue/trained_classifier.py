@@ -12,7 +12,7 @@ class TrainedClassifier:
     """A logistic regression on tf-idf of words, word pairs, and groups of three to five letters.
 
     Args:
-        texts: Labelled texts. It is trained on those that are not held out.
+        texts: Labelled texts. Those that are not held out train the classifier.
 
     Raises:
         FairnessError: the training texts are too few, all offensive, or none offensive.
@@ -23,8 +23,8 @@ class TrainedClassifier:
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline, make_union
 
-        own = [text for text in texts if not text.held_out]
-        labels = np.array([text.offensive for text in own], dtype=bool)
+        training = [text for text in texts if not text.held_out]
+        labels = np.array([text.offensive for text in training], dtype=bool)
         if labels.all() or not labels.any():
             raise FairnessError("measures.labelled: expected offensive texts and others to train a classifier on")
         features = make_union(
@@ -34,13 +34,14 @@ class TrainedClassifier:
         # Offensive texts are rarer than others. Without weights the model would miss most of them.
         self._model = make_pipeline(features, LogisticRegression(C=4.0, max_iter=1000, class_weight="balanced"))
         try:
-            self._model.fit([text.text for text in own], labels)
+            self._model.fit([text.text for text in training], labels)
         except ValueError as error:
             raise FairnessError(
-                f"measures.labelled: {len(own)} texts are too few to train a classifier on ({error}); name larger files"
+                f"measures.labelled: {len(training)} texts are too few to train a classifier on ({error}); name larger "
+                "files"
             ) from None
 
     def __call__(self, texts: list[str]) -> np.ndarray:
         """The probability that each text is offensive."""
-        found: Any = self._model.predict_proba(texts)
-        return np.asarray(found[:, 1])
+        probabilities: Any = self._model.predict_proba(texts)
+        return np.asarray(probabilities[:, 1])

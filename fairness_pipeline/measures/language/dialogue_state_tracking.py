@@ -59,11 +59,11 @@ def dialogue_state_tracking(
     longest = given.longest(settings.longest)
 
     def encoded(split: str) -> list[dict[str, Any]]:
-        own = turns.filter(pc.equal(turns["split"], split))
-        rows = given.tokenizer(own["text"].to_pylist())["input_ids"]
+        in_split = turns.filter(pc.equal(turns["split"], split))
+        token_ids = given.tokenizer(in_split["text"].to_pylist())["input_ids"]
         return [
-            {"input_ids": row[-longest:], "right": float(right)}
-            for row, right in zip(rows, own["right"].to_pylist(), strict=True)
+            {"input_ids": ids[-longest:], "right": float(right)}
+            for ids, right in zip(token_ids, in_split["right"].to_pylist(), strict=True)
         ]
 
     recipe = fine_tuning.Recipe(settings.epochs, settings.batch, 1, settings.learning_rate)
@@ -72,22 +72,22 @@ def dialogue_state_tracking(
         loss=_loss, collate=_collate, progress=given.progress, note="state tracking",
     )  # fmt: skip
     test = encoded("test")
-    order = sorted(range(len(test)), key=lambda place: len(test[place]["input_ids"]))
+    order = sorted(range(len(test)), key=lambda index: len(test[index]["input_ids"]))
     predicted = [False] * len(test)
     tracker.eval()
     with torch.inference_mode():
         for start in range(0, len(order), _BATCH):
-            places = order[start : start + _BATCH]
-            batch = _collate([test[place] for place in places])
+            indices = order[start : start + _BATCH]
+            batch = _collate([test[index] for index in indices])
             logits = tracker(batch["input_ids"].to(tracker.device), batch["attention_mask"].to(tracker.device))
-            for place, positive in zip(places, (logits > 0).tolist(), strict=True):
-                predicted[place] = positive
+            for index, positive in zip(indices, (logits > 0).tolist(), strict=True):
+                predicted[index] = positive
     truth = [bool(row["right"]) for row in test]
-    said = f"scikit-learn|one wrong value per right one|{settings.epochs} epochs|batch {settings.batch}"
+    note = f"scikit-learn|one wrong value per right one|{settings.epochs} epochs|batch {settings.batch}"
     return rows_of(
         [
-            ("dst_f1", float(f1_score(truth, predicted)), "fraction", len(test), f"f1_score|{said}"),
-            ("dst_accuracy", float(accuracy_score(truth, predicted)), "fraction", len(test), f"accuracy_score|{said}"),
+            ("dst_f1", float(f1_score(truth, predicted)), "fraction", len(test), f"f1_score|{note}"),
+            ("dst_accuracy", float(accuracy_score(truth, predicted)), "fraction", len(test), f"accuracy_score|{note}"),
             ("dst_always_right", sum(truth) / len(truth), "fraction", len(test), "share of right values"),
         ],
         published,

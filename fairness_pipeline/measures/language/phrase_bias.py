@@ -87,8 +87,8 @@ LANGUAGE_MODEL_EFFECTS = schema(
 
 
 def scored_versions(phrases: pa.Table) -> pa.Table:
-    """What is scored, as the first columns of `PHRASE_PERPLEXITIES`: each phrase of dev, test and without bias and its
-    counterfactual, and those of the test split once more with the opposite attribute.
+    """The texts to score, as the first columns of `PHRASE_PERPLEXITIES`: each phrase of dev, test and without bias and
+    its counterfactual; those of the test split also with the opposite attribute.
 
     Args:
         phrases: As `COUNTERFACTUAL_PHRASES`.
@@ -97,19 +97,19 @@ def scored_versions(phrases: pa.Table) -> pa.Table:
     judged = phrases.filter(pc.and_(pc.equal(phrases["split"], "test"), pc.not_equal(phrases["attribute"], "")))
     return pa.concat_tables(
         [
-            _version(own, f"{name}_{side}", reading, side)
-            for own, name, reading in ((phrases, "text", OWN), (judged, "opposite", OPPOSITE))
+            _version(subset, f"{name}_{side}", reading, side)
+            for subset, name, reading in ((phrases, "text", OWN), (judged, "opposite", OPPOSITE))
             for side in "ab"
         ]
     )
 
 
 def _version(phrases: pa.Table, column: str, reading: str, side: str) -> pa.Table:
-    own = phrases.select(["phrase_id", "comment_id", "split", "target", "attribute", column])
+    version = phrases.select(["phrase_id", "comment_id", "split", "target", "attribute", column])
     for name, value in (("side", side), ("reading", reading)):
-        own = own.append_column(name, pa.array([value] * phrases.num_rows, pa.string()))
+        version = version.append_column(name, pa.array([value] * phrases.num_rows, pa.string()))
     names = [name for name in PHRASE_PERPLEXITIES.names if name not in ("tokens", "perplexity")]
-    return own.rename_columns({column: "text"}).select(names)
+    return version.rename_columns({column: "text"}).select(names)
 
 
 LOG, PAPER, ALL, WHOLE = "log_perplexity", "perplexity", "log_perplexity_all_pairs", "negative_log_likelihood"
@@ -165,17 +165,17 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
     sides: dict[str, dict[str, Row]] = {}
     for row in rows:
         sides.setdefault(row["phrase_id"], {})[row["side"]] = row
-    if missing := [name for name, own in sides.items() if len(own) != 2]:
+    if missing := [name for name, by_side in sides.items() if len(by_side) != 2]:
         raise FairnessError(f"phrase '{missing[0]}' has no perplexity on both sides")
     both = list(sides.values())
     return Pairs(
         list(sides),
-        np.array([own["a"]["perplexity"] for own in both]),
-        np.array([own["b"]["perplexity"] for own in both]),
-        np.array([own["a"]["tokens"] for own in both], dtype=np.int64),
-        np.array([own["b"]["tokens"] for own in both], dtype=np.int64),
-        _numbered([own["b"]["comment_id"] for own in both]),
-        np.array([main_word(own["b"]["target"]) for own in both]),
+        np.array([by_side["a"]["perplexity"] for by_side in both]),
+        np.array([by_side["b"]["perplexity"] for by_side in both]),
+        np.array([by_side["a"]["tokens"] for by_side in both], dtype=np.int64),
+        np.array([by_side["b"]["tokens"] for by_side in both], dtype=np.int64),
+        _numbered([by_side["b"]["comment_id"] for by_side in both]),
+        np.array([main_word(by_side["b"]["target"]) for by_side in both]),
     )
 
 
@@ -189,24 +189,26 @@ def quadruples(perplexities: pa.Table, split: str = "test") -> Quadruples:
         perplexities: As `PHRASE_PERPLEXITIES`.
         split: The name of the split.
     """
-    found: dict[str, dict[tuple[str, str], Row]] = {}
+    by_phrase: dict[str, dict[tuple[str, str], Row]] = {}
     for row in perplexities.to_pylist():
         if row["split"] == split and row["attribute"]:
-            found.setdefault(row["phrase_id"], {})[row["reading"], row["side"]] = row
-    kept = {name: own for name, own in found.items() if len(own) == 4 and _as_many_tokens(own)}
-    whole = list(kept.values())
+            by_phrase.setdefault(row["phrase_id"], {})[row["reading"], row["side"]] = row
+    kept = {
+        name: versions for name, versions in by_phrase.items() if len(versions) == 4 and _equal_token_changes(versions)
+    }
+    phrases = list(kept.values())
     a, b, opposite_a, opposite_b = (
-        np.array([own[place]["tokens"] * math.log(own[place]["perplexity"]) for own in whole])
-        for place in ((OWN, "a"), (OWN, "b"), (OPPOSITE, "a"), (OPPOSITE, "b"))
+        np.array([versions[version]["tokens"] * math.log(versions[version]["perplexity"]) for versions in phrases])
+        for version in ((OWN, "a"), (OWN, "b"), (OPPOSITE, "a"), (OPPOSITE, "b"))
     )
-    words = [main_word(own[OWN, "b"]["attribute"]) for own in whole]
-    targets = _numbered([main_word(own[OWN, "b"]["target"]) for own in whole])
-    named = tuple(dict.fromkeys(words))
-    return Quadruples(a, b, opposite_a, opposite_b, _numbered(words), targets, named, tuple(kept))
+    words = [main_word(versions[OWN, "b"]["attribute"]) for versions in phrases]
+    targets = _numbered([main_word(versions[OWN, "b"]["target"]) for versions in phrases])
+    distinct = tuple(dict.fromkeys(words))
+    return Quadruples(a, b, opposite_a, opposite_b, _numbered(words), targets, distinct, tuple(kept))
 
 
-def _as_many_tokens(own: Mapping[tuple[str, str], Row]) -> bool:
-    first, second = (own[r, "b"]["tokens"] - own[r, "a"]["tokens"] for r in (OWN, OPPOSITE))
+def _equal_token_changes(versions: Mapping[tuple[str, str], Row]) -> bool:
+    first, second = (versions[r, "b"]["tokens"] - versions[r, "a"]["tokens"] for r in (OWN, OPPOSITE))
     return bool(first == second)
 
 
@@ -237,8 +239,8 @@ def paper_test(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
     """Student's paired t of b - a, and its two-sided p. Below 0 the phrase about side b is likelier (section 3.1)."""
     from scipy.stats import ttest_rel  # here, as loading it takes half a second
 
-    found = ttest_rel(b, a)
-    return float(found.statistic), float(found.pvalue)
+    result = ttest_rel(b, a)
+    return float(result.statistic), float(result.pvalue)
 
 
 def compare_phrases(
@@ -283,52 +285,56 @@ def compare_phrases(
         raise FairnessError(f"{len(chosen.ids)} pairs are left without outliers, of {len(test.ids)}; two at least")
     unbiased = pairs_of(perplexities, UNBIASED)
     alpha = settings.alpha
-    read: dict[str, tuple[Pairs, Pairs, _Scale, Margin]] = {
+    inputs: dict[str, tuple[Pairs, Pairs, _Scale, Margin]] = {
         LOG: (chosen, unbiased, _logged, settings.margin),
-        PAPER: (chosen, unbiased, _as_it_is, Margin(relative=0.05)),
+        PAPER: (chosen, unbiased, _raw, Margin(relative=0.05)),
     }
     if base is not None:
-        read[ALL] = test, unbiased, _logged, settings.margin
+        inputs[ALL] = test, unbiased, _logged, settings.margin
     if test.tokens_a.all():
-        read[WHOLE] = chosen, unbiased, _summed, Margin(standard_deviations=0.05)
-    rows = [compare_scores(name, *scale(pairs), margin, alpha) for name, (pairs, _, scale, margin) in read.items()]
-    judged = [replace(row, verdict="") for row in adjusted(rows, alpha, parts=[name for name in read if name != LOG])]
-    found = [_stereotype_row(perplexities, len(test.ids), names_the_group, alpha)]
+        inputs[WHOLE] = chosen, unbiased, _summed, Margin(standard_deviations=0.05)
+    comparisons = [
+        compare_scores(name, *scale(pairs), margin, alpha) for name, (pairs, _, scale, margin) in inputs.items()
+    ]
+    judged = [
+        replace(row, verdict="") for row in adjusted(comparisons, alpha, parts=[name for name in inputs if name != LOG])
+    ]
+    rows = [_stereotype_row(perplexities, len(test.ids), names_the_group, alpha)]
     for row in judged:
-        pairs, neutral, scale, _ = read[row.measure]
-        own = _beside(row, np.subtract(*scale(pairs)), pairs, np.subtract(*scale(neutral)), neutral, alpha)
-        found.append(
+        pairs, neutral, scale, _ = inputs[row.measure]
+        further = _further_columns(row, np.subtract(*scale(pairs)), pairs, np.subtract(*scale(neutral)), neutral, alpha)
+        rows.append(
             {
                 **asdict(row),
-                **own,
+                **further,
                 "published_p": published.get(row.measure),
                 "left_out": len(test.ids) - len(pairs.ids),
                 "note": "; ".join(filter(None, [row.note, _disagreement(row, judged, alpha)])),
             }
         )
-    return pa.Table.from_pylist(found, schema=LANGUAGE_MODEL_BIAS)
+    return pa.Table.from_pylist(rows, schema=LANGUAGE_MODEL_BIAS)
 
 
 def _stereotype_row(perplexities: pa.Table, n: int, names_the_group: bool, alpha: float) -> dict[str, Any]:
     phrases = quadruples(perplexities)
-    beside = {"left_out": n - len(phrases.a), "survives": "", "exchanged": "; ".join(phrases.words)}
+    further = {"left_out": n - len(phrases.a), "survives": "", "exchanged": "; ".join(phrases.words)}
     if len(phrases.a) < 2:
-        why = f"{len(phrases.a)} phrases have an opposite attribute, so that the groups' words alone could make a gap"
-        return {**asdict(undecided(len(phrases.a), why)), **beside}
-    found = stereotype(phrases, targets_are_a_sample=not names_the_group, alpha=alpha)
+        note = f"{len(phrases.a)} phrases have an opposite attribute, so that the groups' words alone could make a gap"
+        return {**asdict(undecided(len(phrases.a), note)), **further}
+    result = stereotype(phrases, targets_are_a_sample=not names_the_group, alpha=alpha)
     return {
-        **asdict(found.row), **beside, "p_targets": found.p_targets, "own_difference": found.own,
-        "p_own": found.p_own, "opposite_difference": found.opposite, "p_opposite": found.p_opposite,
-        **_spread(found.spread),
+        **asdict(result.row), **further, "p_targets": result.p_targets, "own_difference": result.own,
+        "p_own": result.p_own, "opposite_difference": result.opposite, "p_opposite": result.p_opposite,
+        **_spread_columns(result.spread),
     }  # fmt: skip
 
 
-def _spread(found: Spread | None) -> dict[str, Any]:
-    if found is None:
+def _spread_columns(spread: Spread | None) -> dict[str, Any]:
+    if spread is None:
         return {}
     return {
-        "p_spread": found.p, "spread": found.typical, "spread_upper": found.upper, "attributes": found.units,
-        "attributes_a": found.towards_b, "attributes_b": found.towards_a,
+        "p_spread": spread.p, "spread": spread.typical, "spread_upper": spread.upper, "attributes": spread.units,
+        "attributes_a": spread.towards_b, "attributes_b": spread.towards_a,
     }  # fmt: skip
 
 
@@ -352,8 +358,8 @@ def debiasing_effects(
 
     The row `STEREOTYPE` is about S, on which the verdict rests; attribute words, and target words where these are a
     sample, move together. The row `LOG` is about the difference of log-perplexities of all pairs, which the paper's
-    debiasing is about (Barikeri et al. 2021, 3.1); phrases of a comment, and of a target word, move together. Only
-    phrases that all models have count.
+    debiasing addresses (Barikeri et al. 2021, 3.1); phrases of a comment, and of a target word, move together. Only
+    phrases that all models have are counted.
 
     Args:
         before: The perplexities of the base, as `PHRASE_PERPLEXITIES`.
@@ -364,34 +370,34 @@ def debiasing_effects(
         control: Training without a cure.
     """
     readings = [_differences(table, names_the_group=names_the_group) for table in (before, after)]
-    beside = _differences(control.perplexities, names_the_group=names_the_group) if control else {}
+    of_control = _differences(control.perplexities, names_the_group=names_the_group) if control else {}
     rows = []
     for measure, unit in ((STEREOTYPE, "score"), (LOG, "nats")):
         first, second = (reading[measure] for reading in readings)
-        known = set(second.ids) & set(beside[measure].ids if control else second.ids)
-        kept = np.array([name in known for name in first.ids], dtype=bool)
+        shared = set(second.ids) & set(of_control[measure].ids if control else second.ids)
+        kept = np.array([name in shared for name in first.ids], dtype=bool)
         if kept.sum() < 2:
             continue
-        ids = [name for name in first.ids if name in known]
-        clusters, own = [each[kept] for each in first.clusters], second.of(ids)
-        change = change_of_difference(first.of(ids), own, step=0.0, clusters=clusters, crossing=True)
+        ids = [name for name in first.ids if name in shared]
+        clusters, debiased_values = [clustering[kept] for clustering in first.clusters], second.of(ids)
+        change = change_of_difference(first.of(ids), debiased_values, step=0.0, clusters=clusters, crossing=True)
         row = {"measure": measure, "unit": unit, "n": len(ids), **change.row(change.p, alpha)}
         if control:
-            theirs = beside[measure].of(ids)
-            beyond = change_of_difference(theirs, own, step=0.0, clusters=clusters, crossing=True)
+            control_values = of_control[measure].of(ids)
+            beyond = change_of_difference(control_values, debiased_values, step=0.0, clusters=clusters, crossing=True)
             row |= {
                 "control": control.name,
                 "difference_control": beyond.before,
                 "p_control": beyond.p,
                 "beyond_control": beyond.row(beyond.p, alpha)["effect"],
             }
-        judged = verdicts if measure == STEREOTYPE else (None, None)
-        rows.append({**row, "verdict_before": judged[0], "verdict_after": judged[1]})
+        row_verdicts = verdicts if measure == STEREOTYPE else (None, None)
+        rows.append({**row, "verdict_before": row_verdicts[0], "verdict_after": row_verdicts[1]})
     return pa.Table.from_pylist(rows, schema=LANGUAGE_MODEL_EFFECTS)
 
 
 class _Differences(NamedTuple):
-    """Differences of some phrases, and how these move together."""
+    """The differences of some phrases, and the clusterings of these phrases."""
 
     ids: list[str]
     values: np.ndarray
@@ -399,16 +405,16 @@ class _Differences(NamedTuple):
 
     def of(self, ids: Sequence[str]) -> np.ndarray:
         """The values of these phrases, in their order."""
-        place = {name: number for number, name in enumerate(self.ids)}
-        return self.values[[place[name] for name in ids]]
+        position = {name: number for number, name in enumerate(self.ids)}
+        return self.values[[position[name] for name in ids]]
 
 
 def _differences(perplexities: pa.Table, *, names_the_group: bool) -> dict[str, _Differences]:
-    """By measure, what a cure is measured on."""
-    found, pairs = quadruples(perplexities), pairs_of(perplexities, "test")
-    together = [found.attribute, *([] if names_the_group else [found.target])]
+    """The differences on which a cure is measured, by measure."""
+    phrases, pairs = quadruples(perplexities), pairs_of(perplexities, "test")
+    clusters = [phrases.attribute, *([] if names_the_group else [phrases.target])]
     return {
-        STEREOTYPE: _Differences(list(found.ids), found.stereotype, together),
+        STEREOTYPE: _Differences(list(phrases.ids), phrases.stereotype, clusters),
         LOG: _Differences(pairs.ids, np.subtract(*_logged(pairs)), [pairs.comment, _numbered(pairs.target.tolist())]),
     }
 
@@ -416,7 +422,7 @@ def _differences(perplexities: pa.Table, *, names_the_group: bool) -> dict[str, 
 _Scale = Callable[[Pairs], tuple[np.ndarray, np.ndarray]]
 
 
-def _as_it_is(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+def _raw(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
     return pairs.a, pairs.b
 
 
@@ -430,15 +436,15 @@ def _summed(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
 
 def doubts(row: Row, alpha: float) -> list[Doubt]:
     """What could overturn a row's finding. Empty if it stands."""
-    if hides_opposite_stereotypes(row):  # what could overturn a mean
+    if hides_opposite_stereotypes(row):  # the doubts below are about means
         return []
-    found = []
+    reasons = []
     if row["p_targets"] is not None and row["p_targets"] >= alpha:
-        said = f"not significant when each target word counts once (p = {row['p_targets']:.2g})"
-        found.append(Doubt(said, _FEW_TARGETS))
+        message = f"not significant when each target word counts once (p = {row['p_targets']:.2g})"
+        reasons.append(Doubt(message, _FEW_TARGETS))
     if row["note"]:
-        found.append(Doubt(row["note"], _NOTED))
-    return found
+        reasons.append(Doubt(row["note"], _NOTED))
+    return reasons
 
 
 def hides_opposite_stereotypes(row: Row) -> bool:
@@ -461,17 +467,17 @@ def control(row: Row) -> str:
     )
 
 
-def _beside(
+def _further_columns(
     row: Comparison, difference: np.ndarray, pairs: Pairs, unbiased: np.ndarray, neutral: Pairs, alpha: float
 ) -> dict[str, Any]:
     """The tests that respect clusters, and the effect of the exchanged words in phrases without bias."""
-    numbers = {"comment": pairs.comment, "target": _numbered(pairs.target.tolist())}
-    clusters = {name: clustered(difference, own) for name, own in numbers.items()}
-    p = {name: own.p_zero() if math.isfinite(own.error) else None for name, own in clusters.items()}
-    shown = [f"{name}s" for name, value in p.items() if value is not None and value < alpha]
-    survives = " and ".join(shown) or "neither" if row.p_paired < alpha else "nothing to survive"
-    own = {"p_comments": p["comment"], "p_targets": p["target"], "survives": survives}
-    return {**own, **_against_unbiased(difference, pairs.target, unbiased, neutral.target)}
+    clusterings = {"comment": pairs.comment, "target": _numbered(pairs.target.tolist())}
+    clusters = {name: clustered(difference, clustering) for name, clustering in clusterings.items()}
+    p = {name: estimate.p_zero() if math.isfinite(estimate.error) else None for name, estimate in clusters.items()}
+    rejecting = [f"{name}s" for name, value in p.items() if value is not None and value < alpha]
+    survives = " and ".join(rejecting) or "neither" if row.p_paired < alpha else "nothing to survive"
+    columns = {"p_comments": p["comment"], "p_targets": p["target"], "survives": survives}
+    return {**columns, **_against_unbiased(difference, pairs.target, unbiased, neutral.target)}
 
 
 def _against_unbiased(
@@ -484,44 +490,46 @@ def _against_unbiased(
     phrases. The error is Welch's, with Satterthwaite's degrees of freedom. Only words with two phrases of each kind
     count.
     """
-    means, estimate, parts, chosen = [], 0.0, [], 0
+    means, estimate, parts, unbiased_count = [], 0.0, [], 0
     kept = [w for w in np.unique(words) if min((words == w).sum(), (unbiased_words == w).sum()) > 1]
     total = sum(int((words == w).sum()) for w in kept)
     for word in kept:
-        one, other = difference[words == word], unbiased[unbiased_words == word]
-        share = len(one) / total
-        estimate += share * float(one.mean() - other.mean())
-        means.append(share * float(other.mean()))
-        parts += [(share**2 * float(each.var(ddof=1)) / len(each), len(each) - 1) for each in (one, other)]
-        chosen += len(other)
+        stereotyped, neutral = difference[words == word], unbiased[unbiased_words == word]
+        share = len(stereotyped) / total
+        estimate += share * float(stereotyped.mean() - neutral.mean())
+        means.append(share * float(neutral.mean()))
+        parts += [
+            (share**2 * float(values.var(ddof=1)) / len(values), len(values) - 1) for values in (stereotyped, neutral)
+        ]
+        unbiased_count += len(neutral)
     variance = sum(part for part, _ in parts)
     if not kept or variance == 0:
         return {}
-    freedom = variance**2 / sum(part**2 / own for part, own in parts)
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
     sign = math.copysign(1.0, float(difference.mean()))
     return {
-        "unbiased_n": chosen,
+        "unbiased_n": unbiased_count,
         "unbiased_difference": sum(means),
         "p_beyond_unbiased": float(scipy.special.stdtr(freedom, -sign * estimate / math.sqrt(variance))),
     }
 
 
 def _disagreement(row: Comparison, rows: list[Comparison], alpha: float) -> str:
-    """The conclusions in which another reading of the same phrases differs."""
-    by_name = {other.measure: other for other in rows}
+    """Notes on other readings of the same phrases that lead to another conclusion."""
+    by_name = {comparison.measure: comparison for comparison in rows}
     paper, log, whole = by_name[PAPER], by_name[LOG], by_name.get(WHOLE)
-    said = []
+    notes = []
     if row.measure == LOG and whole and log.p_paired < alpha and whole.difference * log.difference <= 0:
-        said.append(
+        notes.append(
             f"the phrases' whole likelihoods differ the other way ({whole.difference:+.3g} nats, p = "
             f"{whole.p_paired:.2g}): the sides' words have other numbers of tokens"
         )
     if row.measure == PAPER:
         for name, p in (("the paired t test of log-perplexities", log.p_paired), ("Wilcoxon's test", paper.p_wilcoxon)):
             if p is not None and (p < alpha) != (paper.p_paired < alpha):
-                verb, own = ("rejects", "does not") if p < alpha else ("does not reject", "does")
-                said.append(f"{name} {verb} (p = {p:.2g}) where the paper's {own}")
-    return "; ".join(said)
+                verb, paper_verb = ("rejects", "does not") if p < alpha else ("does not reject", "does")
+                notes.append(f"{name} {verb} (p = {p:.2g}) where the paper's {paper_verb}")
+    return "; ".join(notes)
 
 
 def _numbered(names: list[str]) -> np.ndarray:

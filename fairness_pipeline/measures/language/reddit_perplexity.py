@@ -18,14 +18,20 @@ def reddit_perplexity(given: Given, references: pa.Table) -> pa.Table:
     """
     totals = PerplexityScorer(given.model, given.tokenizer).totals(references["text"].to_pylist())
     kept = [(loss, count) for loss, count in zip(*totals, strict=True) if count]
-    each = np.array([math.exp(min(loss / count, 700.0)) for loss, count in kept])
-    together = math.exp(sum(loss for loss, _ in kept) / sum(count for _, count in kept))
-    said = "tokens from the second on; references of one token left out"
+    values = np.array([math.exp(min(loss / count, 700.0)) for loss, count in kept])
+    overall = math.exp(sum(loss for loss, _ in kept) / sum(count for _, count in kept))
+    note = "tokens from the second on; references of one token left out"
     return rows_of(
         [
-            ("perplexity_mean", float(each.mean()), "perplexity", len(each), f"mean over references; {said}"),
-            ("perplexity_median", float(np.median(each)), "perplexity", len(each), f"median over references; {said}"),
-            ("perplexity_of_tokens", together, "perplexity", len(each), f"exp of the mean loss of all tokens; {said}"),
+            ("perplexity_mean", float(values.mean()), "perplexity", len(values), f"mean over references; {note}"),
+            (
+                "perplexity_median",
+                float(np.median(values)),
+                "perplexity",
+                len(values),
+                f"median over references; {note}",
+            ),
+            ("perplexity_of_tokens", overall, "perplexity", len(values), f"exp of the mean loss of all tokens; {note}"),
         ],
         {},
     )

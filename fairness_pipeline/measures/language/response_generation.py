@@ -63,15 +63,17 @@ def metrics(answers: Sequence[str], references: Sequence[Sequence[str]]) -> list
 
     bleu = BLEU(lowercase=True, force=True)
     most = max(map(len, references))
-    padded: list[Any] = [[own[place] if place < len(own) else None for own in references] for place in range(most)]
+    padded: list[Any] = [
+        [texts[index] if index < len(texts) else None for texts in references] for index in range(most)
+    ]
     score = bleu.corpus_score(list(answers), padded).score
     tokens = [tokenize(answer) for answer in answers]
-    known = [[tokenize(text) for text in own] for own in references]
+    reference_tokens = [[tokenize(text) for text in texts] for texts in references]
     try:
-        nist = float(corpus_nist(known, tokens, n=2))
+        nist = float(corpus_nist(reference_tokens, tokens, n=2))
     except ZeroDivisionError:  # no n-gram of any answer is in a reference
         nist = 0.0
-    meteor, with_synonyms = _meteor(known, tokens)
+    meteor, with_synonyms = _meteor(reference_tokens, tokens)
     count, nltk = len(answers), library_version("nltk")
     return [
         ("crg_bleu4", score, "percent", count, str(bleu.get_signature())),
@@ -103,14 +105,14 @@ def distinct(texts: Sequence[Sequence[str]], order: int) -> float:
 @cache
 def wordnet() -> Any:
     """NLTK's WordNet, or None if its files are not installed."""
-    from nltk.corpus import wordnet as found
+    from nltk.corpus import wordnet as corpus
 
     try:
-        found.ensure_loaded()
-        found.synsets("well")  # all parts of speech: each has its own file
+        corpus.ensure_loaded()
+        corpus.synsets("well")  # all parts of speech: each has its own file
     except (LookupError, OSError, ValueError):
         return None
-    return found
+    return corpus
 
 
 class _NoSynonyms:
@@ -122,12 +124,12 @@ def _meteor(references: Sequence[Sequence[list[str]]], answers: Sequence[list[st
     """The mean METEOR of the answers, and whether synonyms counted."""
     from nltk.translate.meteor_score import meteor_score
 
-    found = wordnet()
+    synonyms = wordnet()
     scores = [
-        meteor_score(own, answer, wordnet=found or _NoSynonyms())
-        for own, answer in zip(references, answers, strict=True)
+        meteor_score(texts, answer, wordnet=synonyms or _NoSynonyms())
+        for texts, answer in zip(references, answers, strict=True)
     ]
-    return sum(scores) / len(scores), found is not None
+    return sum(scores) / len(scores), synonyms is not None
 
 
 def _answers(given: Given, contexts: list[str], settings: ResponseSettings, longest: int) -> list[str]:
@@ -135,22 +137,22 @@ def _answers(given: Given, contexts: list[str], settings: ResponseSettings, long
     model, tokenizer, end = given.model.eval(), given.tokenizer, given.tokenizer.eos_token_id
     room = max(1, longest - settings.max_tokens)
     encoded = [[*row, end][-room:] for row in tokenizer(contexts)["input_ids"]]
-    order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
+    order = sorted(range(len(encoded)), key=lambda index: len(encoded[index]))
     answers = [""] * len(encoded)
     for start in range(0, len(order), _BATCH):
-        places = order[start : start + _BATCH]
-        width = max(len(encoded[place]) for place in places)
-        rows = [encoded[place] for place in places]
+        indices = order[start : start + _BATCH]
+        width = max(len(encoded[index]) for index in indices)
+        rows = [encoded[index] for index in indices]
         tokens = torch.tensor([[end] * (width - len(row)) + row for row in rows], device=model.device)
-        present = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=model.device)
+        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=model.device)
         torch.manual_seed(given.seed + start)
         with torch.inference_mode():
-            written = model.generate(
-                input_ids=tokens, attention_mask=present, do_sample=True, top_k=settings.top_k, top_p=settings.top_p,
+            generated = model.generate(
+                input_ids=tokens, attention_mask=mask, do_sample=True, top_k=settings.top_k, top_p=settings.top_p,
                 max_new_tokens=settings.max_tokens, pad_token_id=end, eos_token_id=end,
             )  # fmt: skip
-        texts = tokenizer.batch_decode(written[:, width:], skip_special_tokens=True)
-        for place, text in zip(places, texts, strict=True):
-            answers[place] = text.strip()
-        report(given.progress, start + len(places), len(order), "answers")
+        texts = tokenizer.batch_decode(generated[:, width:], skip_special_tokens=True)
+        for index, text in zip(indices, texts, strict=True):
+            answers[index] = text.strip()
+        report(given.progress, start + len(indices), len(order), "answers")
     return answers

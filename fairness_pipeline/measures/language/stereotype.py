@@ -26,12 +26,12 @@ stereotype."""
 SMALL = math.log(1.25)
 """An odds ratio below this is small. It is the margin of `fair` and of `artefact`."""
 OPPOSITE_STEREOTYPES = math.log(3)
-"""A typical S of attribute words that is shown to be beyond this is called bias where the mean of S is not: an odds
-ratio of 3. A lottery of words, which is no stereotype of a group, makes a smaller one."""
+"""An odds ratio of 3. A typical S of attribute words that is shown to exceed it is called bias even if the mean of S
+is not. Arbitrary preferences for words, which are no stereotype of a group, make a smaller one."""
 OPPOSITE_GAPS = "opposite stereotypes"
-"""The beginning of the note of such a row."""
+"""The beginning of the note of a row that is biased for this reason."""
 FEWEST_WORDS = 5
-"""The number of attribute words that a verdict needs. `fair` needs as many as elsewhere."""
+"""The number of attribute words that a verdict needs. `fair` needs `FEWEST_FOR_FAIR`."""
 _ROUNDING = 1e-2
 """The difference in nats that float32 leaves between equal likelihoods."""
 
@@ -45,8 +45,8 @@ class Quadruples(NamedTuple):
         b: The negative log-likelihood of the phrase about side b.
         opposite_a: The negative log-likelihood of the phrase about side a with the opposite attribute.
         opposite_b: The negative log-likelihood of the phrase about side b with the opposite attribute.
-        attribute: The attribute word of each, numbered from 0.
-        target: The target word of each, numbered from 0.
+        attribute: The attribute word of each phrase, numbered from 0.
+        target: The target word of each phrase, numbered from 0.
         words: The names of the attribute words.
         ids: The phrases.
     """
@@ -79,7 +79,7 @@ class Quadruples(NamedTuple):
 
 class Stereotype(NamedTuple):
     """The row of the significance table, and further columns: the two controls, the test of target words, and how far S
-    varies between attribute words (null where they are too few)."""
+    varies between attribute words (None if these are too few)."""
 
     row: Comparison
     own: float
@@ -98,9 +98,9 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
     t((|estimate| - log 1.1) / error). `artefact`: phrases and those with the opposite attribute differ in the same
     direction, and S is shown to be below log 1.25. `fair`: phrases do not differ, and S is shown to be small.
 
-    A mean of S may hide that half of the attribute words are likelier of one group and half of the other: `biased` if S
-    is shown to vary between them, typically by an odds ratio of 3 or more. What is fair is fair on average only, unless
-    the spread is shown to be small.
+    A mean of S may hide that half of the attribute words are likelier about one group and half about the other:
+    `biased` if S is shown to vary between them, typically by an odds ratio of 3 or more. A fair row is fair on average
+    only, unless the spread is shown to be small.
 
     Args:
         found: The phrases, at least two.
@@ -111,7 +111,7 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
     pairs = mean_difference(s, np.zeros(len(s)))
     attributes, targets = random_effects(s, found.attribute), random_effects(s, found.target)
     clustered = [attributes, *([targets] if targets_are_a_sample else [])]
-    estimates = [pairs, *(each.estimate for each in clustered)]
+    estimates = [pairs, *(effect.estimate for effect in clustered)]
     p = _beyond(estimates)
     bound = _bound(estimates, SMALL)
     own, opposite = (paired_t(values, np.zeros(len(values))) for values in (found.own, found.opposite))
@@ -124,15 +124,15 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
         typical = _typical(s, found.attribute, cells)
         spread = spread._replace(typical=typical, upper=max(spread.upper, upper_bound(typical**2, 0.0, spread.units)))
     p_holm = p
-    told = spread is not None and spread.p / LEVEL < alpha and _at_least(spread) >= OPPOSITE_STEREOTYPES
-    if spread and told and verdict != "biased" and attributes.clusters >= FEWEST_WORDS:
+    varies = spread is not None and spread.p / LEVEL < alpha and _lower_bound(spread) >= OPPOSITE_STEREOTYPES
+    if spread and varies and verdict != "biased" and attributes.clusters >= FEWEST_WORDS:
         verdict, p_holm = "biased", spread.p / LEVEL
         sides = f"{spread.towards_a} to side b and {spread.towards_b} to side a"
         note = f"{OPPOSITE_GAPS}, {sides} of {spread.units} attribute words"
     verdict = on_spread(verdict, shown=False, small=spread is not None and spread.upper < LARGE * SMALL)
-    error, freedom = max(each.error for each in estimates), min(each.freedom for each in estimates)
+    error, freedom = max(estimate.error for estimate in estimates), min(estimate.freedom for estimate in estimates)
     low, high = Estimate(pairs.centre, error, freedom).interval(0.95)
-    value_a, value_b = (float((one - other).mean()) for one, other in
+    value_a, value_b = (float((stereotyped - opposed).mean()) for stereotyped, opposed in
                         ((found.a, found.opposite_a), (found.b, found.opposite_b)))  # fmt: skip
     row = Comparison(
         measure=STEREOTYPE, unit="score", n=len(s), value_a=value_a, value_b=value_b, difference=pairs.centre,
@@ -140,22 +140,22 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
         p_holm=p_holm, p_bh=p_holm, paired_test="t beyond log 1.1", paired_statistic=finite(pairs.centre / pairs.error)
         if pairs.error else None, p_paired=_beyond([pairs]), effect_size=None, margin=SMALL, p_equivalence=bound,
         minimum_detectable=finite(LEAST + Estimate(0.0, error, freedom).minimum_detectable(alpha)), verdict=verdict,
-        paper_verdict=None, p_clusters=_beyond([each.estimate for each in clustered]), clusters=attributes.clusters,
+        paper_verdict=None, p_clusters=_beyond([effect.estimate for effect in clustered]), clusters=attributes.clusters,
         effective_clusters=attributes.effective, note=note,
         beyond_margin=low > SMALL or high < -SMALL,
     )  # fmt: skip
     return Stereotype(row, means[0], own.p, means[1], opposite.p, targets.p, spread)
 
 
-def _at_least(spread: Spread) -> float:
+def _lower_bound(spread: Spread) -> float:
     """The lower 90% bound of the typical S: few words scatter more by chance."""
     freedom = spread.units - 1
     return spread.typical * math.sqrt(freedom / float(scipy.special.chdtri(freedom, 0.1)))
 
 
 def _typical(s: np.ndarray, attribute: np.ndarray, cells: np.ndarray) -> float:
-    """The standard deviation of the attribute words' S beyond chance; each word counts once, however many phrases it
-    has: a few words make most of them."""
+    """The standard deviation of the attribute words' S beyond chance. Each word counts once, however many phrases it
+    has, because a few words have most phrases."""
     means, chance = [], []
     for phrases in (attribute == word for word in np.unique(attribute)):
         _, cell = np.unique(cells[phrases], return_inverse=True)
@@ -198,16 +198,16 @@ def _verdict(
 
 def _beyond(estimates: list[Estimate]) -> float:
     """The largest p of the hypothesis that an estimate is at most log 1.1 from 0. It is 1 if the directions differ."""
-    if len({math.copysign(1.0, each.centre) for each in estimates}) > 1:
+    if len({math.copysign(1.0, estimate.centre) for estimate in estimates}) > 1:
         return 1.0
-    one_sided = max(each._replace(centre=abs(each.centre)).p_below(LEAST) for each in estimates)
+    one_sided = max(estimate._replace(centre=abs(estimate.centre)).p_below(LEAST) for estimate in estimates)
     return min(1.0, 2 * one_sided)
 
 
 def _bound(estimates: list[Estimate], margin: float) -> float:
     """The p of the hypothesis that S is beyond the margin, for the largest estimate with the largest error."""
-    centre, error = max(abs(each.centre) for each in estimates), max(each.error for each in estimates)
-    return Estimate(centre, error, min(each.freedom for each in estimates)).p_above(margin)
+    centre, error = max(abs(estimate.centre) for estimate in estimates), max(estimate.error for estimate in estimates)
+    return Estimate(centre, error, min(estimate.freedom for estimate in estimates)).p_above(margin)
 
 
 def odds_ratio(row: dict[str, float]) -> tuple[float, float, float]:

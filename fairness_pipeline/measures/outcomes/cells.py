@@ -1,4 +1,4 @@
-"""Cells: the mean outcome of each item, group and name, draws averaged. What all statistics of a table start from."""
+"""Cells: the mean outcome of each item, group and name over draws. All statistics of a table start from them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,51 +40,53 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
         condition: The key of the condition.
     """
     rows = np.flatnonzero(trials.condition.code == trials.condition.names.index(condition))
-    parts = [own for own in (trials.item, trials.name) if own]
+    parts = [part for part in (trials.item, trials.name) if part]
     parts += list(trials.groups.values())
-    place = numbered(*parts)[rows] if parts else rows
-    _, first, cell = np.unique(place, return_index=True, return_inverse=True)
+    key = numbered(*parts)[rows] if parts else rows
+    _, first, cell = np.unique(key, return_index=True, return_inverse=True)
     first = rows[first]
     count = len(first)
     tables = []
     for outcome, values in trials.values.items():
-        own, weights = values[rows], trials.weights.get(outcome)
+        outcomes, weights = values[rows], trials.weights.get(outcome)
         readable = trials.readable[outcome][rows] if outcome in trials.readable else np.array([np.nan])
         unread = None if np.isnan(readable).all() else 1 - float(np.nanmean(readable))
-        known = ~np.isnan(own)
+        known = ~np.isnan(outcomes)
         draws = np.bincount(cell[known], minlength=count)
         kept = draws > 0
-        sums, squares = (np.bincount(cell[known], each[known], count)[kept] for each in (own, np.square(own)))
-        places = first[kept]
-        groups = [_texts(codes, places) for codes in trials.groups.values()]
+        sums, squares = (
+            np.bincount(cell[known], column[known], count)[kept] for column in (outcomes, np.square(outcomes))
+        )
+        cell_rows = first[kept]
+        groups = [_texts(codes, cell_rows) for codes in trials.groups.values()]
         flat = (
             pa.concat_arrays(groups).take(
-                pa.array(np.arange(len(places) * len(groups)).reshape(len(groups), -1).T.ravel())
+                pa.array(np.arange(len(cell_rows) * len(groups)).reshape(len(groups), -1).T.ravel())
             )
             if groups
             else pa.array([], pa.string())
         )
-        offsets = pa.array(np.arange(len(places) + 1, dtype=np.int32) * len(groups))
+        offsets = pa.array(np.arange(len(cell_rows) + 1, dtype=np.int32) * len(groups))
         tables.append(
             pa.table(
                 {
-                    "outcome": pa.array([outcome]).take(pa.array(np.zeros(len(places), dtype=np.int64))),
-                    "item": _texts(trials.item, places),
-                    "cluster": _texts(trials.cluster or trials.item, places),
-                    "name": _texts(trials.name, places),
+                    "outcome": pa.array([outcome]).take(pa.array(np.zeros(len(cell_rows), dtype=np.int64))),
+                    "item": _texts(trials.item, cell_rows),
+                    "cluster": _texts(trials.cluster or trials.item, cell_rows),
+                    "name": _texts(trials.name, cell_rows),
                     "groups": pa.ListArray.from_arrays(offsets, flat),
                     "value": sums / draws[kept],
                     "square": squares / draws[kept],
                     "draws": draws[kept],
-                    "weight": pa.nulls(len(places), pa.float64())
+                    "weight": pa.nulls(len(cell_rows), pa.float64())
                     if weights is None
                     else np.bincount(cell[known], weights[rows][known], count)[kept] / draws[kept],
-                    "deviation": np.full(len(places), _deviation(trials, values)),
-                    "unread": pa.array([unread] * len(places), pa.float64()),
+                    "deviation": np.full(len(cell_rows), _deviation(trials, values)),
+                    "unread": pa.array([unread] * len(cell_rows), pa.float64()),
                     **{
-                        role: trials.texts[role].take(pa.array(places)).cast(pa.string())
+                        role: trials.texts[role].take(pa.array(cell_rows)).cast(pa.string())
                         if role in trials.texts
-                        else pa.nulls(len(places), pa.string())
+                        else pa.nulls(len(cell_rows), pa.string())
                         for role in ("asked", "answer")
                     },
                 },
@@ -95,7 +97,7 @@ def cell_table(trials: Trials, condition: str) -> pa.Table:
 
 
 def means_beside(trials: Trials, condition: str) -> dict[str, float]:
-    """The means that stand beside the verdicts of a condition, by name; without those of which nothing is known."""
+    """The means that are reported beside the verdicts of a condition, by name; unknown ones are left out."""
     chosen = trials.condition.code == trials.condition.names.index(condition)
     known = {name: values[chosen & ~np.isnan(values)] for name, values in trials.beside.items()}
     return {name: float(values.mean()) for name, values in known.items() if len(values)}
@@ -105,27 +107,27 @@ def _deviation(trials: Trials, values: np.ndarray) -> float:
     """The standard deviation of single trials around the mean of their item and the effect of their groups, within
     conditions: a gap between groups must not widen its own margin, nor that of another column."""
     known = ~np.isnan(values)
-    left = values[known]
-    if not len(left):
+    residual = values[known]
+    if not len(residual):
         return 0.0
     condition = trials.condition
     by_item = numbered(condition, *([trials.item] if trials.item else []))[known]
     by_group = numbered(condition, *trials.groups.values())[known]
-    freedom = len(left)
-    for place in (by_item, by_group):
-        numbers = np.unique(place, return_inverse=True)[1]
+    freedom = len(residual)
+    for code in (by_item, by_group):
+        numbers = np.unique(code, return_inverse=True)[1]
         sizes = np.bincount(numbers)
-        left = left - (np.bincount(numbers, left) / sizes)[numbers]
+        residual = residual - (np.bincount(numbers, residual) / sizes)[numbers]
         freedom -= len(sizes)
-    return float(np.sqrt(np.square(left).sum() / max(1, freedom + len(condition.names))))
+    return float(np.sqrt(np.square(residual).sum() / max(1, freedom + len(condition.names))))
 
 
 def _texts(codes: Codes | None, rows: np.ndarray) -> pa.Array:
     """The texts behind the codes of some rows; null where there is none."""
     if codes is None:
         return pa.nulls(len(rows), pa.string())
-    own = codes.code[rows]
-    return pa.array(codes.names, pa.string()).take(pa.array(own, mask=own < 0))
+    code = codes.code[rows]
+    return pa.array(codes.names, pa.string()).take(pa.array(code, mask=code < 0))
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,8 @@ class OutcomeCells:
         deviation: The standard deviation of a single trial around its item and groups.
         item: (n,) the item; None if there are no items.
         cluster: (n,) the cluster.
-        name: (n,) what stands for the group; None if nothing does.
-        groups: By group column.
+        name: (n,) the name that represents the group; None without names.
+        groups: The group of each cell, by group column.
     """
 
     value: np.ndarray
@@ -160,40 +162,40 @@ class OutcomeCells:
 
         Args:
             table: The table.
-            outcome: Which outcome.
+            outcome: The name of the outcome.
             columns: The names of the group columns, in the order of the table's lists.
         """
-        own = table.filter(pc.equal(table["outcome"], outcome))
-        flat = pc.list_flatten(own["groups"]).combine_chunks() if columns else None
+        rows = table.filter(pc.equal(table["outcome"], outcome))
+        flat = pc.list_flatten(rows["groups"]).combine_chunks() if columns else None
         groups = {
-            name: _codes(flat.take(pa.array(np.arange(place, len(flat), len(columns)))))
-            for place, name in enumerate(columns)
+            name: _codes(flat.take(pa.array(np.arange(offset, len(flat), len(columns)))))
+            for offset, name in enumerate(columns)
             if flat is not None
         }
-        roles = {role: _codes(own[role]) if own[role].null_count < len(own) else None for role in _ROLES}
-        value, square, draws = (own[name].to_numpy() for name in ("value", "square", "draws"))
-        deviation = float(own["deviation"][0].as_py()) if len(own) else 0.0
-        weight = own["weight"].to_numpy() if len(own) and own["weight"].null_count == 0 else None
-        unread = float(own["unread"][0].as_py() or 0.0) if len(own) else 0.0
+        roles = {role: _codes(rows[role]) if rows[role].null_count < len(rows) else None for role in _ROLES}
+        value, square, draws = (rows[name].to_numpy() for name in ("value", "square", "draws"))
+        deviation = float(rows["deviation"][0].as_py()) if len(rows) else 0.0
+        weight = rows["weight"].to_numpy() if len(rows) and rows["weight"].null_count == 0 else None
+        unread = float(rows["unread"][0].as_py() or 0.0) if len(rows) else 0.0
         return cls(
             value, square, draws, roles["item"], roles["cluster"], roles["name"], groups, deviation, weight, unread
         )
 
     def crossed(self, columns: Sequence[str]) -> float:
-        """The share of the crossed cells that there are, within items: 1 if each item has every level of the other
-        group columns with every level of these.
+        """The share of possible crossed cells that exist, within items: 1 if each item has every level of the other
+        group columns with every level of the chosen ones.
 
         Args:
             columns: Some of the group columns.
         """
-        others = [own for name, own in self.groups.items() if name not in columns]
+        others = [column for name, column in self.groups.items() if name not in columns]
         if not others or self.item is None:
             return 1.0
-        own = numbered(*(self.groups[name] for name in columns))
+        chosen = numbered(*(self.groups[name] for name in columns))
         other = numbered(*others)
         item = self.item.code.astype(np.int64)
-        both = len(np.unique(np.stack([item, own, other], axis=1), axis=0))
-        sizes = [np.bincount(np.unique(np.stack([item, each], axis=1), axis=0)[:, 0]) for each in (own, other)]
+        both = len(np.unique(np.stack([item, chosen, other], axis=1), axis=0))
+        sizes = [np.bincount(np.unique(np.stack([item, levels], axis=1), axis=0)[:, 0]) for levels in (chosen, other)]
         return both / max(1, int((sizes[0] * sizes[1]).sum()))
 
     def at(self, rows: np.ndarray) -> "OutcomeCells":
@@ -202,8 +204,8 @@ class OutcomeCells:
         def chosen(codes: Codes | None) -> Codes | None:
             return Codes(codes.code[rows], codes.names) if codes else None
 
-        groups = {name: Codes(own.code[rows], own.names) for name, own in self.groups.items()}
-        item, cluster, name = (chosen(own) for own in (self.item, self.cluster, self.name))
+        groups = {name: Codes(column.code[rows], column.names) for name, column in self.groups.items()}
+        item, cluster, name = (chosen(column) for column in (self.item, self.cluster, self.name))
         weight = self.weight[rows] if self.weight is not None else None
         return OutcomeCells(
             self.value[rows], self.square[rows], self.draws[rows], item, cluster, name, groups, self.deviation, weight
@@ -215,29 +217,29 @@ class OutcomeCells:
         Args:
             level: The level; None for all cells.
         """
-        columns = [own for own in self.groups.values() if level in own.names]
+        columns = [column for column in self.groups.values() if level in column.names]
         if level is None or not columns:
             return self
-        kept = np.logical_and.reduce([own.code != own.names.index(level) for own in columns])
+        kept = np.logical_and.reduce([column.code != column.names.index(level) for column in columns])
         cells = self.at(np.flatnonzero(kept))
-        groups = {name: own.used() for name, own in cells.groups.items()}
+        groups = {name: column.used() for name, column in cells.groups.items()}
         return replace(cells, groups=groups, unread=self.unread)
 
     def said_or_not(self, column: str, level: str) -> "OutcomeCells":
-        """The cells by a column of two levels: something is said, or nothing.
+        """The cells by a column of two levels: a group is said, or none.
 
         Args:
             column: The column.
-            level: Its level at which nothing is said.
+            level: Its level at which no group is said.
         """
         return replace(self, groups={column: self.groups[column].said_or_not(column, level)})
 
     def linearised(self, chosen: np.ndarray) -> np.ndarray:
-        """The outcomes of some cells, as their mean is taken: with weights, z = (v - S w) / mean w + S, where S = sum v
-        / sum w, whose mean is S.
+        """The outcomes of some cells, linearised for their mean: with weights, z = (v - S w) / mean w + S, where S =
+        sum v / sum w, whose mean is S.
 
         Args:
-            chosen: (n,) which cells.
+            chosen: (n,) a mask of the cells.
         """
         value = self.value[chosen]
         if self.weight is None:
@@ -253,44 +255,44 @@ class OutcomeCells:
         the number of draws of each.
 
         Args:
-            columns: Which group columns.
+            columns: The group columns.
         """
         codes = [self.groups[name] for name in columns]
-        known = np.logical_and.reduce([own.code >= 0 for own in codes])
+        known = np.logical_and.reduce([column.code >= 0 for column in codes])
         group = np.zeros(len(self.value), dtype=np.int64)
         names = [""]
-        for own in codes:
-            group = group * len(own.names) + own.code
-            names = [f"{before} {name}".strip() for before in names for name in own.names]
+        for column in codes:
+            group = group * len(column.names) + column.code
+            names = [f"{prefix} {name}".strip() for prefix in names for name in column.names]
         item = self.item.code if self.item else np.zeros(len(self.value), dtype=np.int64)
         parts = [item[known], group[known], *([self.name.code[known]] if self.name else [])]
-        place = parts[0] * len(names) + parts[1]
-        beside = np.unique(place) // len(names)  # items in which several groups meet say something
-        several = np.bincount(beside, minlength=item.max(initial=0) + 1)[parts[0]] > 1
+        key = parts[0] * len(names) + parts[1]
+        item_of_pair = np.unique(key) // len(names)  # only items in which several groups meet tell anything
+        several = np.bincount(item_of_pair, minlength=item.max(initial=0) + 1)[parts[0]] > 1
         known = np.flatnonzero(known)[several]
-        parts, place = [part[several] for part in parts], place[several]
+        parts, key = [part[several] for part in parts], key[several]
         if self.name:
-            place = place * len(self.name.names) + parts[2]
-        _, first, cell = np.unique(place, return_index=True, return_inverse=True)
+            key = key * len(self.name.names) + parts[2]
+        _, first, cell = np.unique(key, return_index=True, return_inverse=True)
         value = np.bincount(cell, self.value[known]) / np.bincount(cell)
         draws = np.bincount(cell, self.draws[known])
         kept, numbers = np.unique(parts[1][first], return_inverse=True)
-        items, own_item = np.unique(parts[0][first], return_inverse=True)
+        items, item_number = np.unique(parts[0][first], return_inverse=True)
         cluster = np.zeros(len(items), dtype=np.int64)
-        of_cell = self.cluster.code[known][first] if self.cluster else np.zeros(len(first), dtype=np.int64)
-        cluster[own_item] = of_cell
-        named = np.unique(parts[2][first], return_inverse=True)[1] if self.name else None
-        groups = tuple(names[place] for place in kept)
-        return Cells(value, own_item, numbers, cluster, groups, named), draws
+        cell_cluster = self.cluster.code[known][first] if self.cluster else np.zeros(len(first), dtype=np.int64)
+        cluster[item_number] = cell_cluster
+        name_number = np.unique(parts[2][first], return_inverse=True)[1] if self.name else None
+        groups = tuple(names[number] for number in kept)
+        return Cells(value, item_number, numbers, cluster, groups, name_number), draws
 
 
 _ROLES = ("item", "cluster", "name")
 
 
 def _codes(column: pa.Array | pa.ChunkedArray) -> Codes:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    encoded = whole.dictionary_encode()
-    order = pc.array_sort_indices(encoded.dictionary).to_numpy()  # the same names, the same order in every condition
-    places = np.append(np.argsort(order), -1)
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = array.dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()  # the same names get the same codes in every condition
+    ranks = np.append(np.argsort(order), -1)
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return Codes(places[codes], tuple(encoded.dictionary.take(pa.array(order)).to_pylist()))
+    return Codes(ranks[codes], tuple(encoded.dictionary.take(pa.array(order)).to_pylist()))

@@ -1,4 +1,4 @@
-"""Changes of the groups' outcomes between two conditions: a prompt, a model or a run, and the baseline."""
+"""Changes of the groups' outcomes between the baseline and another condition: a prompt, a model or a run."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -39,7 +39,7 @@ OUTCOME_CHANGES = schema(
 
 
 def changes_between(before: pa.Table, after: pa.Table, judging: Judging) -> pa.Table:
-    """A table of `OUTCOME_CHANGES`: scores after minus before over the same items, then as between groups.
+    """A table of `OUTCOME_CHANGES`: outcomes after minus before over the same items, compared between groups.
 
     Args:
         before: A table of `OUTCOME_CELLS` of the baseline.
@@ -52,19 +52,19 @@ def changes_between(before: pa.Table, after: pa.Table, judging: Judging) -> pa.T
     rows: list[dict[str, Any]] = []
     for name, outcome in judging.outcomes.items():
         both = [OutcomeCells.of(table, name, judging.columns).without(judging.unmarked) for table in (before, after)]
-        pair = _in_common(*both)
+        pair = _shared_cells(*both)
         if pair is None:
             continue
         unit, scale = unit_of(outcome)
-        own = {"outcome": name, "unit": unit}
+        common = {"outcome": name, "unit": unit}
         if outcome.kind in SIGNED:
-            rows.append({**own, "attribute": "", **_of_side(*pair, judging.seed, scale)})
+            rows.append({**common, "attribute": "", **_change_of_signed(*pair, judging.seed, scale)})
         elif pair[0].item is not None or pair[0].name is not None:
             columns: list[Sequence[str]] = [(column,) for column in judging.columns]
             for chosen in [*columns, *combinations(judging.columns, 2)]:
                 rows += [
-                    {**own, "attribute": CROSS.join(chosen), **row}
-                    for row in _of_groups(*pair, chosen, judging.seed, scale)
+                    {**common, "attribute": CROSS.join(chosen), **row}
+                    for row in _changes_of_groups(*pair, chosen, judging.seed, scale)
                 ]
     family = [row for row in rows if row["group"] == ANY]
     for row, p in zip(family, holm([row["p"] for row in family]), strict=True):
@@ -75,59 +75,61 @@ def changes_between(before: pa.Table, after: pa.Table, judging: Judging) -> pa.T
     return pa.Table.from_pylist([{**dict.fromkeys(OUTCOME_CHANGES.names), **row} for row in rows], OUTCOME_CHANGES)
 
 
-def _of_groups(
+def _changes_of_groups(
     before: OutcomeCells, after: OutcomeCells, columns: Sequence[str], seed: int, scale: float
 ) -> Iterator[dict[str, Any]]:
-    (then, _), (now, _) = before.of_groups(columns), after.of_groups(columns)
-    first, second = np.triu_indices(len(then.groups), 1)
-    effects = GroupEffects(then._replace(value=now.value - then.value), first, second, seed)
+    (cells_before, _), (cells_after, _) = before.of_groups(columns), after.of_groups(columns)
+    first, second = np.triu_indices(len(cells_before.groups), 1)
+    effects = GroupEffects(cells_before._replace(value=cells_after.value - cells_before.value), first, second, seed)
     if not effects.enough_to_tell:
         return
-    items = len(then.cluster)
+    items = len(cells_before.cluster)
     yield {"group": ANY, "items": items, "p": effects.omnibus}
     contrasts = each_against_others(len(effects.groups))
-    levels = np.stack([scale * contrasts @ Fit(cells).effects for cells in (then, now)], axis=1)
-    for group, (level, new), own in zip(effects.groups, levels, effects.intervals("others"), strict=True):
-        change, low, high = (scale * each for each in (own.estimate.centre, own.low, own.high))
+    levels = np.stack([scale * contrasts @ Fit(cells).effects for cells in (cells_before, cells_after)], axis=1)
+    for group, (value_before, value_after), interval in zip(
+        effects.groups, levels, effects.intervals("others"), strict=True
+    ):
+        change, low, high = (scale * value for value in (interval.estimate.centre, interval.low, interval.high))
         yield {
-            "group": group, "items": items, "before": level, "after": new, "change": change, "ci_low": finite(low),
-            "ci_high": finite(high), "p": own.p,
+            "group": group, "items": items, "before": value_before, "after": value_after, "change": change,
+            "ci_low": finite(low), "ci_high": finite(high), "p": interval.p,
         }  # fmt: skip
 
 
-def _of_side(before: OutcomeCells, after: OutcomeCells, seed: int, scale: float) -> dict[str, Any]:
+def _change_of_signed(before: OutcomeCells, after: OutcomeCells, seed: int, scale: float) -> dict[str, Any]:
     cluster = before.cluster.code if before.cluster else np.arange(len(before.value))
     cluster = np.unique(cluster, return_inverse=True)[1]
-    every = np.ones(len(cluster), dtype=bool)
-    change = after.linearised(every) - before.linearised(every)
-    found = signed_means(lambda chosen: change[chosen], cluster, np.zeros(len(cluster), dtype=np.int64), ("all",), seed)
-    low, high = found.estimates[0].interval(0.95)
-    levels = [scale * float(cells.linearised(every).mean()) for cells in (before, after)]
+    all_cells = np.ones(len(cluster), dtype=bool)
+    change = after.linearised(all_cells) - before.linearised(all_cells)
+    means = signed_means(lambda mask: change[mask], cluster, np.zeros(len(cluster), dtype=np.int64), ("all",), seed)
+    low, high = means.estimates[0].interval(0.95)
+    levels = [scale * float(cells.linearised(all_cells).mean()) for cells in (before, after)]
     return {
-        "group": ANY, "items": found.counts[0], "before": levels[0], "after": levels[1],
-        "change": scale * found.estimates[0].centre, "ci_low": scale * low, "ci_high": scale * high, "p": found.p[0],
+        "group": ANY, "items": means.counts[0], "before": levels[0], "after": levels[1],
+        "change": scale * means.estimates[0].centre, "ci_low": scale * low, "ci_high": scale * high, "p": means.p[0],
     }  # fmt: skip
 
 
-def _in_common(before: OutcomeCells, after: OutcomeCells) -> tuple[OutcomeCells, OutcomeCells] | None:
+def _shared_cells(before: OutcomeCells, after: OutcomeCells) -> tuple[OutcomeCells, OutcomeCells] | None:
     """The cells that both conditions have, in the same order; None if there are none."""
-    places = []
+    keys = []
     shared: list[tuple[str, ...]] = []
     pairs = [(before.item, after.item), (before.name, after.name)]
     pairs += [(before.groups[name], after.groups[name]) for name in before.groups]
-    for one, other in pairs:
-        if one is not None and other is not None:
-            shared.append(tuple(dict.fromkeys((*one.names, *other.names))))
+    for first, second in pairs:
+        if first is not None and second is not None:
+            shared.append(tuple(dict.fromkeys((*first.names, *second.names))))
     for cells in (before, after):
-        columns = [own for own in (cells.item, cells.name, *cells.groups.values()) if own is not None]
+        columns = [column for column in (cells.item, cells.name, *cells.groups.values()) if column is not None]
         if len(columns) != len(shared) or not columns:
             return None
-        places.append(numbered(*(_renumbered(own, names) for own, names in zip(columns, shared, strict=True))))
-    _, ours, theirs = np.intersect1d(places[0], places[1], return_indices=True)
-    return (before.at(ours), after.at(theirs)) if len(ours) else None
+        keys.append(numbered(*(_renumbered(column, names) for column, names in zip(columns, shared, strict=True))))
+    _, rows_before, rows_after = np.intersect1d(keys[0], keys[1], return_indices=True)
+    return (before.at(rows_before), after.at(rows_after)) if len(rows_before) else None
 
 
 def _renumbered(codes: Codes, names: tuple[str, ...]) -> Codes:
-    place = {name: number for number, name in enumerate(names)}
-    numbers = np.array([place[name] for name in codes.names] + [-1])
+    number_of = {name: number for number, name in enumerate(names)}
+    numbers = np.array([number_of[name] for name in codes.names] + [-1])
     return Codes(numbers[codes.code], names)

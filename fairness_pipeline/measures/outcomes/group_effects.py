@@ -32,14 +32,14 @@ from fairness_pipeline.statistics.relabelling import Relabelled, relabel
 FEWEST_THAT_DIFFER = 6
 """If fewer clusters differ between two groups, t has nothing to estimate from."""
 FEWEST_FOR_T = 15
-"""If fewer do, and most do not, t alone shows no rates of two groups alike: at a true gap of the margin it said so
-in 12% of draws of 700 answers. Counted by weight: 4 clusters of 60 answers and 700 of one are 58."""
+"""If fewer clusters differ, and most do not, t alone does not show that two groups' rates are alike: at a true gap of
+the margin it did so in 12% of draws of 700 answers. Clusters count by weight: 4 of 60 answers and 700 of one are 58."""
 FEWEST_NAMES = 5
-"""With fewer names a group nothing is told; and if fewer names differ."""
+"""With fewer names in a group, or fewer names that differ, no difference is reported."""
 
 
 _LEVEL = 0.05
-"""Of the intervals."""
+"""The level of the intervals."""
 
 
 class Interval(NamedTuple):
@@ -52,23 +52,25 @@ class Interval(NamedTuple):
 
     @classmethod
     def of(cls, estimate: Estimate, reach: float, p: float, least: float = 0.0, *, few: bool = False) -> "Interval":
-        """The interval that reaches so many standard errors, and holds 0 unless p is below 5%: then it ends at 0.
+        """The interval of a given half-width. It contains 0 if p is 5% or more; otherwise it ends at 0 at the latest.
 
         Args:
             estimate: The contrast.
-            reach: How many standard errors.
-            p: Its p.
-            least: How far from 0 it reaches at least, whatever the error.
-            few: Whether so few clusters differ that only that is known, on both sides.
+            reach: The half-width in standard errors.
+            p: The p of the contrast.
+            least: The least distance from 0 that the interval reaches, whatever the error.
+            few: Whether so few clusters differ that only `least` is known, in both directions.
         """
         if few:
             return cls(estimate, p, -least, least)
         if estimate.error == 0 and not least:
             return cls(estimate, p, math.nan, math.nan)  # all clusters differ alike: nothing to estimate from
-        wide = max(reach, quantile(0.975, estimate.freedom)) * estimate.error
-        wide = min(wide, max(least, abs(estimate.centre))) if math.isinf(wide) and least else wide
-        wide = max(wide, abs(estimate.centre)) if p >= _LEVEL else wide
-        low, high = estimate.centre - wide, estimate.centre + wide
+        half_width = max(reach, quantile(0.975, estimate.freedom)) * estimate.error
+        half_width = (
+            min(half_width, max(least, abs(estimate.centre))) if math.isinf(half_width) and least else half_width
+        )
+        half_width = max(half_width, abs(estimate.centre)) if p >= _LEVEL else half_width
+        low, high = estimate.centre - half_width, estimate.centre + half_width
         above = estimate.centre >= 0
         low, high = (low, max(high, least)) if above else (min(low, -least), high)
         if p < _LEVEL:
@@ -116,17 +118,17 @@ class GroupEffects:
 
     @property
     def unit(self) -> Literal["cluster", "name"]:
-        """What the sample is counted in: where names are a sample, they are the scarcer one."""
+        """The unit of the sample: names where names are a sample, as they are scarcer than clusters."""
         return "name" if self._named else "cluster"
 
     @property
     def fixed(self) -> bool:
-        """Whether the items are too few to be a sample, so that what is found holds for them alone."""
+        """Whether the items are too few to be a sample, so that results hold for them alone."""
         return self._named is not None and self._named.fixed
 
     @property
     def sample(self) -> int:
-        """The number of clusters; of names in the group with the fewest."""
+        """The number of clusters, or of names in the group with the fewest."""
         return self._named.fewest if self._named else self.fit.clusters
 
     @property
@@ -142,11 +144,11 @@ class GroupEffects:
     @property
     def enough_for_fair(self) -> bool:
         """Whether every pair of groups meets in enough clusters for `fair`."""
-        return all(own.clusters.min() >= FEWEST_FOR_FAIR for own in self._samples)
+        return all(sample.clusters.min() >= FEWEST_FOR_FAIR for sample in self._samples)
 
     @property
     def meetings(self) -> Meetings:
-        """Where pairs of groups meet and differ: in clusters of items, or in names where these are a sample."""
+        """Where pairs of groups meet and differ: in clusters of items, or in names if these are a sample."""
         return self._samples[0]
 
     @cached_property
@@ -157,7 +159,7 @@ class GroupEffects:
 
     @property
     def fewest_that_differ(self) -> int:
-        """The number of clusters (names) that differ from which on anything is told."""
+        """The fewest differing clusters (or names) from which a difference is reported."""
         return FEWEST_NAMES if self._named else FEWEST_THAT_DIFFER
 
     @property
@@ -168,33 +170,33 @@ class GroupEffects:
     def can_differ(self, group: int | None = None) -> bool:
         """Whether enough clusters differ in some pair of groups, or in some pair of one group, to tell a difference."""
         first, second = np.triu_indices(len(self.groups), 1)
-        own = np.ones(len(first), dtype=bool) if group is None else (first == group) | (second == group)
-        return bool(self.meetings.differing[own].max() >= self.fewest_that_differ)
+        involved = np.ones(len(first), dtype=bool) if group is None else (first == group) | (second == group)
+        return bool(self.meetings.differing[involved].max() >= self.fewest_that_differ)
 
     @cached_property
     def _few(self) -> np.ndarray:
         """(pairs,) whether so few clusters differ that t has nothing to estimate from."""
-        fewest = [FEWEST_THAT_DIFFER if own is self.fit.meetings else FEWEST_NAMES for own in self._samples]
-        return np.any([own.differing < least for own, least in zip(self._samples, fewest, strict=True)], axis=0)
+        fewest = [FEWEST_THAT_DIFFER if sample is self.fit.meetings else FEWEST_NAMES for sample in self._samples]
+        return np.any([sample.differing < least for sample, least in zip(self._samples, fewest, strict=True)], axis=0)
 
     @cached_property
     def _bounded(self) -> np.ndarray:
-        """(pairs,) whether they are, or the outcome is so rare that t alone is not enough."""
+        """(pairs,) whether few clusters differ, or the outcome is so rare that t alone is not enough."""
         if not self.rates:
             return self._few
-        rare = [(own.share < 0.5) & (own.share * own.even < FEWEST_FOR_T) for own in self._samples]
+        rare = [(sample.share < 0.5) & (sample.share * sample.even < FEWEST_FOR_T) for sample in self._samples]
         return np.any([self._few, *rare], axis=0)
 
     def largest_possible(self, alpha: float = _LEVEL) -> np.ndarray:
-        """(pairs,) the exact upper limit of the share of clusters that differ; a rate differs by no more. Numbers can
-        differ by anything.
+        """(pairs,) the exact upper limit of the share of clusters that differ; a rate differs by no more. Other
+        outcomes have no limit.
 
         Args:
             alpha: The level.
         """
         if not self.rates:
             return np.full(len(self._few), math.inf)
-        return np.max([most_that_differ(own.differing, own.effective, alpha) for own in self._samples], axis=0)
+        return np.max([most_that_differ(sample.differing, sample.effective, alpha) for sample in self._samples], axis=0)
 
     # Tests
 
@@ -208,8 +210,8 @@ class GroupEffects:
     def contrasts(self) -> np.ndarray:
         """(m,) the p of each listed contrast of two groups, corrected together."""
         p = self._relabelled.contrasts if self._relabelled else np.zeros(len(self.first))
-        own = of_two(self.first, self.second, len(self.groups))
-        return np.maximum(p, self._named.adjusted(own, self.seed)) if self._named else p
+        weights = of_two(self.first, self.second, len(self.groups))
+        return np.maximum(p, self._named.adjusted(weights, self.seed)) if self._named else p
 
     @property
     def omnibus(self) -> float:
@@ -228,22 +230,24 @@ class GroupEffects:
         return self._named.errors(contrasts) if self._named else self.fit.errors(contrasts)
 
     def intervals(self, kind: Literal["others", "contrasts"]) -> list["Interval"]:
-        """Each contrast with its 95% interval, which holds for all of them together, and holds 0 if its test does not
-        reject it."""
+        """Each contrast with its 95% interval, which holds for all of them together, and contains 0 if its test
+        does not reject."""
         count = len(self.groups)
-        own = each_against_others(count) if kind == "others" else of_two(self.first, self.second, count)
-        reach, p_values = self._reach(kind, len(own)), self.others if kind == "others" else self.contrasts
+        weights = each_against_others(count) if kind == "others" else of_two(self.first, self.second, count)
+        reach, p_values = self._reach(kind, len(weights)), self.others if kind == "others" else self.contrasts
         pair = place_of_pair(self.first, self.second, count)
-        least, few = np.where(self._bounded, self.largest_possible(_LEVEL / len(own)), 0.0), self._few
+        least, few = np.where(self._bounded, self.largest_possible(_LEVEL / len(weights)), 0.0), self._few
         if kind == "others":
-            of_group = [np.flatnonzero(own != 0) for own in pairs(count).T]
+            of_group = [np.flatnonzero(column != 0) for column in pairs(count).T]
             least = np.array([least[chosen].mean() if self._bounded[chosen].all() else 0.0 for chosen in of_group])
             few = np.array([few[chosen].all() for chosen in of_group])
         else:
             least, few = least[pair], few[pair]
         return [
-            Interval.of(estimate, reach, float(p), float(own_least), few=bool(own_few))
-            for estimate, p, own_least, own_few in zip(self.errors(own).estimates(), p_values, least, few, strict=True)
+            Interval.of(estimate, reach, float(p), float(least_reach), few=bool(is_few))
+            for estimate, p, least_reach, is_few in zip(
+                self.errors(weights).estimates(), p_values, least, few, strict=True
+            )
         ]
 
     def _reach(self, kind: str, count: int) -> float:
@@ -254,13 +258,13 @@ class GroupEffects:
 
     @cached_property
     def gap(self) -> LargestGap:
-        """The largest gap between two groups; its interval holds 0 if no group is shown to differ. Of two groups it is
-        that of their difference."""
+        """The largest gap between two groups; its interval contains 0 if no group is shown to differ. With two
+        groups it is the interval of their difference."""
         least = np.where(self._bounded, self.largest_possible(), 0.0)
         gap = largest_gap(self, self._reach("contrasts", len(self.first)), least, self._few)
         if len(self.groups) == 2:
-            of_two = Interval.of(gap.estimate, 0.0, self.omnibus, float(least[0]), few=bool(self._few[0]))
-            return gap._replace(low=of_two.low, high=of_two.high)
+            interval = Interval.of(gap.estimate, 0.0, self.omnibus, float(least[0]), few=bool(self._few[0]))
+            return gap._replace(low=interval.low, high=interval.high)
         if gap.estimate.error == 0 and not least.any():
             return gap._replace(low=math.nan, high=math.nan)
         return gap._replace(low=0.0) if self.omnibus >= _LEVEL else gap
@@ -275,8 +279,8 @@ class GroupEffects:
         return self.errors(pairs(len(self.groups)))
 
     def p_equivalence(self, margin: float) -> np.ndarray:
-        """The p that each pair of groups differs by the margin or more, by two one-sided tests; where few of many
-        clusters differ by the exact bound of rates, and of numbers nothing is shown: (pairs,).
+        """The p that each pair of groups differs by the margin or more, by two one-sided tests: (pairs,). If few of
+        many clusters differ, it is at least the p of the exact bound for rates, and 1 for other outcomes.
 
         Args:
             margin: The largest difference that does not matter.
@@ -285,31 +289,36 @@ class GroupEffects:
         return np.maximum(p, self._p_where_few_differ(margin))
 
     def p_equivalence_to_others(self, margin: float) -> np.ndarray:
-        """The same of each group and the mean of the others: (k,)."""
+        """The same for each group and the mean of the others: (k,)."""
         count = len(self.groups)
-        p = np.array([tost(own, Bound(margin)).p for own in self.errors(each_against_others(count)).estimates()])
+        p = np.array(
+            [tost(estimate, Bound(margin)).p for estimate in self.errors(each_against_others(count)).estimates()]
+        )
         first, second = np.triu_indices(count, 1)
         for groups in (first, second):
             np.maximum.at(p, groups, self._p_where_few_differ(margin))
         return p
 
     def _p_where_few_differ(self, margin: float) -> np.ndarray:
-        """The p by the exact bound of those pairs of which t is not enough, else 0: (pairs,)."""
+        """The p by the exact bound for pairs for which t is not enough, else 0: (pairs,)."""
         exact = np.ones(len(self._few))
         if self.rates:
-            of_samples = [p_most_that_differ(own.differing, own.effective, margin) for own in self._samples]
-            exact = np.max(of_samples, axis=0)
+            by_sample = [p_most_that_differ(sample.differing, sample.effective, margin) for sample in self._samples]
+            exact = np.max(by_sample, axis=0)
         return np.where(self._bounded, exact, 0.0)
 
     @cached_property
     def smallest_margin(self) -> float:
         """The smallest margin for which every pair would be shown to be inside."""
-        by_t = [abs(own.centre) + quantile(0.95, own.freedom) * own.error for own in self._every_pair.estimates()]
+        by_t = [
+            abs(estimate.centre) + quantile(0.95, estimate.freedom) * estimate.error
+            for estimate in self._every_pair.estimates()
+        ]
         return float(np.max(np.where(self._bounded, np.maximum(by_t, self.largest_possible()), by_t)))
 
     def minimum_detectable(self, alpha: float) -> float:
-        """The difference of one group from all others that the omnibus test would find with 80% power: with k groups
-        of one variance its statistic is noncentral chi-square of k - 1 degrees of freedom, widened as Student's t is.
+        """The difference of one group from all others that the omnibus test would find with 80% power: for k groups
+        of equal variance its statistic is noncentral chi-square of k - 1 degrees of freedom, widened as Student's t is.
 
         Args:
             alpha: The level.
@@ -317,8 +326,8 @@ class GroupEffects:
         count = len(self.groups)
         critical = scipy.special.chdtri(count - 1, alpha)
         noncentrality = float(scipy.special.chndtrinc(critical, count - 1, 1 - POWER))
-        few = quantile(1 - alpha / 2, float(np.median(self._every_pair.freedom))) / quantile(1 - alpha / 2)
-        return few * math.sqrt(noncentrality * count / (count - 1) / 2) * (self._named or self.fit).typical_error()
+        widening = quantile(1 - alpha / 2, float(np.median(self._every_pair.freedom))) / quantile(1 - alpha / 2)
+        return widening * math.sqrt(noncentrality * count / (count - 1) / 2) * (self._named or self.fit).typical_error()
 
     def needed(self, margin: float) -> int | None:
         """The number of clusters (or of names a group) like these that would show that no two groups differ by the

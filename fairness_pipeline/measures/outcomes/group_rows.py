@@ -42,7 +42,7 @@ from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import TOO_FEW, too_few
 
 _CROSSED = 0.8
-"""The share of the crossed cells within items below which a column's gap may be another column's."""
+"""The share of the crossed cells within items below which a column's gap may come from another column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +52,13 @@ class Judging:
     Args:
         outcomes: By name.
         columns: The group columns.
-        reference: By group column the group with which the others are compared.
+        reference: The group with which the others are compared, by group column.
         alpha: The level.
         seed: The seed of all draws.
-        is_control: Whether the cells are those of a condition that says nothing of the groups.
+        is_control: Whether the cells are those of a condition that says nothing about the groups.
         unmarked: The level of the group columns at which nothing is said; None if there is none.
-        fair_here: Whether `fair` is said of these names alone, which are all the ways in which a group is said here.
-            That groups differ must hold for other names, too.
+        fair_here: Whether `fair` is claimed for these names alone, as the groups have no other names here. A difference
+            between groups must hold for other names, too.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -75,8 +75,8 @@ class GroupRows:
     """The rows of one outcome by one group column, or by two crossed.
 
     Args:
-        name: The outcome.
-        outcome: What it is.
+        name: The name of the outcome.
+        outcome: The specification of the outcome.
         cells: Its cells.
         columns: The group columns.
         judging: How it is judged.
@@ -96,39 +96,39 @@ class GroupRows:
         judging: Judging,
         control: OutcomeCells | None,
     ) -> None:
-        own, draws = cells.of_groups(columns)
-        count = len(own.groups)
+        group_cells, draws = cells.of_groups(columns)
+        count = len(group_cells.groups)
         if count < 2:
-            there = f"only group '{own.groups[0]}'" if count else "no group"
+            phrase = f"only group '{group_cells.groups[0]}'" if count else "no group"
             raise NoMeeting(
-                f"outcome '{name}': {there} of '{CROSS.join(columns)}' stands in an item beside another; two at least "
+                f"outcome '{name}': {phrase} of '{CROSS.join(columns)}' stands in an item beside another; two at least "
                 "are compared"
             )
-        wanted = judging.reference.get(columns[0]) if len(columns) == 1 else None
-        if wanted is not None:
-            if wanted not in own.groups:
+        reference = judging.reference.get(columns[0]) if len(columns) == 1 else None
+        if reference is not None:
+            if reference not in group_cells.groups:
                 raise FairnessError(
-                    f"reference: '{wanted}' is no group of '{columns[0]}'; those: {some(own.groups, 8)}"
+                    f"reference: '{reference}' is no group of '{columns[0]}'; those: {some(group_cells.groups, 8)}"
                 )
-            place = own.groups.index(wanted)
-            first = np.array([group for group in range(count) if group != place])
-            second = np.full(count - 1, place)
+            index = group_cells.groups.index(reference)
+            first = np.array([group for group in range(count) if group != index])
+            second = np.full(count - 1, index)
         else:
             first, second = np.triu_indices(count, 1)
-        self._listed = REFERENCE if wanted is not None else PAIR
+        self._pair_contrast = REFERENCE if reference is not None else PAIR
         self._unit, self._scale = unit_of(outcome)
-        self._effects = GroupEffects(own, first, second, judging.seed, rates=self._unit == "percent")
-        by_items = own.name is not None and judging.fair_here
-        self._small = (
-            GroupEffects(own.without_names(), first, second, judging.seed, rates=self._unit == "percent")
+        self._effects = GroupEffects(group_cells, first, second, judging.seed, rates=self._unit == "percent")
+        by_items = group_cells.name is not None and judging.fair_here
+        self._for_fair = (
+            GroupEffects(group_cells.without_names(), first, second, judging.seed, rates=self._unit == "percent")
             if by_items
             else self._effects
         )
         self._name, self._outcome, self._judging = name, outcome, judging
         self._columns, self._control = columns, control
         self._draws, self._deviation = draws, cells.deviation
-        self._whole = cells
-        overall = float((own.value * draws).sum() / draws.sum())
+        self._cells = cells
+        overall = float((group_cells.value * draws).sum() / draws.sum())
         self._margin = margin_of(outcome, overall, cells.deviation)
 
     def __iter__(self) -> Iterator[Judged]:
@@ -139,109 +139,111 @@ class GroupRows:
             return
         count = len(effects.groups)
         if count > 2:
-            p_of_others = self._small.p_equivalence_to_others(self._margin / self._scale)
-            for place, interval in enumerate(effects.intervals("others")):
-                others = float(np.delete(effects.fit.values, place).mean())
-                values = (float(effects.fit.values[place]), others)
-                group, told = effects.groups[place], effects.can_differ(place)
-                plain, p_fair = self._plain.between([[place], np.delete(np.arange(count), place)]), p_of_others[place]
+            p_of_others = self._for_fair.p_equivalence_to_others(self._margin / self._scale)
+            for index, interval in enumerate(effects.intervals("others")):
+                others = float(np.delete(effects.fit.values, index).mean())
+                values = (float(effects.fit.values[index]), others)
+                group, told = effects.groups[index], effects.can_differ(index)
+                plain, p_fair = self._plain.between([[index], np.delete(np.arange(count), index)]), p_of_others[index]
                 yield self._single(OTHERS, group, "the others", values, interval, float(p_fair), plain, told=told)
         if len(effects.first) <= MOST_PAIRS:
             places = place_of_pair(effects.first, effects.second, count)
             listed = zip(effects.first, effects.second, places, effects.intervals("contrasts"), strict=True)
             for a, b, pair, interval in listed:
                 values = (float(effects.fit.values[a]), float(effects.fit.values[b]))
-                told, p_fair = effects.can_differ(a) and effects.can_differ(b), float(self._p_of_pairs[pair])
+                told, p_fair = effects.can_differ(a) and effects.can_differ(b), float(self._p_fair_of_pairs[pair])
                 groups, plain = (effects.groups[a], effects.groups[b]), self._plain.between([[a], [b]])
-                yield self._single(self._listed, *groups, values, interval, p_fair, plain, told=told)
+                yield self._single(self._pair_contrast, *groups, values, interval, p_fair, plain, told=told)
         if len(self._columns) == 2 and not effects.cells.name is not None:
-            yield from self._beyond()
+            yield from self._beyond_rows()
 
     def power(self) -> str:
-        """What the table can show of it, in words, before any verdict."""
+        """What the table can show about the outcome, in words, before any verdict."""
         effects, unit = self._effects, UNITS[self._unit].rstrip()
-        whole = f"{measure_of(self._name, self._columns)}: {number_of(len(effects.groups), 'group')}"
-        sample = f"{whole}, {number_of(effects.sample, effects.unit)}{' a group' if effects.unit == 'name' else ''}"
+        heading = f"{measure_of(self._name, self._columns)}: {number_of(len(effects.groups), 'group')}"
+        sample = f"{heading}, {number_of(effects.sample, effects.unit)}{' a group' if effects.unit == 'name' else ''}"
         if not effects.enough_to_tell:
             least = FEWEST_NAMES if effects.unit == "name" else FEWEST_TO_TELL
             return f"{sample}: too few to tell; {least} at least"
         if effects.at_floor:
-            return f"{sample}: {self._floor(self._margin / self._scale)[0]}"
+            return f"{sample}: {self._floor_note(self._margin / self._scale)[0]}"
         least_gap = self._scale * effects.minimum_detectable(self._judging.alpha)
-        found = f"finds a gap of about {least_gap:.3g}{unit} four times in five"
+        detectable = f"finds a gap of about {least_gap:.3g}{unit} four times in five"
         if (needed := effects.needed(self._margin / self._scale)) is None:
-            return f"{sample}: {found}"
-        shown = (
+            return f"{sample}: {detectable}"
+        required = (
             f"about {needed:,} {effects.unit}s would show that no gap exceeds {self._margin:.3g}{unit}, if none does"
         )
-        return f"{sample}: {found}; {shown}"
+        return f"{sample}: {detectable}; {required}"
 
     def _omnibus(self) -> Judged:
-        effects, small, alpha = self._effects, self._small, self._judging.alpha
+        effects, for_fair, alpha = self._effects, self._for_fair, self._judging.alpha
         margin = self._margin / self._scale
         fit, notes = effects.fit, list[str]()
-        needed = small.needed(margin)
-        p, p_fair = effects.omnibus, float(self._p_of_pairs.max())
+        needed = for_fair.needed(margin)
+        p, p_fair = effects.omnibus, float(self._p_fair_of_pairs.max())
         told = effects.enough_to_tell and effects.can_differ()
-        fair = small.enough_to_tell and small.enough_for_fair and p_fair <= alpha
+        fair = for_fair.enough_to_tell and for_fair.enough_for_fair and p_fair <= alpha
         if effects.fixed:
             notes.append(f"in these {number_of(fit.clusters, 'item')}: too few to be a sample of others")
         if not effects.enough_to_tell:
-            named = effects.unit == "name"
-            least = FEWEST_NAMES if named else FEWEST_TO_TELL
-            notes.append(too_few(effects.sample, effects.unit, least) + (" in each group" if named else ""))
-        elif small.at_floor and (p >= alpha or not told):
-            note, needed = self._floor(margin, fair=fair)
+            by_names = effects.unit == "name"
+            least = FEWEST_NAMES if by_names else FEWEST_TO_TELL
+            notes.append(too_few(effects.sample, effects.unit, least) + (" in each group" if by_names else ""))
+        elif for_fair.at_floor and (p >= alpha or not told):
+            note, needed = self._floor_note(margin, fair=fair)
             notes.append(note)
         elif not fair and p >= alpha:
-            notes.append(f"the smallest margin that would be fair is {self._scale * small.smallest_margin:.3g}")
-        notes += self._unbalanced
-        shown = (small if fair else effects).gap
-        control = self._gap_in_control(shown.most, shown.least)
+            notes.append(f"the smallest margin that would be fair is {self._scale * for_fair.smallest_margin:.3g}")
+        notes += self._crossing_notes
+        gap = (for_fair if fair else effects).gap
+        control = self._gap_in_control(gap.most, gap.least)
         if self._control is not None and not control:
             notes.append("the control has other groups, and is not compared")
-        varies = shown.estimate.error > 0
-        pair = (float(fit.values[shown.most]), float(fit.values[shown.least]))
+        varies = gap.estimate.error > 0
+        values = (float(fit.values[gap.most]), float(fit.values[gap.least]))
         row = self._row(
-            pair,
-            (shown.estimate.centre, shown.low, shown.high),
+            values,
+            (gap.estimate.centre, gap.low, gap.high),
             p,
             NAMES_AND_ITEMS if effects.unit == "name" else "labels exchanged within clusters",
             p_fair,
             effects.minimum_detectable(alpha) if varies else None,
-            needed if varies or small.at_floor else None,
+            needed if varies or for_fair.at_floor else None,
             "; ".join(notes),
-            self._plain.between([[place] for place in range(len(effects.groups))]),
+            self._plain.between([[index] for index in range(len(effects.groups))]),
         )
-        own = self._own(
+        columns = self._own_columns(
             OMNIBUS,
-            effects.groups[shown.most],
-            effects.groups[shown.least],
+            effects.groups[gap.most],
+            effects.groups[gap.least],
             by_chance=round(self._scale * effects.by_chance, 12),
             differing=int(np.median(effects.meetings.differing)),
-            smallest_margin=self._scale * small.smallest_margin,
+            smallest_margin=self._scale * for_fair.smallest_margin,
             **control,
         )
-        return Judged(row, own, fair, told)
+        return Judged(row, columns, fair, told)
 
-    def _floor(self, margin: float, *, fair: bool = False) -> tuple[str, int | None]:
-        """What is said where too few clusters differ: the exact bound, and how many clusters would do if none does."""
-        effects = self._small
-        where = "name" if effects.unit == "name" else "cluster"
-        of_group = " a group" if where == "name" else ""
-        differ, of = (int(np.median(column)) for column in (effects.meetings.differing, effects.meetings.clusters))
-        told = f"the typical pair of groups differs in {differ} of {number_of(of, where)}{of_group}"
+    def _floor_note(self, margin: float, *, fair: bool = False) -> tuple[str, int | None]:
+        """The note if too few clusters differ: the exact bound, and how many clusters would do if no more differ."""
+        effects = self._for_fair
+        unit = "name" if effects.unit == "name" else "cluster"
+        per_group = " a group" if unit == "name" else ""
+        differing, total = (
+            int(np.median(column)) for column in (effects.meetings.differing, effects.meetings.clusters)
+        )
+        statement = f"the typical pair of groups differs in {differing} of {number_of(total, unit)}{per_group}"
         if self._unit != "percent":
-            return f"{told}: {TOO_FEW}; {effects.fewest_that_differ} at least", None
-        enough = clusters_if_no_more_differ(differ, margin, self._judging.alpha)
-        note = f"{told}: {AT_THE_END} {100 * effects.largest_possible().max():.2g} points either way (exact, 95%)"
-        if_so = f"no more than {differ} differ" if differ else "none differs"
-        return note if fair else f"{note}; {enough} {where}s{of_group} would do if {if_so}", enough
+            return f"{statement}: {TOO_FEW}; {effects.fewest_that_differ} at least", None
+        enough = clusters_if_no_more_differ(differing, margin, self._judging.alpha)
+        note = f"{statement}: {AT_THE_END} {100 * effects.largest_possible().max():.2g} points either way (exact, 95%)"
+        condition = f"no more than {differing} differ" if differing else "none differs"
+        return note if fair else f"{note}; {enough} {unit}s{per_group} would do if {condition}", enough
 
     @cached_property
-    def _p_of_pairs(self) -> np.ndarray:
+    def _p_fair_of_pairs(self) -> np.ndarray:
         """The p that each pair of groups differs by the margin or more."""
-        return self._small.p_equivalence(self._margin / self._scale)
+        return self._for_fair.p_equivalence(self._margin / self._scale)
 
     def _single(
         self,
@@ -249,27 +251,27 @@ class GroupRows:
         group: str,
         against: str,
         values: tuple[float, float],
-        own: Interval,
+        interval: Interval,
         p_fair: float,
         plain: tuple[float, float],
         *,
         told: bool,
     ) -> Judged:
-        """One contrast of groups below the omnibus row."""
-        ends = (own.estimate.centre, own.low, own.high)
-        row = self._row(values, ends, own.p, "corrected together", p_fair, None, None, "", plain)
-        fair = p_fair <= self._judging.alpha and self._small.enough_for_fair
-        return Judged(row, self._own(contrast, group, against), fair, told)
+        """The row of one contrast of groups, below the omnibus row."""
+        ends = (interval.estimate.centre, interval.low, interval.high)
+        row = self._row(values, ends, interval.p, "corrected together", p_fair, None, None, "", plain)
+        fair = p_fair <= self._judging.alpha and self._for_fair.enough_for_fair
+        return Judged(row, self._own_columns(contrast, group, against), fair, told)
 
-    def _beyond(self) -> Iterator[Judged]:
-        """The crossed groups beyond the sum of both columns' effects."""
+    def _beyond_rows(self) -> Iterator[Judged]:
+        """The rows of the crossed groups beyond the sum of both columns' effects."""
         effects, alpha = self._effects, self._judging.alpha
-        shape = tuple(len(self._whole.groups[column].names) for column in self._columns)
+        shape = tuple(len(self._cells.groups[column].names) for column in self._columns)
         assert len(shape) == 2
-        found = intersections(effects.fit, shape, self._judging.seed)
-        estimates = found.errors.estimates()
+        result = intersections(effects.fit, shape, self._judging.seed)
+        estimates = result.errors.estimates()
         margin = self._margin / self._scale
-        place = int(np.argmax(np.abs(found.effects)))
+        index = int(np.argmax(np.abs(result.effects)))
         p_fair = max(tost(estimate, Bound(margin)).p for estimate in estimates)
         reach = max(quantile(1 - 0.025 / len(estimates), estimate.freedom) for estimate in estimates)
         ends = [(e.centre, e.centre - reach * e.error, e.centre + reach * e.error) for e in estimates]
@@ -277,36 +279,38 @@ class GroupRows:
         fair = p_fair <= alpha and effects.enough_for_fair and not effects.at_floor
         told = effects.can_differ()
         note = "" if told and not effects.at_floor else f"the clusters that differ are {TOO_FEW}"
-        values = self._beyond_values(found.effects, place)
-        detectable = (reach + quantile(0.8)) * estimates[place].error
+        values = self._beyond_values(result.effects, index)
+        detectable = (reach + quantile(0.8)) * estimates[index].error
         test = "levels exchanged within clusters"
-        row = self._row(values, ends[place], found.omnibus, test, p_fair, detectable, None, note)
-        own = self._own(BEYOND, effects.groups[place], "the sum of both", smallest_margin=self._scale * least)
-        yield Judged(row, own, fair, told)
-        for place, p in enumerate(found.each):
-            values = self._beyond_values(found.effects, place)
-            row = self._row(values, ends[place], float(p), "corrected together", 1.0, None, None, "")
-            yield Judged(row, self._own(CROSSED, effects.groups[place], "the sum of both"), False, told)
+        row = self._row(values, ends[index], result.omnibus, test, p_fair, detectable, None, note)
+        columns = self._own_columns(
+            BEYOND, effects.groups[index], "the sum of both", smallest_margin=self._scale * least
+        )
+        yield Judged(row, columns, fair, told)
+        for index, p in enumerate(result.each):
+            values = self._beyond_values(result.effects, index)
+            row = self._row(values, ends[index], float(p), "corrected together", 1.0, None, None, "")
+            yield Judged(row, self._own_columns(CROSSED, effects.groups[index], "the sum of both"), False, told)
 
-    def _beyond_values(self, beyond: np.ndarray, place: int) -> tuple[float, float]:
-        value = float(self._effects.fit.values[place])
-        return value, value - float(beyond[place])
+    def _beyond_values(self, beyond: np.ndarray, index: int) -> tuple[float, float]:
+        value = float(self._effects.fit.values[index])
+        return value, value - float(beyond[index])
 
     def _gap_in_control(self, most: int, least: int) -> dict[str, float | None]:
         """The same gap in the control, and the p that it is less than half of this one."""
         if self._control is None:
             return {}
-        own, _ = self._control.of_groups(self._columns)
+        control_cells, _ = self._control.of_groups(self._columns)
         groups = self._effects.groups
-        if own.groups != groups:
+        if control_cells.groups != groups:
             return {}
-        fit = Fit(own)
+        fit = Fit(control_cells)
         contrast = np.zeros((1, len(groups)))
         contrast[0, most], contrast[0, least] = 1.0, -1.0
-        (there,) = fit.errors(contrast).estimates()
-        (here,) = self._effects.errors(contrast).estimates()
-        excess = there.minus(here.scaled(EXPLAINED))
-        return {"control_gap": round(self._scale * there.centre, 12), "p_control": excess.p_below(0.0)}
+        (gap_in_control,) = fit.errors(contrast).estimates()
+        (gap,) = self._effects.errors(contrast).estimates()
+        excess = gap_in_control.minus(gap.scaled(EXPLAINED))
+        return {"control_gap": round(self._scale * gap_in_control.centre, 12), "p_control": excess.p_below(0.0)}
 
     def _row(
         self,
@@ -322,8 +326,8 @@ class GroupRows:
     ) -> Comparison:
         effects, scale = self._effects, self._scale
         centre, low, high = interval
-        share = values if self._unit == "percent" else None
-        size = cohens_h(*(min(1.0, max(0.0, each)) for each in share)) if share else None
+        rates = values if self._unit == "percent" else None
+        size = cohens_h(*(min(1.0, max(0.0, rate)) for rate in rates)) if rates else None
         return Comparison(
             measure=measure_of(self._name, self._columns) + ("" if plain else f", {BEYOND}"),
             unit=self._unit,
@@ -342,7 +346,7 @@ class GroupRows:
             paired_test=test,
             paired_statistic=None,
             p_paired=p,
-            effect_size=size if share else (centre / self._deviation if self._deviation else None),
+            effect_size=size if rates else (centre / self._deviation if self._deviation else None),
             margin=self._margin,
             p_equivalence=min(1.0, p_fair),
             minimum_detectable=finite(scale * detectable) if detectable is not None else None,
@@ -356,18 +360,18 @@ class GroupRows:
         )
 
     @property
-    def _unbalanced(self) -> list[str]:
+    def _crossing_notes(self) -> list[str]:
         """A note if other group columns are not crossed with this one within items."""
-        share = self._whole.crossed(self._columns) if len(self._columns) == 1 else 1.0
+        share = self._cells.crossed(self._columns) if len(self._columns) == 1 else 1.0
         if share >= _CROSSED:
             return []
         return [f"other group columns are not crossed with {self._columns[0]} within items: the gap may be theirs"]
 
     @cached_property
     def _plain(self) -> PlainTest:
-        return PlainTest(self._effects.cells, self._draws, self._whole, rates=self._unit == "percent")
+        return PlainTest(self._effects.cells, self._draws, self._cells, rates=self._unit == "percent")
 
-    def _own(self, contrast: str, group: str, against: str, **more: Any) -> dict[str, Any]:
+    def _own_columns(self, contrast: str, group: str, against: str, **more: Any) -> dict[str, Any]:
         return {
             "outcome": self._name,
             "attribute": CROSS.join(self._columns),

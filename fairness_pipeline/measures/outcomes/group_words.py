@@ -1,7 +1,7 @@
-"""Group words: can one tell from an answer, with the group's words masked, which group was asked about?
+"""Group words: does an answer, with the group's words masked, reveal which group was asked about?
 
-It looks for any difference in words, as `distinguishable` does for two sides, for groups of any number and against the
-unmarked arm. Whole bundles of spans change groups under the null hypothesis (`statistics/many_sample.py`).
+The test looks for any difference in words, like `distinguishable` for two sides, between any number of groups and
+against the unmarked arm. Whole bundles of spans change groups under the null hypothesis (`statistics/many_sample.py`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,10 +35,10 @@ from fairness_pipeline.statistics.many_sample import GroupsTold, Texts, tell_gro
 from fairness_pipeline.statistics.verdicts import too_few
 
 _LEVEL = 0.05
-_TOLD, _LOOKED_AT = 8, 40
-"""Words that are named at most, and those among which they are chosen."""
+_MOST_WORDS, _CANDIDATES = 8, 40
+"""The most words that are named, and the number of candidates."""
 _OVERLAP = 0.8
-"""What stands in answers most of which have something named before is left out."""
+"""A word is left out if this share of the answers with it contains a word that was named before."""
 
 GROUP_WORDS = schema(
     **fields(OUTCOME_SIGNIFICANCE, "attribute", "contrast"),
@@ -53,10 +53,10 @@ GROUP_WORDS = schema(
     p_word=(pa.float64(), "adjusted over all words and groups"),
     sentence=(pa.string(), "the commonest sentence with it"),
 )
-"""A row for each word that carries a difference, the strongest first; one row at least for each column."""
+"""A row for each word that carries a difference, the strongest first; at least one row for each column."""
 
 
-class _Told(NamedTuple):
+class _Word(NamedTuple):
     group: str
     text: str
     share: float
@@ -66,12 +66,12 @@ class _Told(NamedTuple):
 
 
 def group_words(trials: Trials, outcome: str, unmarked: str | None, seed: int) -> pa.Table:
-    """A table of `GROUP_WORDS`: by group column, and crossed; and whether anything is said at all.
+    """A table of `GROUP_WORDS`: by group column, for all columns crossed, and for any group against none.
 
     Args:
-        trials: Of one condition, with names or clusters.
+        trials: The trials of one condition, with names or clusters.
         outcome: The outcome that is a text, with the groups' words masked.
-        unmarked: The level of group columns at which nothing is said.
+        unmarked: The level of group columns at which no group is said.
         seed: The seed of the draws.
     """
     texts = trials.texts[outcome]
@@ -82,59 +82,59 @@ def group_words(trials: Trials, outcome: str, unmarked: str | None, seed: int) -
     for attribute, contrast, codes in _columns(trials, unmarked):
         known = codes.code >= 0
         others = [name for name in trials.groups if contrast == OMNIBUS and name not in attribute.split(CROSS)]
-        told, spans, smallest_p = _tell(trials, codes, others, present, known, seed)
-        own: Mapping[str, Any] = {
-            "attribute": attribute, "contrast": contrast, "p": told.p, "answers": int(known.sum()), "spans": spans,
+        result, spans, smallest_p = _test_groups(trials, codes, others, present, known, seed)
+        common: Mapping[str, Any] = {
+            "attribute": attribute, "contrast": contrast, "p": result.p, "answers": int(known.sum()), "spans": spans,
             "smallest_p": smallest_p,
         }  # fmt: skip
-        named = list(_named(told, codes, words.dictionary, words.indices.to_numpy(), present, known))
-        rows += [{**own, **word._asdict()} for word in named]
+        telling = list(_telling_words(result, codes, words.dictionary, words.indices.to_numpy(), present, known))
+        rows += [{**common, **word._asdict()} for word in telling]
     return pa.Table.from_pylist(rows, schema=GROUP_WORDS)
 
 
 def _columns(trials: Trials, unmarked: str | None) -> Iterator[tuple[str, str, Codes]]:
-    """The groups to be told apart: each column without what is unmarked, all columns crossed, and said or not."""
-    said = {name: codes.without(unmarked) for name, codes in trials.groups.items()}
-    yield from ((name, OMNIBUS, codes) for name, codes in said.items())
-    if len(said) > 1:
-        yield CROSS.join(said), OMNIBUS, reduce(Codes.crossed, said.values()).used()
+    """The groups to be told apart: each column without the unmarked level, all columns crossed, and said or not."""
+    marked = {name: codes.without(unmarked) for name, codes in trials.groups.items()}
+    yield from ((name, OMNIBUS, codes) for name, codes in marked.items())
+    if len(marked) > 1:
+        yield CROSS.join(marked), OMNIBUS, reduce(Codes.crossed, marked.values()).used()
     for name, codes in trials.groups.items():
         if unmarked is not None and unmarked in codes.names:
             yield name, SAID, codes.said_or_not(name, unmarked)
-            return  # of crossed columns all are said, or none
+            return  # crossed columns are all said, or none is
 
 
-def _tell(
+def _test_groups(
     trials: Trials, codes: Codes, others: Sequence[str], present: sparse.csr_array, known: np.ndarray, seed: int
 ) -> tuple[GroupsTold, int, float]:
-    """The test, how many bundles of spans the group with the fewest has, and the smallest p that they can show. Bundles
-    of one place, or matched texts that mean the same, change groups."""
+    """The test, the number of bundles of spans of the group with the fewest, and the smallest p that they can show.
+    Bundles of one slot, or matched texts that mean the same, change groups."""
     assert trials.item is not None
     item = np.unique(trials.item.code[known], return_inverse=True)[1]
-    place = (trials.cluster.code[known] if trials.cluster else item) if trials.name is None else _bundles(trials, known)
+    slot = (trials.cluster.code[known] if trials.cluster else item) if trials.name is None else _slots(trials, known)
     arms = numbered(*trials.groups.values())[known]
-    beside = [trials.groups[name].code[known] for name in others]  # what else is said stays in its place
-    columns = np.stack([place, arms, codes.code[known], *beside])
+    other_codes = [trials.groups[name].code[known] for name in others]  # the other columns keep their levels
+    columns = np.stack([slot, arms, codes.code[known], *other_codes])
     units, bundle = np.unique(columns, axis=1, return_inverse=True)
     stratum = np.unique(units[[0, *range(3, len(units))]], axis=1, return_inverse=True)[1].ravel()
-    told = tell_groups(Texts(present[known], item, bundle.ravel(), units[2], stratum), seed=seed)
+    result = tell_groups(Texts(present[known], item, bundle.ravel(), units[2], stratum), seed=seed)
     fewest = int(np.bincount(units[2], minlength=len(codes.names)).min())
     if fewest < FEWEST_NAMES:
-        told = told._replace(p=1.0, p_features=np.ones_like(told.p_features))
-    return told, fewest, _smallest_p(units[2], stratum)
+        result = result._replace(p=1.0, p_features=np.ones_like(result.p_features))
+    return result, fewest, _smallest_p(units[2], stratum)
 
 
 def _smallest_p(group: np.ndarray, stratum: np.ndarray) -> float:
-    """One in so many ways to exchange the groups of bundles within strata; two groups that change all their places are
-    told apart by as much."""
+    """One divided by the number of ways to exchange the groups of bundles within strata. For two groups it is
+    doubled, as swapping them everywhere leaves the statistic the same."""
     log_ways = 0.0
-    for own in (group[stratum == place] for place in np.unique(stratum)):
-        log_ways += gammaln(len(own) + 1) - gammaln(np.bincount(own) + 1).sum()
+    for members in (group[stratum == number] for number in np.unique(stratum)):
+        log_ways += gammaln(len(members) + 1) - gammaln(np.bincount(members) + 1).sum()
     return float(min(1.0, (2 if len(np.unique(group)) == 2 else 1) * np.exp(-log_ways)))
 
 
-def _bundles(trials: Trials, known: np.ndarray) -> np.ndarray:
-    """(known,) the place of each text's span: spans are of one place if they are asked in the same items."""
+def _slots(trials: Trials, known: np.ndarray) -> np.ndarray:
+    """(known,) the slot of each text's span: spans share a slot if they are asked in the same items."""
     spans, items = trials.name, trials.item
     assert spans is not None and items is not None
     count = len(spans.names)
@@ -143,41 +143,41 @@ def _bundles(trials: Trials, known: np.ndarray) -> np.ndarray:
     return np.asarray(connected_components(graph, directed=False)[1][spans.code[known]])
 
 
-def _named(
-    told: GroupsTold,
+def _telling_words(
+    result: GroupsTold,
     codes: Codes,
     texts: pa.StringArray,
     index: np.ndarray,
     present: sparse.csr_array,
     known: np.ndarray,
-) -> Iterator[_Told]:
-    """The words that carry the difference, the strongest first; one without words where there is none."""
-    strength = np.abs(told.statistics)
-    best = strength.argmax(axis=0) if len(told.kept) else np.empty(0, dtype=np.int64)
-    p = told.p_features[best, np.arange(len(best))]
+) -> Iterator[_Word]:
+    """The words that carry the difference, the strongest first; a single one without text if there is none."""
+    strength = np.abs(result.statistics)
+    best = strength.argmax(axis=0) if len(result.kept) else np.empty(0, dtype=np.int64)
+    p = result.p_features[best, np.arange(len(best))]
     strongest = strength.max(axis=0) if len(best) else np.empty(0)
     order = np.lexsort([-strongest, p])
-    places = [place for place in order.tolist() if told.p < _LEVEL and p[place] <= _LEVEL][:_LOOKED_AT]
-    _, holders = features_of(texts, told.kept[places]) if places else (None, {})
-    names = commonest_names(told.kept[places], {key: len(own) for key, own in holders.items()})
+    features = [feature for feature in order.tolist() if result.p < _LEVEL and p[feature] <= _LEVEL][:_CANDIDATES]
+    _, holders = features_of(texts, result.kept[features]) if features else (None, {})
+    names = commonest_names(result.kept[features], {key: len(members) for key, members in holders.items()})
     seen: list[np.ndarray] = []
-    named = sorted(zip(places, (name for _, name in names), strict=True), key=_of_content(p, strongest))
-    for place, name in named:
-        has = present[:, [told.kept[place]]].toarray().ravel() > 0
-        if len(seen) == _TOLD or any((has & other).sum() >= _OVERLAP * has.sum() for other in seen):
+    candidates = sorted(zip(features, (name for _, name in names), strict=True), key=_strongest_first(p, strongest))
+    for feature, name in candidates:
+        has = present[:, [result.kept[feature]]].toarray().ravel() > 0
+        if len(seen) == _MOST_WORDS or any((has & previous).sum() >= _OVERLAP * has.sum() for previous in seen):
             continue
         seen.append(has)
-        inside = codes.code == best[place]
-        side = inside if told.statistics[best[place], place] > 0 else known & ~inside
+        inside = codes.code == best[feature]
+        side = inside if result.statistics[best[feature], feature] > 0 else known & ~inside
         sentence = commonest_sentence((texts[index[row]].as_py() for row in np.flatnonzero(has & side)), name)
-        yield _Told(codes.names[best[place]], name, *_shares(has, inside, known), float(p[place]), sentence)
+        yield _Word(codes.names[best[feature]], name, *_shares(has, inside, known), float(p[feature]), sentence)
     if not seen and len(order):  # the word that comes nearest
         nearest = int(order[0])
-        has = present[:, [told.kept[nearest]]].toarray().ravel() > 0
+        has = present[:, [result.kept[nearest]]].toarray().ravel() > 0
         shares = _shares(has, codes.code == best[nearest], known)
-        yield _Told(codes.names[best[nearest]], "", *shares, float(p[nearest]), "")
+        yield _Word(codes.names[best[nearest]], "", *shares, float(p[nearest]), "")
     elif not seen:
-        yield _Told(codes.names[0], "", 0.0, 0.0, 1.0, "")
+        yield _Word(codes.names[0], "", 0.0, 0.0, 1.0, "")
 
 
 def _shares(has: np.ndarray, inside: np.ndarray, known: np.ndarray) -> tuple[float, float]:
@@ -186,9 +186,9 @@ def _shares(has: np.ndarray, inside: np.ndarray, known: np.ndarray) -> tuple[flo
     return of_group, of_others
 
 
-def _of_content(p: np.ndarray, strongest: np.ndarray) -> Callable[[tuple[int, str]], tuple[float, float, int]]:
-    """A sort key of features with their names: the strongest first; of those alike the one with the longest word."""
-    return lambda own: (p[own[0]], -round(float(strongest[own[0]]), 6), -max(map(len, own[1].split()), default=0))
+def _strongest_first(p: np.ndarray, strongest: np.ndarray) -> Callable[[tuple[int, str]], tuple[float, float, int]]:
+    """A sort key of features with their names: the strongest first; of equal ones that with the longest word."""
+    return lambda item: (p[item[0]], -round(float(strongest[item[0]]), 6), -max(map(len, item[1].split()), default=0))
 
 
 def word_rows(words: pa.Table, unmarked: str | None) -> Iterator[Judged]:
@@ -200,8 +200,8 @@ def word_rows(words: pa.Table, unmarked: str | None) -> Iterator[Judged]:
         unmarked: As `group_words` takes it.
     """
     rows = words.to_pylist()
-    for place in dict.fromkeys((row["attribute"], row["contrast"]) for row in rows):
-        first = next(row for row in rows if (row["attribute"], row["contrast"]) == place)
+    for key in dict.fromkeys((row["attribute"], row["contrast"]) for row in rows):
+        first = next(row for row in rows if (row["attribute"], row["contrast"]) == key)
         told = first["spans"] >= FEWEST_NAMES and first["smallest_p"] < _LEVEL
         against = f"{first['attribute']} said" if first["group"] == unmarked else unmarked
         row = _comparison(first, _note(first))
@@ -216,13 +216,13 @@ def word_rows(words: pa.Table, unmarked: str | None) -> Iterator[Judged]:
 
 
 def _note(first: Mapping[str, Any]) -> str:
-    """What so few bundles cannot show."""
+    """The note that there are too few bundles; empty if there are enough."""
     if first["spans"] < FEWEST_NAMES:
         return too_few(first["spans"], "bundle", FEWEST_NAMES) + " in each group"
     if first["smallest_p"] < _LEVEL / 10 or first["p"] < _LEVEL:
         return ""
-    few = f"exchanging {first['spans']} bundles of spans can show no p below {first['smallest_p']:.2g}"
-    return f"{few}: give each group more spans, or messages of both places ({{person}} and {{me}})"
+    limit = f"exchanging {first['spans']} bundles of spans can show no p below {first['smallest_p']:.2g}"
+    return f"{limit}: give each group more spans, or messages of both places ({{person}} and {{me}})"
 
 
 def _comparison(first: Mapping[str, Any], note: str) -> Comparison:

@@ -1,8 +1,8 @@
 """The verdicts on a table's outcomes: whether they depend on the groups, on which, and by how much.
 
-One row an outcome and group column carries the verdict: the omnibus test, with the largest gap between two groups.
-Below it stand each group against the mean of the others, the pairs (or each group against a reference), and for two
-columns the crossed groups beyond the sum of both. Their p is corrected together. docs/outcomes.md says why so.
+One row per outcome and group column carries the verdict: the omnibus test, with the largest gap between two groups.
+The rows below it compare each group with the mean of the others, the pairs (or each group with a reference), and for
+two columns the crossed groups with the sum of both. Their p is corrected together. docs/outcomes.md says why.
 """
 
 import math
@@ -31,7 +31,7 @@ from fairness_pipeline.statistics.groups import NoMeeting
 from fairness_pipeline.statistics.verdicts import TOO_FEW
 
 _MOST_UNREAD = 0.1
-"""The share of answers that may be unread: those that are left could be any others."""
+"""The largest share of unread answers: with more, the rest may not be typical of all."""
 
 
 def judge_outcomes(
@@ -41,8 +41,8 @@ def judge_outcomes(
 
     Args:
         cells: A table of `OUTCOME_CELLS`.
-        judging: How.
-        control: The same of a condition that adds nothing about the groups; None if there is none.
+        judging: How outcomes are judged.
+        control: The same for a condition that adds nothing about the groups; None if there is none.
         words: A table of `GROUP_WORDS`: whether answers can be told apart; None if that was not looked at.
 
     Raises:
@@ -50,24 +50,28 @@ def judge_outcomes(
     """
     judged: list[Judged] = list(word_rows(words, judging.unmarked)) if words is not None else []
     for name, outcome in judging.outcomes.items():
-        own = OutcomeCells.of(cells, name, judging.columns)
-        beside = OutcomeCells.of(control, name, judging.columns) if control is not None else None
-        if len(own.value):
-            found = list(_of_outcome(name, outcome, own, judging, beside))
-            judged += (each.without_verdict(own.unread) for each in found) if own.unread > _MOST_UNREAD else found
+        outcome_cells = OutcomeCells.of(cells, name, judging.columns)
+        control_cells = OutcomeCells.of(control, name, judging.columns) if control is not None else None
+        if len(outcome_cells.value):
+            rows = list(_outcome_rows(name, outcome, outcome_cells, judging, control_cells))
+            judged += (
+                (row.without_verdict(outcome_cells.unread) for row in rows)
+                if outcome_cells.unread > _MOST_UNREAD
+                else rows
+            )
     return pa.Table.from_pylist(
         corrected(judged, judging.alpha, is_control=judging.is_control), schema=OUTCOME_SIGNIFICANCE
     )
 
 
-def _too_seldom(name: str, outcome: Outcome, column: str) -> Judged:
+def _rare_row(name: str, outcome: Outcome, column: str) -> Judged:
     """The row of an outcome that so few answers have that its groups do not meet in the same questions."""
     row = bare_row(measure_of(name, (column,)), unit_of(outcome)[0], f"so few answers have it that they are {TOO_FEW}")
     columns = {"outcome": name, "attribute": column, "contrast": OMNIBUS, "group": "", "against": ""}
     return Judged(row, columns, fair=False, told=False)
 
 
-def _of_outcome(
+def _outcome_rows(
     name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging, control: OutcomeCells | None
 ) -> Iterator[Judged]:
     if outcome.kind in SIGNED:
@@ -76,7 +80,7 @@ def _of_outcome(
     if cells.item is None and cells.name is None:
         return
     if judging.unmarked is not None:
-        with suppress(NoMeeting):  # nothing of what is unmarked has this outcome beside a group
+        with suppress(NoMeeting):  # no item has this outcome both for a group and unmarked
             yield from unmarked_rows(name, outcome, cells, judging)
         cells = cells.without(judging.unmarked)
     for column in judging.columns:
@@ -84,8 +88,8 @@ def _of_outcome(
             rows = list(GroupRows(name, outcome, cells, (column,), judging, control))
         except NoMeeting:
             if not judging.fair_here:
-                raise  # of a table of one's own: its columns are not what was said
-            yield _too_seldom(name, outcome, column)
+                raise  # a user's own table: its columns may be wrong
+            yield _rare_row(name, outcome, column)
         else:
             yield from rows
     for both in combinations(judging.columns, 2):

@@ -1,4 +1,4 @@
-"""The usual test, which takes every trial for independent: shown beside the verdict, and never part of it."""
+"""The usual test, which treats every trial as independent. It is shown beside the verdict, and never part of it."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,8 @@ class PlainTest:
 
     Args:
         cells: The cells for a group column.
-        draws: (n,) how many trials each stands for.
-        whole: The cells before other columns were averaged over, with the squares of their trials.
+        draws: (n,) the number of trials of each cell.
+        whole: The cells before averaging over other columns, with the squares of their trials.
         rates: Whether the outcome is a rate.
     """
 
@@ -30,7 +30,7 @@ class PlainTest:
         self._freedom = max(1.0, self._sizes.sum() - count)
 
     def between(self, parts: Sequence[Sequence[int] | np.ndarray]) -> tuple[float, float]:
-        """The statistic and p that parts of the groups have one mean. Numbers vary as within all groups.
+        """The statistic and the p that parts of the groups have equal means. For numbers all groups give the variance.
 
         Args:
             parts: The groups of each part, numbered as in the cells.

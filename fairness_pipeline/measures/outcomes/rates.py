@@ -1,4 +1,4 @@
-"""Rates by group of all rows as they were delivered: nothing is balanced, averaged or left out.
+"""Rates by group of all rows as delivered: nothing is balanced, averaged or left out.
 
 This is the table that rules on selection rates ask for: each group's rows, selected and rate, the ratio to the most
 selected group with an interval, crossed groups, unknown and small ones by name, and with true answers the error rates.
@@ -19,7 +19,7 @@ from fairness_pipeline.statistics.rate_ratios import Ratio, Selected, log_ratio_
 
 UNKNOWN_GROUP, ALL_GROUPS = "unknown", "all groups"
 SMALL = 0.02
-"""A group with a smaller share of the rows keeps them, and is never the most selected."""
+"""A group with a smaller share of the rows is compared, but is never the most selected."""
 
 OUTCOME_RATES = schema(
     outcome=(pa.string(), "what came out"),
@@ -54,22 +54,24 @@ def rates_by_group(
         trials: The trials.
         condition: The key of the condition.
         outcomes: By name; those that are no rates are left out.
-        unmarked: The level of group columns at which nothing is said: rows of no known group.
+        unmarked: The level of group columns at which no group is said: such rows count as unknown.
     """
     chosen = trials.condition.code == trials.condition.names.index(condition)
     sample = trials.cluster or trials.item
     cluster = sample.code[chosen] if sample else None
-    groups = {name: Codes(own.code[chosen], own.names).without(unmarked) for name, own in trials.groups.items()}
+    groups = {
+        name: Codes(column.code[chosen], column.names).without(unmarked) for name, column in trials.groups.items()
+    }
     crossed = {CROSS.join(both): groups[both[0]].crossed(groups[both[1]]) for both in combinations(groups, 2)}
     rows: list[dict[str, Any]] = []
     for name, outcome in outcomes.items():
         if outcome.kind == "yes_no" and name in trials.values:
             labels = trials.labels[name][chosen] if name in trials.labels else None
             for attribute, codes in {**groups, **crossed}.items():
-                for row in _of_attribute(trials.values[name][chosen], labels, codes, cluster):
+                for row in _attribute_rows(trials.values[name][chosen], labels, codes, cluster):
                     rows.append({"outcome": name, "attribute": attribute, **row})
-    whole = [{**dict.fromkeys(OUTCOME_RATES.names), **row} for row in rows]
-    return pa.Table.from_pylist(whole, schema=OUTCOME_RATES)
+    complete = [{**dict.fromkeys(OUTCOME_RATES.names), **row} for row in rows]
+    return pa.Table.from_pylist(complete, schema=OUTCOME_RATES)
 
 
 def told_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) -> str:
@@ -77,75 +79,77 @@ def told_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) 
 
     Args:
         rows: Rows of a table of `OUTCOME_RATES`.
-        outcome: Which outcome.
-        attribute: Which group column.
+        outcome: The outcome.
+        attribute: The group column.
     """
-    own = {row["group"]: row for row in rows if (row["outcome"], row["attribute"]) == (outcome, attribute)}
-    whole = own.get(ALL_GROUPS)
-    if whole is None or whole["ratio"] is None:
+    by_group = {row["group"]: row for row in rows if (row["outcome"], row["attribute"]) == (outcome, attribute)}
+    overall = by_group.get(ALL_GROUPS)
+    if overall is None or overall["ratio"] is None:
         return ""
-    group = next(name for name, row in own.items() if row["ratio"] == whole["ratio"] and name != ALL_GROUPS)
-    best = next(name for name, row in own.items() if row["ratio"] == 1.0 and row["four_fifths"] is None)
-    low, high = whole["ratio_low"], whole["ratio_high"]
+    group = next(name for name, row in by_group.items() if row["ratio"] == overall["ratio"] and name != ALL_GROUPS)
+    best = next(name for name, row in by_group.items() if row["ratio"] == 1.0 and row["four_fifths"] is None)
+    low, high = overall["ratio_low"], overall["ratio_high"]
     interval = f"{low:.2f} to {'-' if high is None else f'{high:.2f}'}"
-    rates = f"{own[group]['rate']:.1f}% of '{group}' and {own[best]['rate']:.1f}% of '{best}'"
-    return f"{outcome} by {attribute}: {rates}, ratio {whole['ratio']:.2f} ({interval}): {whole['four_fifths']}"
+    rates = f"{by_group[group]['rate']:.1f}% of '{group}' and {by_group[best]['rate']:.1f}% of '{best}'"
+    return f"{outcome} by {attribute}: {rates}, ratio {overall['ratio']:.2f} ({interval}): {overall['four_fifths']}"
 
 
-def _of_attribute(
+def _attribute_rows(
     values: np.ndarray, labels: np.ndarray | None, codes: Codes, cluster: np.ndarray | None
 ) -> Iterator[dict[str, Any]]:
     known = ~np.isnan(values)
     count = len(codes.names)
     sizes = np.bincount(codes.code[known & (codes.code >= 0)], minlength=count)
     sums = np.bincount(codes.code[known & (codes.code >= 0)], values[known & (codes.code >= 0)], count)
-    whole = np.bincount(codes.code[codes.code >= 0], minlength=count)
-    small = whole < SMALL * len(values)
+    group_rows = np.bincount(codes.code[codes.code >= 0], minlength=count)
+    small = group_rows < SMALL * len(values)
     may_be_best = (sizes > 0) & ~small
     rates = np.divide(sums, sizes, out=np.zeros(count), where=sizes > 0)
     best = int(np.argmax(np.where(may_be_best, rates, -1.0))) if may_be_best.any() else None
-    others = [place for place in range(count) if place != best and sizes[place]]
+    others = [index for index in range(count) if index != best and sizes[index]]
     ratios: dict[int, Ratio] = {}
     selected, group = values[known], codes.code[known]
-    own_cluster = cluster[known] if cluster is not None else None
-    for place in others if best is not None and rates[best] > 0 else []:
+    known_cluster = cluster[known] if cluster is not None else None
+    for index in others if best is not None and rates[best] > 0 else []:
         assert best is not None
-        variance, freedom = log_ratio_variance(selected, group, place, best, own_cluster)
-        mine, theirs = (_selected(selected, group, own_cluster, own) for own in (place, best))
-        plain = rate_ratio(mine, theirs, variance, freedom)
-        high = rate_ratio(mine, theirs, variance, freedom, 1 - 0.05 / max(1, len(others))).high
-        ratios[place] = plain._replace(high=high)
-    compared = {place: ratio for place, ratio in ratios.items() if not small[place]}
-    sample = None if own_cluster is None else len(np.unique(own_cluster))
-    for place in [*range(count), -1]:
-        mine = codes.code == place
-        if place == -1 and not mine.any():
+        variance, freedom = log_ratio_variance(selected, group, index, best, known_cluster)
+        rows_of_group, rows_of_best = (_selected(selected, group, known_cluster, number) for number in (index, best))
+        plain = rate_ratio(rows_of_group, rows_of_best, variance, freedom)
+        high = rate_ratio(rows_of_group, rows_of_best, variance, freedom, 1 - 0.05 / max(1, len(others))).high
+        ratios[index] = plain._replace(high=high)
+    compared = {index: ratio for index, ratio in ratios.items() if not small[index]}
+    sample = None if known_cluster is None else len(np.unique(known_cluster))
+    for index in [*range(count), -1]:
+        mask = codes.code == index
+        if index == -1 and not mask.any():
             continue
-        ratio = ratios.get(place)
+        ratio = ratios.get(index)
         yield {
-            "group": codes.names[place] if place >= 0 else UNKNOWN_GROUP,
-            **_counts(values, labels, mine),
-            "small": bool(place >= 0 and small[place]),
-            **(_ratio(ratio, sample) if ratio else {"ratio": 1.0} if place == best and rates[place] > 0 else {}),
+            "group": codes.names[index] if index >= 0 else UNKNOWN_GROUP,
+            **_counts(values, labels, mask),
+            "small": bool(index >= 0 and small[index]),
+            **(
+                _ratio_columns(ratio, sample) if ratio else {"ratio": 1.0} if index == best and rates[index] > 0 else {}
+            ),
         }
     if compared:
         worst = min(compared.values(), key=lambda ratio: ratio.value if ratio.value is not None else 1.0)
         low, high = (min(getattr(ratio, end) for ratio in compared.values()) for end in ("low", "high"))
-        every = np.ones(len(values), dtype=bool)
+        all_rows = np.ones(len(values), dtype=bool)
         yield {
             "group": ALL_GROUPS,
-            **_counts(values, labels, every),
+            **_counts(values, labels, all_rows),
             "small": False,
-            **_ratio(Ratio(worst.value, low, high), sample),
+            **_ratio_columns(Ratio(worst.value, low, high), sample),
         }
 
 
-def _selected(selected: np.ndarray, group: np.ndarray, cluster: np.ndarray | None, place: int) -> Selected:
-    own = group == place
-    return Selected.of(selected[own], cluster[own] if cluster is not None else None)
+def _selected(selected: np.ndarray, group: np.ndarray, cluster: np.ndarray | None, number: int) -> Selected:
+    mask = group == number
+    return Selected.of(selected[mask], cluster[mask] if cluster is not None else None)
 
 
-def _ratio(ratio: Ratio, clusters: int | None) -> dict[str, Any]:
+def _ratio_columns(ratio: Ratio, clusters: int | None) -> dict[str, Any]:
     return {
         "ratio": ratio.value,
         "ratio_low": ratio.low,
@@ -155,29 +159,29 @@ def _ratio(ratio: Ratio, clusters: int | None) -> dict[str, Any]:
     }
 
 
-def _counts(values: np.ndarray, labels: np.ndarray | None, mine: np.ndarray) -> dict[str, Any]:
+def _counts(values: np.ndarray, labels: np.ndarray | None, mask: np.ndarray) -> dict[str, Any]:
     """Counts and rates of some rows, in percent."""
-    own = values[mine]
-    known = ~np.isnan(own)
-    found: dict[str, Any] = {
-        "rows": int(mine.sum()),
+    chosen = values[mask]
+    known = ~np.isnan(chosen)
+    counts: dict[str, Any] = {
+        "rows": int(mask.sum()),
         "missing": int((~known).sum()),
-        "selected": int(own[known].sum()),
-        "rate": _percent(own[known] == 1),
+        "selected": int(chosen[known].sum()),
+        "rate": _percent(chosen[known] == 1),
     }
     if labels is not None:
-        truth = labels[mine]
+        truth = labels[mask]
         both = known & ~np.isnan(truth)
         negative, positive = both & (truth == 0), both & (truth == 1)
-        found |= {
+        counts |= {
             "labelled": int(both.sum()),
-            "accuracy": _percent(own[both] == truth[both]),
+            "accuracy": _percent(chosen[both] == truth[both]),
             "negatives": int(negative.sum()),
-            "false_positive_rate": _percent(own[negative] == 1),
+            "false_positive_rate": _percent(chosen[negative] == 1),
             "positives": int(positive.sum()),
-            "false_negative_rate": _percent(own[positive] == 0),
+            "false_negative_rate": _percent(chosen[positive] == 0),
         }
-    return found
+    return counts
 
 
 def _percent(hits: np.ndarray) -> float | None:

@@ -16,16 +16,16 @@ OMNIBUS, OTHERS, PAIR, REFERENCE, NOTHING = "any group", "others", "pair", "refe
 BEYOND, CROSSED = "beyond both", "crossed group"
 SIDE, SIDE_OF_GROUP = "a side of its own", "of a group"
 SAID, SAID_OR_NOT = "said or not", ", said or not"
-"""Rows that say something of a group, whichever it is, against those that say nothing; and how their measure ends."""
+"""Rows that compare all that is said of any group with nothing said; and the ending of their measure."""
 NAMES_AND_ITEMS = "names and items"
-"""The test of groups that names stand for, which are then counted in place of clusters."""
+"""The test of groups that names represent. Names are then counted instead of clusters."""
 _CONTRASTS = (OMNIBUS, OTHERS, PAIR, REFERENCE, NOTHING, BEYOND, CROSSED, SAID, SIDE, SIDE_OF_GROUP)
 GATED = (OMNIBUS, BEYOND, SIDE, SAID)
 """The contrasts that carry verdicts; Holm's family is these rows of a table."""
 HARMFUL = ("_police", "_offensive", "_refusal")
-"""How outcomes are called that are bad for whoever gets them."""
+"""The endings of outcomes that are bad for whoever gets them."""
 MOST_PAIRS = 300
-"""Pairs are listed of up to 25 groups."""
+"""Pairs are listed for up to 25 groups."""
 CROSS = " × "
 
 OUTCOME_SIGNIFICANCE = schema(
@@ -53,7 +53,7 @@ OUTCOME_SIGNIFICANCE = schema(
 """The verdicts of a table in one condition."""
 
 OWN_COLUMNS = tuple(name for name in OUTCOME_SIGNIFICANCE.names if name not in COMPARISON.names)
-"""The columns that no other table of verdicts has."""
+"""The columns that only this table has."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Judged:
 
     Attributes:
         row: The comparison.
-        columns: What only this table has.
-        fair: Whether smallness is shown.
-        told: Whether there is enough to tell a difference.
-        differs: Whether it is about any difference in words, of which no list says whether it harms.
+        columns: The values of `OWN_COLUMNS`.
+        fair: Whether the difference is shown to be small.
+        told: Whether there is enough data to tell a difference.
+        differs: Whether it is about any difference in words; no list says whether such a difference is harmful.
     """
 
     row: Comparison
@@ -75,7 +75,7 @@ class Judged:
     differs: bool = False
 
     def without_verdict(self, unread: float) -> "Judged":
-        """The same where too many answers could not be read."""
+        """The row without a verdict, as too many answers could not be read."""
         note = f"{unread:.0%} of the answers could not be read: {TOO_FEW} are left"
         row = replace(self.row, note="; ".join([note, *([self.row.note] if self.row.note else [])]))
         return replace(self, row=row, fair=False, told=False)
@@ -92,56 +92,60 @@ class Judged:
 
 
 def corrected(judged: Sequence[Judged], alpha: float, *, is_control: bool = False) -> list[dict[str, Any]]:
-    """The rows with Holm's p over those that carry a verdict, and the verdicts. A single group is named only where its
+    """The rows with Holm's p over those that carry a verdict, and the verdicts. A single group is named only if its
     outcome's row shows that some group differs.
 
     Args:
         judged: All rows of a table.
         alpha: The level.
-        is_control: Whether the table says nothing of the groups: what differs in it is an artefact.
+        is_control: Whether the condition says nothing about the groups: a difference in it is an artefact.
     """
-    family = [each for each in judged if each.gated]
-    p_values = [each.row.p_paired for each in family]
-    adjusted = {id(each): p for each, *p in zip(family, holm(p_values), benjamini_hochberg(p_values), strict=True)}
-    decided = {id(each): _of_gated(each, adjusted[id(each)][0], alpha, is_control=is_control) for each in family}
-    above: dict[tuple[str, str], set[str]] = {}
-    for each in family:
-        above.setdefault(each.place, set()).add(decided[id(each)])
+    family = [entry for entry in judged if entry.gated]
+    p_values = [entry.row.p_paired for entry in family]
+    adjusted = {id(entry): p for entry, *p in zip(family, holm(p_values), benjamini_hochberg(p_values), strict=True)}
+    decided = {
+        id(entry): _gated_verdict(entry, adjusted[id(entry)][0], alpha, is_control=is_control) for entry in family
+    }
+    gated: dict[tuple[str, str], set[str]] = {}
+    for entry in family:
+        gated.setdefault(entry.place, set()).add(decided[id(entry)])
     rows = []
-    for each in judged:
-        p_holm, p_bh = adjusted.get(id(each), (each.row.p_paired, each.row.p_paired))
-        word = decided.get(id(each))
+    for entry in judged:
+        p_holm, p_bh = adjusted.get(id(entry), (entry.row.p_paired, entry.row.p_paired))
+        word = decided.get(id(entry))
         if word is None:
-            over = above.get(each.place, above.get((each.place[0], ""), {"biased"}))
-            word = _of_single(each, p_holm, alpha, over)
-        row = replace(each.row, p_holm=p_holm, p_bh=p_bh, verdict=word)
-        rows.append({**dict.fromkeys(OWN_COLUMNS), **asdict(row), **each.columns})
+            parents = gated.get(entry.place, gated.get((entry.place[0], ""), {"biased"}))
+            word = _single_verdict(entry, p_holm, alpha, parents)
+        row = replace(entry.row, p_holm=p_holm, p_bh=p_bh, verdict=word)
+        rows.append({**dict.fromkeys(OWN_COLUMNS), **asdict(row), **entry.columns})
     return rows
 
 
-def _plain_verdict(each: Judged, p_holm: float, alpha: float) -> str:
-    return verdict(equivalent=each.fair, p_holm=p_holm, alpha=alpha) if each.told or each.fair else "inconclusive"
+def _plain_verdict(entry: Judged, p_holm: float, alpha: float) -> str:
+    return verdict(equivalent=entry.fair, p_holm=p_holm, alpha=alpha) if entry.told or entry.fair else "inconclusive"
 
 
-def _of_gated(each: Judged, p_holm: float, alpha: float, *, is_control: bool) -> str:
+def _gated_verdict(entry: Judged, p_holm: float, alpha: float, *, is_control: bool) -> str:
     """The verdict of a row that carries one."""
-    word = _plain_verdict(each, p_holm, alpha)
+    word = _plain_verdict(entry, p_holm, alpha)
     if word != "biased":
         return word
-    p_control = 0.0 if is_control else each.columns.get("p_control")
+    p_control = 0.0 if is_control else entry.columns.get("p_control")
     if p_control is not None and p_control < alpha:
         return ARTEFACT
-    return DIFFERS if each.differs else word
+    return DIFFERS if entry.differs else word
 
 
-def _of_single(each: Judged, p_holm: float, alpha: float, above: Collection[str]) -> str:
+def _single_verdict(entry: Judged, p_holm: float, alpha: float, parents: Collection[str]) -> str:
     """The verdict of a single contrast, below the rows of its outcome that carry verdicts."""
-    word = _plain_verdict(each, p_holm, alpha)
-    return word if word != "biased" else next((own for own in ("biased", ARTEFACT) if own in above), "inconclusive")
+    word = _plain_verdict(entry, p_holm, alpha)
+    return (
+        word if word != "biased" else next((name for name in ("biased", ARTEFACT) if name in parents), "inconclusive")
+    )
 
 
 def unit_of(outcome: Outcome) -> tuple[Unit, float]:
-    """The unit of an outcome's values, and by what they are multiplied for it."""
+    """The unit of an outcome's values, and the factor that converts them to it."""
     if outcome.kind in ("yes_no", "preference"):
         return "percent", 100.0
     return ("count_per_response", 1.0) if outcome.kind == "count" else ("score", 1.0)
@@ -159,12 +163,12 @@ def margin_of(outcome: Outcome, mean: float, deviation: float) -> float:
 
 
 def measure_of(outcome: str, columns: Sequence[str]) -> str:
-    """The name of a row: the outcome, and by what it is compared."""
+    """The name of a row: the outcome, and the columns by which it is compared."""
     return f"{outcome} by {CROSS.join(columns)}" if columns else outcome
 
 
 def inside(value: float, unit: Unit) -> float:
-    """A value without what only rounding made; of a rate, which an adjustment for missing cells can carry out of 0 to
-    100, what is inside."""
+    """A value without rounding errors. A rate is clipped to 0 to 100, as the adjustment for missing cells can carry it
+    outside."""
     value = round(value, 12)
     return min(100.0, max(0.0, value)) if unit == "percent" else value

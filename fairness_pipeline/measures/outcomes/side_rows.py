@@ -1,4 +1,4 @@
-"""The rows of outcomes that have a side of their own: stereotyped answers, preferences between two likelihoods."""
+"""The rows of signed outcomes, which have a side of their own: stereotyped answers, preferences of two likelihoods."""
 
 import math
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ from fairness_pipeline.statistics.verdicts import too_few
 
 
 def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging) -> Iterator[Judged]:
-    """The rows of an outcome with a side of its own: its mean against 0, or a share against one half, of all cells and
-    of those about each group.
+    """The rows of a signed outcome: its mean compared with 0, or a share with one half, over all cells and over those
+    about each group.
 
     Args:
-        name: The outcome.
-        outcome: What it is.
+        name: The name of the outcome.
+        outcome: The specification of the outcome.
         cells: Its cells.
         judging: How it is judged.
     """
@@ -39,19 +39,19 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
     column = judging.columns[0] if judging.columns else ""
     codes = cells.groups[column] if column else None
     group = codes.code if codes else np.zeros(len(cells.value), dtype=np.int64)
-    found = signed_means(
-        lambda chosen: cells.linearised(chosen) - middle,
+    means = signed_means(
+        lambda mask: cells.linearised(mask) - middle,
         cluster,
         group,
         codes.names if codes else ("all",),
         judging.seed,
     )
     margin = margin_of(outcome, middle, _deviation(cells))
-    for place, (of, estimate, p) in enumerate(zip(found.names, found.estimates, found.p, strict=True)):
-        chosen = group == codes.names.index(of) if codes and of else np.ones(len(cells.value), dtype=bool)
-        single = cells.linearised(chosen) - middle
+    for index, (about, estimate, p) in enumerate(zip(means.names, means.estimates, means.p, strict=True)):
+        mask = group == codes.names.index(about) if codes and about else np.ones(len(cells.value), dtype=bool)
+        single = cells.linearised(mask) - middle
         plain = paired_t(single, np.zeros(len(single)))
-        clusters, differ = found.clusters[place], found.differing[place]
+        clusters, differ = means.clusters[index], means.differing[index]
         p_fair = tost(estimate, Bound(margin / scale)).p
         needed = _clusters_for_mean(estimate, clusters, margin / scale)
         notes, told = [], clusters >= FEWEST_TO_TELL
@@ -59,18 +59,18 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
             notes.append(too_few(clusters, "cluster"))
         elif differ < FEWEST_THAT_DIFFER:
             told = False
-            most = scale * float(most_that_differ(differ, clusters))
+            bound = scale * float(most_that_differ(differ, clusters))
             notes.append(
-                f"{differ} of {number_of(clusters, 'cluster')} lean to a side: {AT_THE_END} {most:.2g} (exact, 95%)"
+                f"{differ} of {number_of(clusters, 'cluster')} lean to a side: {AT_THE_END} {bound:.2g} (exact, 95%)"
             )
         fair = told and p_fair <= judging.alpha and clusters >= FEWEST_FOR_FAIR
         low, high = estimate.interval(0.95)
         value = scale * (estimate.centre + middle)
         detectable = estimate.minimum_detectable(judging.alpha)
         row = Comparison(
-            measure=measure_of(name, (of,) if of else ()),
+            measure=measure_of(name, (about,) if about else ()),
             unit=unit,
-            n=found.counts[place],
+            n=means.counts[index],
             value_a=value,
             value_b=scale * middle,
             difference=scale * estimate.centre,
@@ -98,21 +98,21 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
             note="; ".join(notes),
         )
         least = abs(estimate.centre) + quantile(0.95, estimate.freedom) * estimate.error
-        own = {
+        columns = {
             "outcome": name,
-            "attribute": column if of else "",
-            "contrast": SIDE_OF_GROUP if of else SIDE,
-            "group": of or "all",
+            "attribute": column if about else "",
+            "contrast": SIDE_OF_GROUP if about else SIDE,
+            "group": about or "all",
             "against": f"{scale * middle:g}{'%' if unit == 'percent' else ''}",
             "differing": differ,
             "smallest_margin": finite(scale * least),
         }
-        yield Judged(row, own, fair, told)
+        yield Judged(row, columns, fair, told)
 
 
 def _deviation(cells: OutcomeCells) -> float:
-    """The standard deviation of single trials around their mean: most items have one alone."""
-    mean, square = (float(np.average(own, weights=cells.draws)) for own in (cells.value, cells.square))
+    """The standard deviation of single trials around their mean, as most items have only one."""
+    mean, square = (float(np.average(column, weights=cells.draws)) for column in (cells.value, cells.square))
     return math.sqrt(max(0.0, square - mean**2))
 
 

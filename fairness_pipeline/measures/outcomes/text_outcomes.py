@@ -30,7 +30,7 @@ _KINDS: Mapping[TextMeasure, tuple[str, str, Kind]] = {
     "referral": ("help", "referral", "yes_no"),
     "police": ("help", "police", "yes_no"),
 }
-"""By what is measured the scorer, its column, and the kind."""
+"""The scorer, its column, and the kind of outcome, by what is measured."""
 
 
 @dataclass(frozen=True)
@@ -45,29 +45,29 @@ class TextScorers:
 
     @classmethod
     def of(cls, settings: MeasureSettings, outcomes: Iterable[Outcome]) -> "TextScorers | None":
-        """Those of a profile's settings that outcomes need; None if no outcome is a text."""
-        wanted = {_KINDS[name][0] for outcome in outcomes if outcome.kind == "text" for name in outcome.measures}
-        if not wanted:
+        """The scorers of a profile's settings that outcomes need; None if no outcome is a text."""
+        needed = {_KINDS[name][0] for outcome in outcomes if outcome.kind == "text" for name in outcome.measures}
+        if not needed:
             return None
         offence = PolitenessScorer.of(settings)
         sentiment = SentimentScorer(settings.sentiment_threshold)
-        return cls(LengthScorer(), RefusalScorer(), offence, sentiment, HelpScorer() if "help" in wanted else None)
+        return cls(LengthScorer(), RefusalScorer(), offence, sentiment, HelpScorer() if "help" in needed else None)
 
 
 def expanded(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """The outcomes, those that are texts replaced by what is measured of them.
+    """The outcomes, with each text replaced by the outcomes that are measured of it.
 
     Examples:
         >>> list(expanded({"reply": Outcome(kind="text")}))
         ['reply_words', 'reply_refusal', 'reply_offensive', 'reply_sentiment']
     """
-    found: dict[str, Outcome] = {}
+    result: dict[str, Outcome] = {}
     for name, outcome in outcomes.items():
         if outcome.kind == "text":
-            found |= {f"{name}_{ending}": Outcome(kind=_KINDS[ending][2]) for ending in outcome.measures}
+            result |= {f"{name}_{ending}": Outcome(kind=_KINDS[ending][2]) for ending in outcome.measures}
         else:
-            found[name] = outcome
-    return found
+            result[name] = outcome
+    return result
 
 
 def scored(
@@ -78,7 +78,7 @@ def scored(
     Args:
         trials: The trials.
         outcomes: By name, before they are `expanded`.
-        scorers: What scores texts; None if no outcome is one.
+        scorers: The scorers of texts; None if no outcome is a text.
         progress: Called with the number of distinct texts scored.
     """
     values = dict(trials.values)
@@ -93,6 +93,6 @@ def scored(
                 if scorer not in scores:
                     score: Scorer = getattr(scorers, scorer)
                     scores[scorer] = each_distinct(texts, score, progress=progress, note=scorer)
-                own = np.asarray(scores[scorer][column].cast(pa.float64()))
-                values[f"{name}_{ending}"] = np.where(missing, np.nan, own)
+                measured = np.asarray(scores[scorer][column].cast(pa.float64()))
+                values[f"{name}_{ending}"] = np.where(missing, np.nan, measured)
     return replace(trials, values=values)

@@ -1,4 +1,4 @@
-"""The rows that compare groups with what says nothing of a group: all of them together, and each by itself."""
+"""The rows that compare groups with the unmarked arm: all groups together, and each by itself."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,27 +10,27 @@ from fairness_pipeline.measures.outcomes.rows import NOTHING, OMNIBUS, REFERENCE
 
 
 def unmarked_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging) -> Iterator[Judged]:
-    """By group column one row that carries a verdict, whether it matters that a group is said at all, and each group
-    against the unmarked arm, corrected together. Of crossed columns all are said or none, so the first has that row.
+    """For each group column, a row for each group against the unmarked arm, corrected together. The first column also
+    has a row with a verdict on whether it matters that any group is said. (Crossed columns are all said, or none is.)
 
     Args:
-        name: The outcome.
-        outcome: What it is.
+        name: The name of the outcome.
+        outcome: The specification of the outcome.
         cells: Its cells, the unmarked ones among them.
-        judging: How it is judged; its `unmarked` is the level at which nothing is said.
+        judging: How it is judged; its `unmarked` is the level at which no group is said.
 
     Raises:
-        NoMeeting: what is unmarked never meets a group in an item.
+        NoMeeting: the unmarked arm never meets a group in an item.
     """
     level = judging.unmarked
     assert level is not None
     columns = [column for column in judging.columns if level in cells.groups[column].names]
-    for place, column in enumerate(columns):
-        if place == 0:
+    for index, column in enumerate(columns):
+        if index == 0:
             for row in GroupRows(name, outcome, cells.said_or_not(column, level), (column,), judging, None):
                 if row.columns["contrast"] == OMNIBUS:
-                    named = replace(row.row, measure=row.row.measure + SAID_OR_NOT)
-                    yield replace(row, row=named, columns={**row.columns, "contrast": SAID})
+                    comparison = replace(row.row, measure=row.row.measure + SAID_OR_NOT)
+                    yield replace(row, row=comparison, columns={**row.columns, "contrast": SAID})
         by_unmarked = replace(judging, reference={column: level})
         rows = GroupRows(name, outcome, cells, (column,), by_unmarked, None)
         yield from (

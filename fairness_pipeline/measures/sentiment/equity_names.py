@@ -1,9 +1,9 @@
 """Are some names of one group, or single names, scored differently? A mean over ten names can hide it.
 
-A group may be treated differently only if its names sound like it. If half of the African American women's names score
-higher, the group's mean moves by half as much, and a permutation of ten against ten names cannot reject. The question
-here is whether outlying names gather in one cell of race and gender. One or two names are never a bias of a group; they
-are reported as findings.
+A system may treat a group differently only where a name sounds like the group. If half of the African American
+women's names score higher, the group's mean moves by half as much, and a permutation of ten against ten names cannot
+reject. The question here is whether outlying names gather in one cell of race and gender. One or two names are never a
+bias of a group; they are reported as findings.
 """
 
 from functools import lru_cache
@@ -14,12 +14,12 @@ import numpy as np
 from fairness_pipeline.measures.sentiment.equity_pairs import Design
 
 DRAWS, SEED = 9_999, 0
-_FEWEST = 0.0025
-"""The smallest scale on which a name counts as far. A smaller difference is the same score to any user."""
-_FARTHEST = 8.0
+_SMALLEST_SCALE = 0.0025
+"""The smallest scale of deviations. A smaller difference is the same score to any user."""
+_MOST_DEVIATIONS = 8.0
 _OUTLYING = 5.0
 """A single name that is this many scaled median deviations off is reported as a finding."""
-_OUT = 2.0
+_LISTED = 2.0
 """From this many scaled median deviations on, a name is listed among those that make a cell's gap."""
 _AUDITS = 3
 """Gender, race and names: the factor of Holm's first step."""
@@ -86,8 +86,8 @@ def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
         found: The names and their scores.
         draws: The number of exchanges.
     """
-    left = _polished(found)
-    u = _signed_squares(left)
+    residuals = _polished(found)
+    u = _signed_squares(residuals)
     centred = u - u.mean(axis=0)
     members = np.array([found.cell == number for number in range(len(found.cells))]).astype(float)
     sums = np.abs(members @ centred)
@@ -96,19 +96,19 @@ def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
     observed = sums.max(axis=0)
     p = _min_p(observed, drawn)
     rows = []
-    for affect, own in enumerate(p):
+    for affect, p_value in enumerate(p):
         number = int(sums[:, affect].argmax())
         inside = found.cell == number
-        scores, own_left = found.scores[:, affect], left[:, affect]
+        scores, residual = found.scores[:, affect], residuals[:, affect]
         sign = np.sign(centred[inside, affect].sum())
-        far = inside & (sign * u[:, affect] > _OUT**2)
-        gap = float(own_left[far].mean() - own_left[~far].mean()) if far.any() else 0.0
+        outlying = inside & (sign * u[:, affect] > _LISTED**2)
+        gap = float(residual[outlying].mean() - residual[~outlying].mean()) if outlying.any() else 0.0
         rows.append(
             CellOfNames(
-                float(own), min(1.0, _AUDITS * float(own)), found.cells[number],
-                float(own_left[inside].mean() - own_left[~inside].mean()),
+                float(p_value), min(1.0, _AUDITS * float(p_value)), found.cells[number],
+                float(residual[inside].mean() - residual[~inside].mean()),
                 gap,
-                [name for name, chosen in zip(found.names, far, strict=True) if chosen],
+                [name for name, chosen in zip(found.names, outlying, strict=True) if chosen],
                 float(scores.std(ddof=1)), found.names[int(scores.argmin())], found.names[int(scores.argmax())],
             )
         )  # fmt: skip
@@ -117,7 +117,7 @@ def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
 
 @lru_cache(maxsize=2)
 def _exchanged(cell: tuple[int, ...], draws: int) -> np.ndarray:
-    """(draws * cells, names): the names of each cell, one row a cell, after names were exchanged at random."""
+    """(draws * cells, names): the names of each cell, one row per cell, after names were exchanged at random."""
     order = np.argsort(np.random.default_rng(SEED).random((draws, len(cell))), axis=1)
     members = np.zeros((draws, max(cell) + 1, len(cell)))
     members[np.arange(draws)[:, None], cell, order] = 1
@@ -142,49 +142,49 @@ def outliers(found: Names, affect: int, margin: float) -> list[Outlier]:
         margin: The largest difference that does not matter.
     """
     scores = found.scores[:, affect]
-    medians = np.array([np.median(scores[found.gender == own]) for own in found.gender])
+    medians = np.array([np.median(scores[found.gender == gender]) for gender in found.gender])
     difference = scores - medians
-    least = max(_OUTLYING * 1.4826 * float(np.median(np.abs(difference - np.median(difference)))), margin)
+    threshold = max(_OUTLYING * 1.4826 * float(np.median(np.abs(difference - np.median(difference)))), margin)
     return [
-        Outlier(name, float(off), float(median), float(score))
-        for name, off, median, score in zip(found.names, difference, medians, scores, strict=True)
-        if abs(off) > least
+        Outlier(name, float(deviation), float(median), float(score))
+        for name, deviation, median, score in zip(found.names, difference, medians, scores, strict=True)
+        if abs(deviation) > threshold
     ]
 
 
-def _polished(found: Names) -> np.ndarray:
+def _polished(names: Names) -> np.ndarray:
     """The scores minus the medians of gender and of race (Tukey's median polish of two factors)."""
-    left = found.scores.copy()
-    race = found.cell % 2
+    residuals = names.scores.copy()
+    race = names.cell % 2
     for _ in range(_ROUNDS):
-        for factor in (found.gender, race):
+        for factor in (names.gender, race):
             for level in np.unique(factor):
-                left[factor == level] -= np.median(left[factor == level], axis=0)
-    return left
+                residuals[factor == level] -= np.median(residuals[factor == level], axis=0)
+    return residuals
 
 
 _ROUNDS = 5
 
 
 def _signed_squares(scores: np.ndarray) -> np.ndarray:
-    off = scores - np.median(scores, axis=0)
-    scale = np.maximum(1.4826 * np.median(np.abs(off), axis=0), _FEWEST)
-    z = np.clip(off / scale, -_FARTHEST, _FARTHEST)
+    deviation = scores - np.median(scores, axis=0)
+    scale = np.maximum(1.4826 * np.median(np.abs(deviation), axis=0), _SMALLEST_SCALE)
+    z = np.clip(deviation / scale, -_MOST_DEVIATIONS, _MOST_DEVIATIONS)
     return np.asarray(z * np.abs(z))
 
 
 def _min_p(observed: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """The p of each column, corrected over all columns: how often the smallest p of a draw is at least as small."""
-    whole = np.vstack([observed, drawn])
-    count = len(whole)
-    ordered = np.sort(whole, axis=0)
-    # The p of each row in each column: the share of rows that reach it, ties included.
-    own = np.stack(
+    statistics = np.vstack([observed, drawn])
+    count = len(statistics)
+    ordered = np.sort(statistics, axis=0)
+    # The p of each row in each column is the share of rows that reach its value, ties included.
+    p = np.stack(
         [
-            (count - np.searchsorted(ordered[:, column], whole[:, column] - 1e-12, side="left")) / count
-            for column in range(whole.shape[1])
+            (count - np.searchsorted(ordered[:, column], statistics[:, column] - 1e-12, side="left")) / count
+            for column in range(statistics.shape[1])
         ],
         axis=1,
     )
-    smallest = np.sort(own[1:].min(axis=1))
-    return np.asarray((np.searchsorted(smallest, own[0] + 1e-12, side="right") + 1) / (len(drawn) + 1))
+    smallest = np.sort(p[1:].min(axis=1))
+    return np.asarray((np.searchsorted(smallest, p[0] + 1e-12, side="right") + 1) / (len(drawn) + 1))

@@ -80,8 +80,8 @@ class Design:
         self.dimension = dimension
         self._columns = sentences.num_rows
         chosen = [
-            (place, row, *member)
-            for place, row in enumerate(sentences.to_pylist())
+            (position, row, *member)
+            for position, row in enumerate(sentences.to_pylist())
             if row["templates"] == templates and (member := _membership(row, dimension))
         ]
         self._everything = self._pairs(chosen)
@@ -93,21 +93,23 @@ class Design:
         self.subsets = (ALL, WITHOUT, *map(_words_of, emotions))
         kinds = dict.fromkeys(_kind(row, dimension) for _, row, _, _ in chosen)
         self.names: dict[str, list[str]] = {}
-        places = {cell: place for place, cell in enumerate(cells)}
-        self.people = {kind: self._people(kind, chosen, places) for kind in kinds}
+        positions = {cell: position for position, cell in enumerate(cells)}
+        self.people = {kind: self._people(kind, chosen, positions) for kind in kinds}
         self.parts = self._names_by_race() if dimension == "gender" else ()
-        self._found: dict[tuple[str, str], Pairs] = {}
-        self._cells = {s: np.array([_in_subset(emotion, s) for emotion in self.emotion]) for s in self.subsets}
+        self._pairs_of: dict[tuple[str, str], Pairs] = {}
+        self._cells = {
+            subset: np.array([_in_subset(emotion, subset) for emotion in self.emotion]) for subset in self.subsets
+        }
 
     def _names_by_race(self) -> tuple[str, ...]:
         """Adds the names of each race to the people. Opposite gaps in the two races would cancel among all names."""
         names, races = self.people[NAMES], GROUPS["race"]
         parts = []
         for number, race in enumerate(sorted(races)):  # in the order of the strata
-            own = names.strata == number
+            of_race = names.strata == number
             kind = f"{race} names"
-            self.people[kind] = People(names.sentences[own], names.on_a[own], names.strata[own])
-            self.names[kind] = [name for name, chosen in zip(self.names[NAMES], own, strict=True) if chosen]
+            self.people[kind] = People(names.sentences[of_race], names.on_a[of_race], names.strata[of_race])
+            self.names[kind] = [name for name, chosen in zip(self.names[NAMES], of_race, strict=True) if chosen]
             parts.append(kind)
         return tuple(parts)
 
@@ -117,47 +119,50 @@ class Design:
         return (EVERYBODY, *self.people)
 
     def cells(self, subset: str) -> np.ndarray:
-        """Which templates and words a subset of the sentences holds (yes or no)."""
+        """Whether each cell of template and emotion word belongs to a subset of the sentences."""
         return self._cells[subset]
 
     def pairs(self, persons: str = EVERYBODY, subset: str = ALL) -> Pairs:
         """The paper's pairs of a kind of persons in a subset of the sentences."""
-        if (persons, subset) not in self._found:
-            every = self._everything
+        if (persons, subset) not in self._pairs_of:
+            all_pairs = self._everything
             chosen = [
-                place
-                for place, cell in enumerate(every.cells)
+                index
+                for index, cell in enumerate(all_pairs.cells)
                 if (persons == EVERYBODY or _kind_of_pair(cell["persons"], self.dimension) == persons)
                 and _in_subset(cell["emotion"], subset)
             ]
-            self._found[persons, subset] = Pairs([every.cells[i] for i in chosen], every.a[chosen], every.b[chosen])
-        return self._found[persons, subset]
+            self._pairs_of[persons, subset] = Pairs(
+                [all_pairs.cells[i] for i in chosen], all_pairs.a[chosen], all_pairs.b[chosen]
+            )
+        return self._pairs_of[persons, subset]
 
     def _pairs(self, chosen: list[Any]) -> Pairs:
         cells: dict[tuple[Any, ...], tuple[dict[str, Any], dict[str, list[int]]]] = {}
-        for place, row, persons, side in chosen:
+        for position, row, persons, side in chosen:
             cell = {name: row[name] for name in ("template", "emotion", "emotion_word")} | {"persons": persons}
-            cells.setdefault(tuple(cell.values()), (cell, {"a": [], "b": []}))[1][side].append(place)
+            cells.setdefault(tuple(cell.values()), (cell, {"a": [], "b": []}))[1][side].append(position)
         a, b = (self._averages([sides[side] for _, sides in cells.values()]) for side in ("a", "b"))
         return Pairs([cell for cell, _ in cells.values()], a, b)
 
     def _people(self, kind: str, chosen: list[Any], cells: dict[tuple[Any, ...], int]) -> People:
-        own = [entry for entry in chosen if _kind(entry[1], self.dimension) == kind]
-        names = list(dict.fromkeys((row["person"].lower(), side) for _, row, _, side in own))
+        entries = [entry for entry in chosen if _kind(entry[1], self.dimension) == kind]
+        names = list(dict.fromkeys((row["person"].lower(), side) for _, row, _, side in entries))
         numbers = {name: number for number, name in enumerate(names)}
         sentences = np.full((len(names), len(cells)), -1)
         strata = [""] * len(names)
-        for place, row, _, side in own:
+        for position, row, _, side in entries:
             number = numbers[row["person"].lower(), side]
-            sentences[number, cells[_cell(row)]] = place
+            sentences[number, cells[_cell(row)]] = position
             strata[number] = (
                 row["pair"] if kind == NOUN_PHRASES else row["race" if self.dimension == "gender" else "gender"]
             )
         assert (sentences >= 0).all(), f"{self.templates}, {kind}: a person is in some sentences only"
-        shown = {
-            (row["person"].lower(), side): row["pair" if kind == NOUN_PHRASES else "person"] for _, row, _, side in own
+        labels = {
+            (row["person"].lower(), side): row["pair" if kind == NOUN_PHRASES else "person"]
+            for _, row, _, side in entries
         }
-        self.names[kind] = [shown[name] for name in names]
+        self.names[kind] = [labels[name] for name in names]
         return People(
             sentences, np.array([side == "a" for _, side in names]), np.unique(strata, return_inverse=True)[1]
         )
@@ -223,7 +228,7 @@ def pair_table(design: Design, affects: list[str], scores: np.ndarray) -> pa.Tab
 
 
 def _membership(row: dict[str, Any], dimension: str) -> tuple[str, str] | None:
-    """The persons with whom a sentence's person is averaged, and the side. None for a noun phrase in `race`."""
+    """The persons with whom the person of a sentence is averaged, and the side. None for a noun phrase in `race`."""
     if dimension == "gender":
         return row["pair"], _SIDES[row["gender"]]
     return (f"{row['gender']} names", _SIDES[row["race"]]) if row["race"] else None
@@ -244,12 +249,12 @@ def told_apart(sentences: pa.Table, affects: list[str], scores: np.ndarray) -> f
     from sklearn.metrics import roc_auc_score
 
     emotions = np.array(sentences["emotion"].to_pylist(), dtype=object)
-    found = []
+    areas = []
     for affect, column in zip(affects, scores.T, strict=True):
         known = (emotions != None) & np.isfinite(column)  # noqa: E711
-        own = emotions[known] == ("joy" if affect == "valence" else affect)
-        found.append(float(roc_auc_score(own, column[known])) if own.any() and not own.all() else 0.5)
-    return max(found, default=0.5)
+        is_target = emotions[known] == ("joy" if affect == "valence" else affect)
+        areas.append(float(roc_auc_score(is_target, column[known])) if is_target.any() and not is_target.all() else 0.5)
+    return max(areas, default=0.5)
 
 
 def commonest_share(scores: np.ndarray) -> float:
@@ -279,7 +284,7 @@ def reads(sentences: pa.Table, scores: np.ndarray, *, names: bool) -> bool:
     """
     rows = sentences.to_pylist()
     cells: dict[tuple[Any, ...], list[int]] = {}
-    for place, row in enumerate(rows):
-        if (row["race"] is not None) == names and np.isfinite(scores[place]).all():
-            cells.setdefault((row["templates"], *_cell(row)), []).append(place)
-    return any(bool((np.ptp(scores[places], axis=0) > 1e-9).any()) for places in cells.values())
+    for position, row in enumerate(rows):
+        if (row["race"] is not None) == names and np.isfinite(scores[position]).all():
+            cells.setdefault((row["templates"], *_cell(row)), []).append(position)
+    return any(bool((np.ptp(scores[positions], axis=0) > 1e-9).any()) for positions in cells.values())

@@ -73,8 +73,8 @@ treats only templates and words as samples. `p_holm` and `p_bh` are adjusted ove
 row of everybody and all sentences is the audit's verdict on an affect. Its `p_holm` is the smallest of the strata that
 are not fair (`stratum` names it), and it is `fair` only if all strata are fair. A template or emotion word in which the
 groups differ more than in the others is such a stratum too. If the permutation shows that some unit differs but none is
-an outlier, nothing is fair. Nor is it if the groups' scores scatter unequally, by the margin or more; if that is shown,
-the row is `biased`. `sd_` are the standard deviations between persons of a group, templates and words.
+an outlier, nothing is fair. The same holds if the groups' scores scatter unequally by the margin or more; if that is
+shown, the row is `biased`. `sd_` are the standard deviations between persons of a group, templates and words.
 `most_moved_by` is the person whose removal changes the difference most; it changes to `difference_without`.
 """
 
@@ -116,8 +116,8 @@ def judge_equity(
     """
     rows: list[dict[str, Any]] = []
     for design in designs:
-        found = _judged(list(_rows(design, affects, scores, margin, alpha)), alpha)
-        rows += _with_scatter(_with_units(found, design, scores, alpha), design, scores, alpha)
+        judged = _judged(list(_rows(design, affects, scores, margin, alpha)), alpha)
+        rows += _with_scatter(_with_units(judged, design, scores, alpha), design, scores, alpha)
         if dimension == "race":
             rows += _names(design, affects, scores, margin, alpha)
     return pa.Table.from_pylist(rows, schema=EQUITY_SIGNIFICANCE)
@@ -126,34 +126,34 @@ def judge_equity(
 def _with_units(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, alpha: float) -> list[dict[str, Any]]:
     """The verdicts, combined with the tests of single templates and words: a result that is fair on average may be
     `biased` in one of them."""
-    wholes = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
+    overall_rows = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
     weights = {kind: _WEIGHTS.get(kind, 0.5) for kind in design.people if kind not in design.parts}
-    margins = np.array([row["margin"] for row in wholes])
-    for row, found in zip(wholes, units(design, scores, weights, margins), strict=True):
-        if row["verdict"] == "biased" or found.p_adjusted >= alpha:
+    margins = np.array([row["margin"] for row in overall_rows])
+    for row, result in zip(overall_rows, units(design, scores, weights, margins), strict=True):
+        if row["verdict"] == "biased" or result.p_adjusted >= alpha:
             continue
-        if found.outliers:
-            unit = found.outliers[0]
+        if result.outliers:
+            unit = result.outliers[0]
             row |= {
-                "verdict": "biased", "p_holm": found.p_adjusted, "stratum": unit.name, "stratum_difference": unit.gap
+                "verdict": "biased", "p_holm": result.p_adjusted, "stratum": unit.name, "stratum_difference": unit.gap
             }  # fmt: skip
         elif row["verdict"] != "inconclusive":
-            row |= {"verdict": "inconclusive", "stratum": found.widest}
+            row |= {"verdict": "inconclusive", "stratum": result.widest}
     return rows
 
 
 def _with_scatter(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, alpha: float) -> list[dict[str, Any]]:
     """The verdicts, combined with the test of scatter: equal means may hide noise for one group only."""
-    wholes = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
-    margins = np.array([row["margin"] for row in wholes])
-    for row, found in zip(wholes, scatter(design, scores, margins), strict=True):
-        row |= {"scatter_difference": found.difference, "p_scatter": found.p_holm}
-        small = abs(found.difference) < row["margin"]
-        shown = found.p_holm < LEVEL * alpha and not small
+    overall_rows = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
+    margins = np.array([row["margin"] for row in overall_rows])
+    for row, result in zip(overall_rows, scatter(design, scores, margins), strict=True):
+        row |= {"scatter_difference": result.difference, "p_scatter": result.p_holm}
+        small = abs(result.difference) < row["margin"]
+        shown = result.p_holm < LEVEL * alpha and not small
         if shown and row["verdict"] != "biased":
             row |= {
-                "p_holm": found.p_holm / LEVEL, "stratum": f"{SCATTER} of {found.kind}",
-                "stratum_difference": found.difference,
+                "p_holm": result.p_holm / LEVEL, "stratum": f"{SCATTER} of {result.kind}",
+                "stratum_difference": result.difference,
             }  # fmt: skip
         row["verdict"] = on_spread(row["verdict"], shown=shown, small=small)
     return rows
@@ -163,21 +163,21 @@ def _names(
     design: Design, affects: list[str], scores: np.ndarray, margin: Margin, alpha: float
 ) -> Iterator[dict[str, Any]]:
     """The audit of names: one row per affect, and one row for each name that is an outlier by itself."""
-    found = Names.of(design, scores, GROUPS["race"])
+    names = Names.of(design, scores, GROUPS["race"])
     empty = dict.fromkeys(EQUITY_SIGNIFICANCE.names)
-    for place, (affect, cell) in enumerate(zip(affects, cells_of_names(found), strict=True)):
-        own = found.scores[:, place]
-        inside = found.cell == found.cells.index(cell.cell)
-        amount = margin.bound(own, own).amount
-        alike = float(np.abs(own - np.median(own)).max()) <= amount and cell.p_holm >= alpha
+    for column, (affect, cell) in enumerate(zip(affects, cells_of_names(names), strict=True)):
+        means = names.scores[:, column]
+        inside = names.cell == names.cells.index(cell.cell)
+        amount = margin.bound(means, means).amount
+        alike = float(np.abs(means - np.median(means)).max()) <= amount and cell.p_holm >= alpha
         gathers = cell.p_holm < alpha and abs(cell.difference) > amount
         shared = {
             **empty, "measure": "score", "unit": "score", "affect": affect, "templates": design.templates,
             "subset": ALL, "margin": amount, "beyond_margin": False, "sd_persons": cell.spread,
         }  # fmt: skip
         yield {
-            **shared, "persons": SOME_NAMES, "n": len(own), "value_a": float(own[~inside].mean()),
-            "value_b": float(own[inside].mean()), "difference": -cell.difference,
+            **shared, "persons": SOME_NAMES, "n": len(means), "value_a": float(means[~inside].mean()),
+            "value_b": float(means[inside].mean()), "difference": -cell.difference,
             "paired_test": "outlying names in one cell, permutation", "p_paired": cell.p, "p_holm": cell.p_holm,
             "p_bh": cell.p_holm, "p_equivalence": 0.0 if alike else 1.0,
             "verdict": "fair" if alike else "biased" if gathers else "inconclusive",
@@ -186,7 +186,7 @@ def _names(
             ),
             "stratum_difference": -cell.gap if gathers else None,
         }  # fmt: skip
-        for name, difference, median, score in outliers(found, place, amount):
+        for name, difference, median, score in outliers(names, column, amount):
             yield {
                 **shared, "persons": name, "n": 1, "value_a": median, "value_b": score, "difference": -difference,
                 "paired_test": "five scaled median deviations of names", "p_paired": 1.0, "p_holm": 1.0, "p_bh": 1.0,
@@ -213,22 +213,22 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of every subset of the sentences: of everybody, then of each kind of persons."""
     of_people = {kind: scores[people.sentences] for kind, people in design.people.items()}
-    tests = {kind: _tests(design, kind, own) for kind, own in of_people.items()}
-    names, found, sides = [], [], []
+    tests = {kind: _tests(design, kind, kind_scores) for kind, kind_scores in of_people.items()}
+    names, comparisons, sides = [], [], []
     for number, subset in enumerate(design.subsets):
         chosen = design.cells(subset)
         kinds = {
-            kind: _compared(design, kind, chosen, own[:, chosen], tests[kind][number])
-            for kind, own in of_people.items()
+            kind: _compared(design, kind, chosen, kind_scores[:, chosen], tests[kind][number])
+            for kind, kind_scores in of_people.items()
         }
         for kind, compared in {EVERYBODY: _everybody(design, chosen, kinds), **kinds}.items():
             names.append((subset, kind))
-            found.append(compared)
+            comparisons.append(compared)
             sides.append(_paired(design, kind, subset, scores))
-    columns = _columns(sides, found, margin, alpha)
+    columns = _columns(sides, comparisons, margin, alpha)
     for row, (subset, kind) in enumerate(names):
-        for place, affect in enumerate(affects):
-            numbers = {key: float(values[row, place]) for key, values in columns.items()}
+        for column, affect in enumerate(affects):
+            numbers = {key: float(values[row, column]) for key, values in columns.items()}
             yield {
                 "measure": "score",
                 "unit": "score",
@@ -243,7 +243,7 @@ def _rows(
                 "persons": kind,
                 "subset": subset,
                 "beyond_margin": numbers["ci_low"] > numbers["margin"] or numbers["ci_high"] < -numbers["margin"],
-                "most_moved_by": found[row].most_moved[place],
+                "most_moved_by": comparisons[row].most_moved[column],
             }
 
 
@@ -260,7 +260,7 @@ def _tests(design: Design, kind: str, scores: np.ndarray) -> list[Tests]:
 
 
 def _of_pairs(people: People) -> tuple[np.ndarray, np.ndarray]:
-    """The places of the persons of both sides, pair by pair."""
+    """The indices of the persons on both sides, pair by pair."""
     order = np.argsort(people.strata, kind="stable")
     return order[people.on_a[order]], order[~people.on_a[order]]
 
@@ -278,15 +278,15 @@ def _paired(design: Design, kind: str, subset: str, scores: np.ndarray) -> tuple
 
 def _compared(design: Design, kind: str, chosen: np.ndarray, scores: np.ndarray, persons: Tests) -> _Compared:
     """Persons of one kind in some sentences; `scores` is (people, cells, affects)."""
-    found = (_of_noun_phrases if kind == NOUN_PHRASES else _of_names)(design.people[kind], scores, persons)
-    sources = template_error(found.cells, design.template[chosen], design.word[chosen], found.residual)
-    furthest = np.argmax(np.abs(found.without - persons.difference), axis=0)
-    without = found.without[furthest, np.arange(scores.shape[2])]
+    parts = (_of_noun_phrases if kind == NOUN_PHRASES else _of_names)(design.people[kind], scores, persons)
+    sources = template_error(parts.cells, design.template[chosen], design.word[chosen], parts.residual)
+    furthest = np.argmax(np.abs(parts.without - persons.difference), axis=0)
+    without = parts.without[furthest, np.arange(scores.shape[2])]
     names = [
         design.names[kind][person] if moved else None
-        for person, moved in zip(found.members[furthest], without != persons.difference, strict=True)
+        for person, moved in zip(parts.members[furthest], without != persons.difference, strict=True)
     ]
-    return _Compared(persons, sources, found.cells, found.residual, found.spread, names, without)
+    return _Compared(persons, sources, parts.cells, parts.residual, parts.spread, names, without)
 
 
 class _Persons(NamedTuple):
@@ -306,11 +306,11 @@ def _of_noun_phrases(people: People, scores: np.ndarray, persons: Tests) -> _Per
     """Pairs, each its own stratum. A member is a pair's person on side a."""
     a, b = _of_pairs(people)
     difference = scores[a] - scores[b]
-    own, cells, units = difference.mean(axis=1), difference.mean(axis=0), len(a)
-    single = difference - own[:, None] - cells + cells.mean(axis=0)
+    by_pair, cells, units = difference.mean(axis=1), difference.mean(axis=0), len(a)
+    single = difference - by_pair[:, None] - cells + cells.mean(axis=0)
     return _Persons(
-        cells, _residual(single, units - 1, 1 / units), own.std(axis=0, ddof=1), a,
-        (own.sum(axis=0) - own) / (units - 1),
+        cells, _residual(single, units - 1, 1 / units), by_pair.std(axis=0, ddof=1), a,
+        (by_pair.sum(axis=0) - by_pair) / (units - 1),
     )  # fmt: skip
 
 
@@ -325,17 +325,18 @@ def _of_names(people: People, scores: np.ndarray, persons: Tests) -> _Persons:
     weights = [(1 if people.on_a[group[0]] else -1) / (len(groups) / 2) for group in groups]
     by_group = [scores[group].mean(axis=0) for group in groups]
     cells = np.asarray(sum(weight * mean for weight, mean in zip(weights, by_group, strict=True)))
-    own = [means[group] - mean.mean(axis=0) for group, mean in zip(groups, by_group, strict=True)]
+    deviations = [means[group] - mean.mean(axis=0) for group, mean in zip(groups, by_group, strict=True)]
     single = [
-        scores[group] - deviation[:, None] - mean for group, deviation, mean in zip(groups, own, by_group, strict=True)
+        scores[group] - deviation[:, None] - mean
+        for group, deviation, mean in zip(groups, deviations, by_group, strict=True)
     ]
     freedom = len(means) - len(groups)
     # Leaving out a person moves the group's mean by the person's deviation, divided by the number of the others.
-    moved = [-weight * deviation / (len(deviation) - 1) for weight, deviation in zip(weights, own, strict=True)]
+    moved = [-weight * deviation / (len(deviation) - 1) for weight, deviation in zip(weights, deviations, strict=True)]
     return _Persons(
         cells,
         _residual(np.concatenate(single), freedom, sum(w**2 / len(g) for w, g in zip(weights, groups, strict=True))),
-        np.sqrt(np.square(np.concatenate(own)).sum(axis=0) / freedom),
+        np.sqrt(np.square(np.concatenate(deviations)).sum(axis=0) / freedom),
         np.concatenate(groups),
         persons.difference + np.concatenate(moved),
     )
@@ -352,7 +353,8 @@ def _residual(single: np.ndarray, freedom: int, weight: float) -> np.ndarray:
 def _everybody(design: Design, chosen: np.ndarray, kinds: dict[str, _Compared]) -> _Compared:
     """All persons together, weighted as the paper weights its pairs."""
     (first, second), weights = zip(
-        *((found, _WEIGHTS.get(kind, 0.5)) for kind, found in kinds.items() if kind not in design.parts), strict=True
+        *((comparison, _WEIGHTS.get(kind, 0.5)) for kind, comparison in kinds.items() if kind not in design.parts),
+        strict=True,
     )
     cells = weights[0] * first.cells + weights[1] * second.cells
     residual = weights[0] ** 2 * first.residual + weights[1] ** 2 * second.residual
@@ -363,18 +365,21 @@ def _everybody(design: Design, chosen: np.ndarray, kinds: dict[str, _Compared]) 
 
 
 def _columns(
-    sides: list[tuple[np.ndarray, np.ndarray]], found: list[_Compared], margin: Margin, alpha: float
+    sides: list[tuple[np.ndarray, np.ndarray]], comparisons: list[_Compared], margin: Margin, alpha: float
 ) -> dict[str, np.ndarray]:
     """The numbers of all rows, each (rows, affects)."""
-    value_a, value_b = (np.array([side[own].mean(axis=0) for side in sides]) for own in (0, 1))
-    spreads = [np.array([side[own].var(axis=0, ddof=1) for side in sides]) for own in (0, 1)]
+    value_a, value_b = (np.array([side[index].mean(axis=0) for side in sides]) for index in (0, 1))
+    spreads = [np.array([side[index].var(axis=0, ddof=1) for side in sides]) for index in (0, 1)]
     margins = np.array([[margin.bound(*pair).amount for pair in zip(a.T, b.T, strict=True)] for a, b in sides])
-    paper, persons = stacked([paired_t_columns(a, b) for a, b in sides]), stacked([own.persons for own in found])
-    sources = stacked_sources([own.sources for own in found])
+    paper, persons = (
+        stacked([paired_t_columns(a, b) for a, b in sides]),
+        stacked([comparison.persons for comparison in comparisons]),
+    )
+    sources = stacked_sources([comparison.sources for comparison in comparisons])
     tests = with_templates(persons, sources)
     (low, high), p_equivalence = tests.interval_95(), tests.p_equivalence(margins)
-    over = Tests(tests.p, tests.difference, sources.error, sources.freedom)
-    low_templates, high_templates = over.interval(0.95)
+    over_templates = Tests(tests.p, tests.difference, sources.error, sources.freedom)
+    low_templates, high_templates = over_templates.interval(0.95)
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = paper.difference / np.sqrt((spreads[0] + spreads[1]) / 2)
         percent = np.where(value_a > 0, 100 * paper.difference / value_a, np.nan)
@@ -395,21 +400,21 @@ def _columns(
         "minimum_detectable": tests.minimum_detectable(alpha),
         "p_persons": persons.p,
         # If templates and words add no error of their own, there is no test over them.
-        "p_templates": np.where(sources.error > 0, over.p_student, np.nan),
+        "p_templates": np.where(sources.error > 0, over_templates.p_student, np.nan),
         "ci_low_templates": np.where(sources.error > 0, low_templates, np.nan),
         "ci_high_templates": np.where(sources.error > 0, high_templates, np.nan),
-        "sd_persons": np.array([own.spread for own in found]),
+        "sd_persons": np.array([comparison.spread for comparison in comparisons]),
         "sd_templates": sources.templates,
         "sd_words": sources.words,
-        "difference_without": np.array([own.without for own in found]),
+        "difference_without": np.array([comparison.without for comparison in comparisons]),
     }
 
 
 _TESTS = {EVERYBODY: "both kinds of persons, t", NOUN_PHRASES: "sign flip of ten pairs"}
 
 
-def _named(row: dict[str, Any]) -> str:
-    """A stratum in words."""
+def _stratum_name(row: dict[str, Any]) -> str:
+    """The name of a row's stratum."""
     parts = [row["persons"]] if row["persons"] != EVERYBODY else []
     return ", ".join([*parts, *([row["subset"]] if row["subset"] != ALL else [])])
 
@@ -426,11 +431,11 @@ def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
             # A significant difference that is shown to be small is no bias: the worst stratum is among the others.
             worst = min([row for row in strata if row["verdict"] != "fair"] or [whole], key=lambda row: row["p_holm"])
             on_average, fair = whole["verdict"] == "fair", worst["verdict"] == "fair"
-            found = verdict(equivalent=fair, p_holm=worst["p_holm"], alpha=alpha)
+            combined = verdict(equivalent=fair, p_holm=worst["p_holm"], alpha=alpha)
             whole |= {
-                "stratum": None if worst is whole else _named(worst),
+                "stratum": None if worst is whole else _stratum_name(worst),
                 "stratum_difference": None if worst is whole else worst["difference"],
                 "p_holm": worst["p_holm"],
-                "verdict": FAIR_ON_AVERAGE if on_average and found == "inconclusive" else found,
+                "verdict": FAIR_ON_AVERAGE if on_average and combined == "inconclusive" else combined,
             }
     return rows

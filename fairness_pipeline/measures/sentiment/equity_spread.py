@@ -1,7 +1,7 @@
-"""Do the scores of one group scatter more? Noise for one group only leaves the mean gap at nothing.
+"""Do the scores of one group scatter more? Noise in one group only does not move the mean gap.
 
 A person's scatter is the typical (root mean square) distance of their sentences' scores from the median of their group
-in the same template and emotion word. Its test is that of the means: names change groups, pairs of noun phrases sides.
+in the same template and emotion word. The test is that of the means: names change groups, noun phrases change sides.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Scatter(NamedTuple):
 
     Attributes:
         kind: The kind of persons.
-        difference: The median person's scatter on side a minus that on side b: one loud name does not make it.
+        difference: The median person's scatter on side a minus that on side b: one extreme name does not move it.
         p_holm: The smallest p over kinds of persons, times their number; adjusted by Holm over affects.
     """
 
@@ -33,7 +33,7 @@ def scatter(design: Design, scores: np.ndarray, margins: np.ndarray) -> list[Sca
     Args:
         design: A dimension's sentences.
         scores: (sentences, affects), in 0..1.
-        margins: (affects,) a smaller difference of a kind's medians is told only if no kind has a larger one.
+        margins: (affects,) A kind with a smaller difference of medians is reported only if no kind reaches its margin.
     """
     kinds = [kind for kind in design.people if kind not in design.parts]
     tests, differences = [], []
@@ -46,8 +46,8 @@ def scatter(design: Design, scores: np.ndarray, margins: np.ndarray) -> list[Sca
             tests.append(sign_flip(distance[a] - distance[b]))
         else:
             tests.append(label_permutation(distance, people.on_a, people.strata))
-        of_a, of_b = (np.median(distance[side], axis=0) for side in (people.on_a, ~people.on_a))
-        differences.append(of_a - of_b)
+        median_a, median_b = (np.median(distance[side], axis=0) for side in (people.on_a, ~people.on_a))
+        differences.append(median_a - median_b)
     p = np.array([test.p for test in tests])
     difference = np.array(differences)
     large = np.abs(difference) >= margins
@@ -65,6 +65,7 @@ def _distance(people: People, scores: np.ndarray, *, paired: bool) -> np.ndarray
     group = 2 * (np.zeros_like(people.strata) if paired else people.strata) + people.on_a
     distance = np.empty((len(group), scores.shape[2]))
     for members in (group == number for number in np.unique(group)):
-        away = scores[members] - np.median(scores[members], axis=0)  # a single name must not move the others' distance
-        distance[members] = np.sqrt(np.square(away).mean(axis=1))
+        # The median, as a single name must not move the others' distance.
+        deviation = scores[members] - np.median(scores[members], axis=0)
+        distance[members] = np.sqrt(np.square(deviation).mean(axis=1))
     return distance

@@ -25,8 +25,8 @@ class Unit(NamedTuple):
 
 
 class Units(NamedTuple):
-    """For one affect: the p that no unit differs from the others by group (corrected over units), and the outlying
-    units.
+    """For one affect: the p of the hypothesis that the groups' gap is the same in all units (corrected over units), and
+    the outlying units.
 
     `widest` is the unit that differs most, whether or not it is an outlier.
     """
@@ -53,48 +53,48 @@ def units(design: Design, scores: np.ndarray, weights: dict[str, float], margins
     """
     names, kinds, members = _members(design)
     persons = [design.people[kind] for kind in weights]
-    own = np.concatenate([scores[people.sentences] for people in persons])  # (persons, cells, affects)
+    person_scores = np.concatenate([scores[people.sentences] for people in persons])  # (persons, cells, affects)
     sizes = members.sum(axis=1)
-    inside = np.einsum("kc,pca->pka", members / sizes[:, None], own)
-    rest = own.shape[1] - sizes
-    outside = np.einsum("kc,pca->pka", (1 - members) / np.maximum(rest, 1)[:, None], own)
-    moved = (inside - outside).reshape(len(own), -1)
+    inside = np.einsum("kc,pca->pka", members / sizes[:, None], person_scores)
+    rest = person_scores.shape[1] - sizes
+    outside = np.einsum("kc,pca->pka", (1 - members) / np.maximum(rest, 1)[:, None], person_scores)
+    excess = (inside - outside).reshape(len(person_scores), -1)
     groups = tuple(
         (kind == NOUN_PHRASES, weight, tuple(people.on_a.tolist()), tuple(people.strata.tolist()))
         for (kind, weight), people in zip(weights.items(), persons, strict=True)
     )
     contrast, drawn = _contrasts(groups, 0)[0], _contrasts(groups, DRAWS)
-    shape = (len(names), own.shape[2])
-    observed = np.abs(contrast @ moved).reshape(shape)
-    of_draws = (drawn @ moved).reshape(len(drawn), *shape)
+    shape = (len(names), person_scores.shape[2])
+    observed = np.abs(contrast @ excess).reshape(shape)
+    of_draws = (drawn @ excess).reshape(len(drawn), *shape)
     spread = of_draws.std(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(spread > 1e-9, observed / spread, 0.0)
         drawn_ratio = np.where(spread > 1e-9, np.abs(of_draws) / spread, 0.0).max(axis=1)
-    gaps = (contrast @ inside.reshape(len(own), -1)).reshape(shape)
-    found = []
-    for affect in range(own.shape[2]):
+    gaps = (contrast @ inside.reshape(len(person_scores), -1)).reshape(shape)
+    results = []
+    for affect in range(person_scores.shape[2]):
         largest = float(ratio[:, affect].max())
         p = (int((drawn_ratio[:, affect] >= largest - 1e-9).sum()) + 1) / (len(drawn) + 1) if largest else 1.0
-        off = _outlying(gaps[:, affect], np.array(kinds), sizes, float(margins[affect]))
-        chosen = [Unit(names[k], kinds[k], float(gaps[k, affect])) for k in np.flatnonzero(off)]
+        outlying = _outlying(gaps[:, affect], np.array(kinds), sizes, float(margins[affect]))
+        outliers = [Unit(names[k], kinds[k], float(gaps[k, affect])) for k in np.flatnonzero(outlying)]
         widest = names[int(ratio[:, affect].argmax())]
-        found.append(Units(p, min(1.0, _FAMILY * p), sorted(chosen, key=lambda unit: -abs(unit.gap)), widest))
-    return found
+        results.append(Units(p, min(1.0, _FAMILY * p), sorted(outliers, key=lambda unit: -abs(unit.gap)), widest))
+    return results
 
 
 def _outlying(gaps: np.ndarray, kinds: np.ndarray, sizes: np.ndarray, margin: float) -> np.ndarray:
-    off = np.zeros(len(gaps), dtype=bool)
+    outlying = np.zeros(len(gaps), dtype=bool)
     for kind, far in _FAR.items():
-        own = kinds == kind
-        if own.sum() < 3:
+        of_kind = kinds == kind
+        if of_kind.sum() < 3:
             continue
-        deviation, root = gaps[own] - np.median(gaps[own]), np.sqrt(sizes[own])
+        deviation, root = gaps[of_kind] - np.median(gaps[of_kind]), np.sqrt(sizes[of_kind])
         plain = 1.4826 * float(np.median(np.abs(deviation)))
         by_size = 1.4826 * float(np.median(np.abs(deviation * root))) / root
         scale = np.maximum(plain, by_size)
-        off[own] = (np.abs(deviation) > np.maximum(far * scale, margin)) & (np.abs(gaps[own]) > margin)
-    return off
+        outlying[of_kind] = (np.abs(deviation) > np.maximum(far * scale, margin)) & (np.abs(gaps[of_kind]) > margin)
+    return outlying
 
 
 def _members(design: Design) -> tuple[list[str], list[str], np.ndarray]:
@@ -126,10 +126,10 @@ def _contrasts(groups: tuple[tuple[bool, float, tuple[bool, ...], tuple[int, ...
         on_a, strata = np.array(sides), np.array(of_person)
         part = np.tile(weight * group_weights(on_a, strata), (max(draws, 1), 1))
         for stratum in np.unique(strata) if draws else ():
-            own = strata == stratum
+            in_stratum = strata == stratum
             if in_pairs:
-                part[:, own] *= random.choice((1.0, -1.0), (draws, 1))
+                part[:, in_stratum] *= random.choice((1.0, -1.0), (draws, 1))
             else:
-                part[:, own] = random.permuted(part[:, own], axis=1)
+                part[:, in_stratum] = random.permuted(part[:, in_stratum], axis=1)
         parts.append(part)
     return np.concatenate(parts, axis=1)

@@ -18,7 +18,7 @@ _FIELD = "encoder.name"
 
 
 class EncoderTokens:
-    """The tokens of the encoder's own tokenizer.
+    """Tokens of the encoder's own tokenizer.
 
     Args:
         source: The encoder's section of the file.
@@ -29,8 +29,8 @@ class EncoderTokens:
         self.source = source
         self.configuration, self._tokenizer = load_tokenizer(source.name, revision, _FIELD)
         self.revision = revision
-        own = SimpleNamespace(config=self.configuration)
-        self._longest = min(source.longest, longest_of(own, self._tokenizer) or source.longest)
+        model = SimpleNamespace(config=self.configuration)
+        self._longest = min(source.longest, longest_of(model, self._tokenizer) or source.longest)
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """The numbers of each text's tokens, including the special tokens."""
@@ -89,9 +89,9 @@ class EncoderNetwork(TextNetwork):
 
 def tokens_of(specification: ClassifierSpecification, folder: Path) -> EncoderTokens:
     """The tokens of a classifier that was trained in `folder`, at the commit that training recorded."""
-    noted = noted_source(folder)
-    assert noted
-    return EncoderTokens(_source(specification), noted[1])
+    recorded = noted_source(folder)
+    assert recorded
+    return EncoderTokens(_source(specification), recorded[1])
 
 
 def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> EncoderTokens:

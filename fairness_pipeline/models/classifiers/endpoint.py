@@ -32,8 +32,8 @@ class AskedClassifierScorer(Asker):
     def __call__(self, texts: pa.Table) -> pa.Table:
         """A table with the column `probability`."""
         prompts = self._prompts(texts["text"].to_pylist())
-        said = self._chat.meanings(prompts, _probability, "begin with neither yes nor no")
-        return pa.table({"probability": pa.array(said, pa.float64())})
+        probabilities = self._chat.meanings(prompts, _probability, "begin with neither yes nor no")
+        return pa.table({"probability": pa.array(probabilities, pa.float64())})
 
 
 def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> AskedClassifierScorer:
@@ -43,8 +43,8 @@ def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Ask
 
 def _probability(answer: str) -> float | None:
     """1 for yes, 0 for no, None for anything else."""
-    found = _ANSWER.match(answer)
-    return float(found[1].lower() == "yes") if found else None
+    match = _ANSWER.match(answer)
+    return float(match[1].lower() == "yes") if match else None
 
 
 def _source(specification: ClassifierSpecification) -> AskedClassifier:

@@ -1,4 +1,4 @@
-"""A classifier that the pipeline trains: word vectors in, two logits out; with its training and predictions."""
+"""Trains text classifiers and predicts with them: networks from word vectors to two logits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -59,8 +59,8 @@ class Tokens(Protocol):
 def inaccuracy(model: nn.Module, texts: Examples) -> float:
     """The share of texts for which the network finds the wrong class more likely."""
     assert isinstance(texts, LabelledTexts) and isinstance(model, TextNetwork)
-    found = probabilities(model, [texts.context(i) for i in range(len(texts))]) >= 0.5
-    return float(np.mean(found != texts.goals))
+    predicted = probabilities(model, [texts.context(i) for i in range(len(texts))]) >= 0.5
+    return float(np.mean(predicted != texts.goals))
 
 
 def fit(
@@ -105,14 +105,14 @@ def probabilities(network: TextNetwork, texts: Sequence[np.ndarray]) -> np.ndarr
         network: The network, on its device.
         texts: The numbers of their words.
     """
-    own = LabelledTexts(texts, np.zeros(len(texts)))
+    examples = LabelledTexts(texts, np.zeros(len(texts)))
     device = next(network.parameters()).device
-    was = network.training
+    was_training = network.training
     network.eval()
-    found = np.empty(len(texts))
-    for indices in own.batches(_AT_ONCE, seed=None):
-        batch = own.batch(indices, device)
+    positive = np.empty(len(texts))
+    for indices in examples.batches(_AT_ONCE, seed=None):
+        batch = examples.batch(indices, device)
         logits = network.logits(network.embed(batch.texts), batch.lengths)
-        found[indices] = logits.double().softmax(dim=1)[:, 1].cpu().numpy()
-    network.train(was)
-    return found
+        positive[indices] = logits.double().softmax(dim=1)[:, 1].cpu().numpy()
+    network.train(was_training)
+    return positive

@@ -37,8 +37,8 @@ def predictions_of(tests: pa.Table, probabilities: Iterable[tuple[int, Any]]) ->
     """
     names = ("text_id", "label", "author_group", "author_id", "balanced")
     tables = []
-    for seed, found in probabilities:
-        values = pa.array(found, pa.float64())
+    for seed, predicted in probabilities:
+        values = pa.array(predicted, pa.float64())
         tables.append(
             pa.table(
                 {
@@ -54,7 +54,7 @@ def predictions_of(tests: pa.Table, probabilities: Iterable[tuple[int, Any]]) ->
 
 
 class OfClass(NamedTuple):
-    """One of several classes, which predictions of all of them are read for.
+    """One of several classes, in a file with predictions of all of them.
 
     Attributes:
         name: The class.
@@ -76,12 +76,12 @@ def read_predictions(path: Path, tests: pa.Table, of_class: OfClass | None = Non
         of_class: The class that is the positive one; None if there are two classes.
 
     Raises:
-        FairnessError: a text is missing, unknown or repeated, or a value is wrong; names file, line and how many.
+        FairnessError: a text is missing, unknown or repeated, or a value is wrong; names file, line and number.
     """
     if path.suffix not in FORMS:
         raise FairnessError(f"{path}: expected a file that ends in {' or '.join(FORMS)}")
     known = set(tests["text_id"].to_pylist())
-    found: dict[str, float] = {}
+    probabilities: dict[str, float] = {}
     lines: dict[str, str] = {}
     unknown: list[str] = []
     for where, record in read_records(path):
@@ -94,33 +94,33 @@ def read_predictions(path: Path, tests: pa.Table, of_class: OfClass | None = Non
         if identity not in known:
             unknown.append(f"{identity!r} ({where})")
             continue
-        lines[identity], found[identity] = where, value
+        lines[identity], probabilities[identity] = where, value
     if unknown:
         raise FairnessError(
             f"{path}: {len(unknown):,} unknown texts, such as {unknown[0]}; export the texts again: the corpus or its "
             "split changed"
         )
-    missing = [identity for identity in tests["text_id"].to_pylist() if identity not in found]
+    missing = [identity for identity in tests["text_id"].to_pylist() if identity not in probabilities]
     if missing:
-        shown = ", ".join(missing[:_NAMED])
-        raise FairnessError(f"{path}: {len(missing):,} of {len(known):,} texts have no prediction, such as {shown}")
-    return predictions_of(tests, [(0, [found[identity] for identity in tests["text_id"].to_pylist()])])
+        examples = ", ".join(missing[:_NAMED])
+        raise FairnessError(f"{path}: {len(missing):,} of {len(known):,} texts have no prediction, such as {examples}")
+    return predictions_of(tests, [(0, [probabilities[identity] for identity in tests["text_id"].to_pylist()])])
 
 
 def _value(where: str, record: dict[str, Any], of_class: OfClass | None) -> float:
-    """The probability of the positive class that a row tells."""
-    own = f"probability of {of_class.name}" if of_class else "probability"
-    own = "probability" if of_class and "probability" in record else own
-    name = "prediction" if "prediction" in record and own not in record else own
-    said = str(column(where, record, name)).strip()
+    """The probability of the positive class in a row."""
+    probability_column = f"probability of {of_class.name}" if of_class else "probability"
+    probability_column = "probability" if of_class and "probability" in record else probability_column
+    name = "prediction" if "prediction" in record and probability_column not in record else probability_column
+    text = str(column(where, record, name)).strip()
     if of_class and name == "prediction":
-        if said not in of_class.classes:
-            raise FairnessError(f"{where}: prediction: expected one of {', '.join(of_class.classes)}, found {said!r}")
-        return float(said == of_class.name)
-    value = float(said) if _NUMBER.fullmatch(said) else -1.0
+        if text not in of_class.classes:
+            raise FairnessError(f"{where}: prediction: expected one of {', '.join(of_class.classes)}, found {text!r}")
+        return float(text == of_class.name)
+    value = float(text) if _NUMBER.fullmatch(text) else -1.0
     if not 0 <= value <= 1 or (name == "prediction" and value not in (0.0, 1.0)):
-        wanted = "0 or 1" if name == "prediction" else "a number from 0 to 1"
-        raise FairnessError(f"{where}: {name}: expected {wanted}, found {said[:40]!r}")
+        expected = "0 or 1" if name == "prediction" else "a number from 0 to 1"
+        raise FairnessError(f"{where}: {name}: expected {expected}, found {text[:40]!r}")
     return value
 
 
@@ -131,7 +131,7 @@ def write_texts(tests: pa.Table, path: Path, form: str, fill: str = "probability
         tests: The texts of the split `test`.
         path: The file.
         form: One of `FORMS`.
-        fill: The column: `probability`, or of several classes `prediction`.
+        fill: The empty column: `probability`, or `prediction` if there are several classes.
 
     Returns:
         How many cells were escaped.

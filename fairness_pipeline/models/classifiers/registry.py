@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 
 def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> "Tokens":
-    """The tokens of a classifier that is not trained yet.
+    """The tokens of a classifier before training.
 
     Args:
         specification: The classifier's file.
         texts: The texts that it will be trained on.
     """
     use_threads(specification.threads)
-    found: Tokens = _module(specification).new_tokens(specification, texts)
-    return found
+    tokens: Tokens = _module(specification).new_tokens(specification, texts)
+    return tokens
 
 
 def tokens_of(specification: ClassifierSpecification, folder: Path) -> "Tokens":
     """The tokens of a classifier that was trained in `folder`."""
     use_threads(specification.threads)
-    found: Tokens = _module(specification).tokens_of(specification, folder)
-    return found
+    tokens: Tokens = _module(specification).tokens_of(specification, folder)
+    return tokens
 
 
 def new_network(specification: ClassifierSpecification, tokens: "Tokens") -> "TextNetwork":
     """A classifier before training, on its device. Torch draws its random weights."""
     from fairness_pipeline.models.devices import placed
 
-    made: TextNetwork = _module(specification).network(specification, tokens)
-    return placed(made, specification.device)
+    network: TextNetwork = _module(specification).network(specification, tokens)
+    return placed(network, specification.device)
 
 
 def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Scorer:
@@ -48,7 +48,7 @@ def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Sco
 
     Args:
         specification: The classifier's file.
-        work: Holds the answers of an endpoint until all texts are answered.
+        work: Holds the answers of an endpoint until they are complete.
         seed: Sent with each request.
     """
     load = partial(_scorer, specification, work, seed)
@@ -57,8 +57,8 @@ def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Sco
 
 def _scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Scorer:
     use_threads(specification.threads)
-    found: Scorer = _module(specification).scorer(specification, work, seed)
-    return found
+    loaded: Scorer = _module(specification).scorer(specification, work, seed)
+    return loaded
 
 
 def _module(specification: ClassifierSpecification) -> Any:

@@ -30,12 +30,14 @@ class SaliencyNetwork(nn.Module):
         length.
         """
         words = embedded.shape[1]
-        places = torch.arange(words)[None]
-        present = (places < lengths[:, None]).to(embedded.device)
-        turned = torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places).to(embedded.device)
-        there = turned[:, :, None].expand(-1, -1, embedded.shape[2])
-        back, _ = self.backwards(embedded.gather(1, there))
-        back = back.gather(1, turned[:, :, None].expand(-1, -1, back.shape[2]))
+        positions = torch.arange(words)[None]
+        present = (positions < lengths[:, None]).to(embedded.device)
+        mirrored = torch.where(positions < lengths[:, None], lengths[:, None] - 1 - positions, positions).to(
+            embedded.device
+        )
+        indices = mirrored[:, :, None].expand(-1, -1, embedded.shape[2])
+        back, _ = self.backwards(embedded.gather(1, indices))
+        back = back.gather(1, mirrored[:, :, None].expand(-1, -1, back.shape[2]))
         forth, _ = self.forwards(embedded)
         scores = self.output(torch.cat([forth, back], 2)).squeeze(2)
         return scores.masked_fill(~present, -torch.inf).softmax(dim=1)

@@ -1,4 +1,4 @@
-"""What a file of `data/classifiers` may say."""
+"""The schema of the files in `data/classifiers`."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -25,18 +25,18 @@ _PROMPT = "Is the sentiment of this text positive? Answer yes or no, and nothing
 
 
 class NetworkSettings(Specification):
-    """Widths of a `cnn` or `rnn`; those of Liu (2022, sections 4.5.1 and 4.5.3)."""
+    """Widths of a `cnn` or `rnn`; by default those of Liu (2022, sections 4.5.1 and 4.5.3)."""
 
     embedding: Positive = 300
     """Width of a word."""
     filters: Positive = 100
-    """The CNN's, of each width."""
+    """The CNN's filters of each width."""
     widths: Annotated[tuple[Positive, ...], pydantic.Field(min_length=1)] = (3, 4, 5)
     """Words that the CNN's filters see."""
     hidden: Positive = 300
     """The RNN's units."""
     dropout: DropoutRate | None = None
-    """Share of units dropped before the last layer: 0.3 in the CNN and 0.2 in the RNN, where it is left out."""
+    """Share of units dropped before the last layer: 0.3 in the CNN and 0.2 in the RNN if left out."""
     vocabulary: Positive = 30_000
     """Words; others are unknown."""
     longest: Positive = 100
@@ -67,22 +67,22 @@ class Fitting(Training):
 
     @property
     def training(self) -> TrainingSettings:
-        """The same for the loop that all models share, whose batches are of texts here."""
-        own = self.model_dump(exclude={"batch"})
-        return TrainingSettings(optimiser="adam", decay=1.0, batch_tokens=self.batch, **own)
+        """The same settings for the shared training loop; `batch_tokens` counts texts here."""
+        settings = self.model_dump(exclude={"batch"})
+        return TrainingSettings(optimiser="adam", decay=1.0, batch_tokens=self.batch, **settings)
 
 
 class PublishedClassifier(PretrainedClassifier):
     """A sequence classifier as it was published."""
 
     positive: Annotated[tuple[str, ...] | dict[str, tuple[str, ...]], pydantic.Field(min_length=1)]
-    """Its labels that mean the positive class; their probabilities are added. For a corpus of more than two classes its
-    labels of each class, by the class's name."""
+    """Its labels that mean the positive class; their probabilities are added. For a corpus of more than two classes:
+    its labels for each class, by the class's name."""
 
     @pydantic.model_validator(mode="after")
     def _check_labels(self) -> Self:
         if isinstance(self.positive, dict):
-            labels = [label for own in self.positive.values() for label in own]
+            labels = [label for class_labels in self.positive.values() for label in class_labels]
             if not all(self.positive.values()):
                 raise ValueError("'positive': each class needs a label")
             if len(labels) > len(set(labels)):
@@ -103,11 +103,11 @@ class ClassifierSpecification(ModelFile):
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
     """`cnn`, `rnn`, `encoder` (trained here), `huggingface` or `endpoint`."""
     base: str | None = None
-    """The classifier that it is made from; what this file does not say is as there."""
+    """The classifier that it is made from; keys that this file lacks are taken from there."""
     debiasing: str | None = None
     """The method: data_aug, ins_weigh, or debiased_tc."""
     settings: dict[str, Any] | None = None
-    """The method's."""
+    """Settings of the method."""
     network: NetworkSettings | None = None
     """Widths of a `cnn` or `rnn`."""
     encoder: EncoderSource | None = None
@@ -115,29 +115,29 @@ class ClassifierSpecification(ModelFile):
     fitting: Fitting = Fitting()
     """How it is trained."""
     seeds: Positive = 5
-    """How often it is trained."""
+    """How often it is trained, each time with another seed."""
     huggingface: PublishedClassifier | None = None
     """Where a `huggingface` classifier comes from."""
     endpoint: AskedClassifier | None = None
-    """Where an `endpoint` is, and how it is asked."""
+    """Where an `endpoint` is, and how it is queried."""
     published_as: Literal["CNN", "RNN"] | None = None
-    """Whose published results stand beside ours."""
+    """The published results that are shown beside ours."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where it computes."""
+    """The device that it runs on."""
     threads: Positive = 1
     """Threads of the processor."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        own = ARCHITECTURES[self.architecture]
-        own.check_sections(self.architecture, self, ("network", "encoder", "huggingface", "endpoint"))
+        architecture = ARCHITECTURES[self.architecture]
+        architecture.check_sections(self.architecture, self, ("network", "encoder", "huggingface", "endpoint"))
         check_debiased(self, ("settings",))
-        if self.debiasing and not own.trained:
+        if self.debiasing and not architecture.trained:
             raise ValueError(f"architecture '{self.architecture}' is not trained here, so it cannot be debiased")
         return self
 
     def of_class(self, name: str, classes: tuple[str, ...] = ()) -> Self:
-        """The same classifier, whose positive class is one of several.
+        """A copy of the classifier with a given positive class.
 
         Args:
             name: The positive class.
@@ -156,13 +156,13 @@ class ClassifierSpecification(ModelFile):
             return self.model_copy(update={"endpoint": self.endpoint.model_copy(update={"prompt": prompt})})
         if self.huggingface is None or not classes:
             return self
-        said = self.huggingface.positive
-        if not isinstance(said, dict) or set(said) != set(classes):
+        labels = self.huggingface.positive
+        if not isinstance(labels, dict) or set(labels) != set(classes):
             raise FairnessError(
                 f"huggingface.positive: expected the labels of '{self.huggingface.name}' that mean each class of the "
-                f"corpus ({', '.join(classes)}), by its name; found {', '.join(said)}"
+                f"corpus ({', '.join(classes)}), by its name; found {', '.join(labels)}"
             )
-        positive = said[name]
+        positive = labels[name]
         return self.model_copy(update={"huggingface": self.huggingface.model_copy(update={"positive": positive})})
 
     @property
@@ -172,15 +172,15 @@ class ClassifierSpecification(ModelFile):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Whose versions decide its predictions."""
+        """The libraries whose versions influence its predictions."""
         return ARCHITECTURES[self.architecture].libraries
 
     def identity(self) -> dict[str, object]:
-        """What decides its predictions, as JSON can hold it; how an endpoint is reached does not."""
-        aside = {"endpoint": HOW_REACHED, "fitting": {"checkpoint_seconds"}}
-        return self.model_dump(mode="json", exclude={"device": True, "published_as": True, **aside})
+        """The keys that influence its predictions, as JSON values, without how an endpoint is reached."""
+        excluded = {"endpoint": HOW_REACHED, "fitting": {"checkpoint_seconds"}}
+        return self.model_dump(mode="json", exclude={"device": True, "published_as": True, **excluded})
 
     def told(self) -> dict[str, object]:
-        """`identity` for a reader: of a classifier that is not trained here, without how it would have been."""
+        """`identity` for a reader: without the training settings if the classifier is not trained here."""
         left_out = () if self.trained else ("fitting", "seeds", "threads")
         return {name: value for name, value in self.identity().items() if name not in left_out}

@@ -49,7 +49,7 @@ class LabelledTexts(EncodedDialogues):
         for start in range(0, len(order), window):
             part = order[start : start + window]
             part = part[np.argsort(lengths[part], kind="stable")]
-            batches += [part[place : place + batch_tokens] for place in range(0, len(part), batch_tokens)]
+            batches += [part[first : first + batch_tokens] for first in range(0, len(part), batch_tokens)]
         return [batches[i] for i in random.permutation(len(batches))]
 
     def batch(self, indices: np.ndarray, device: torch.device) -> TextBatch:  # type: ignore[override]

@@ -19,7 +19,7 @@ _ADVICE = Advice(what="context", less="pairs.maximum in the profile")
 def prepare(
     specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, object]:
-    """Records in `folder` which endpoint it is; nothing is asked."""
+    """Records in `folder` which endpoint it is; no request is sent."""
     source = _source(specification)
     with replacing(folder / _SOURCE) as path:
         path.write_text(json.dumps({"base_url": source.base_url, "model": source.model}), encoding="utf-8")

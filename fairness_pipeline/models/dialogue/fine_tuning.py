@@ -67,8 +67,8 @@ class CausalDialogueModel(nn.Module):
         """The summed cross-entropy (in nats) of the responses' tokens, including the end token, and their number."""
         logits = self.model(input_ids=batch.tokens, attention_mask=batch.present).logits[:, :-1]
         targets = batch.targets[:, 1:]
-        asked = targets != _IGNORED
-        return cross_entropy(logits[asked].float(), targets[asked], reduction="sum"), asked.sum()
+        predicted = targets != _IGNORED
+        return cross_entropy(logits[predicted].float(), targets[predicted], reduction="sum"), predicted.sum()
 
     def restore(self, folder: Path) -> None:
         """Loads the weights that training left in `folder`."""
@@ -102,17 +102,17 @@ def fine_tune(
     Returns:
         The same figures as for a model that is trained from scratch.
     """
-    most = specification.decoding.max_tokens
+    longest = specification.decoding.max_tokens
 
     def encoded(split: str) -> CausalDialogues:
         contexts, responses = turns_of(dialogues, split)
         tokens = tokenizer(responses, add_special_tokens=False)["input_ids"] if responses else []
-        ended = ([*row[: most - 1], tokenizer.eos_token_id] for row in tokens)
+        ended = ([*row[: longest - 1], tokenizer.eos_token_id] for row in tokens)
         return CausalDialogues(prompt_tokens(contexts) if contexts else [], ended)
 
     def rows(text: str) -> list[int]:
-        found: list[int] = tokenizer(f" {text}", add_special_tokens=False)["input_ids"]
-        return [] if tokenizer.unk_token_id in found else found
+        numbers: list[int] = tokenizer(f" {text}", add_special_tokens=False)["input_ids"]
+        return [] if tokenizer.unk_token_id in numbers else numbers
 
     torch.manual_seed(seed)
     wrapped = placed(CausalDialogueModel(model), specification.device)

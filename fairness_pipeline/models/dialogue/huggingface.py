@@ -55,10 +55,10 @@ def prepare(
         FairnessError: the model does not exist, its folder has no weights, or a tokenizer or chat template is missing.
     """
     source = _source(specification)
-    place = Path(source.name)
-    if place.is_absolute() and place.is_dir() and not any(path for pattern in _WEIGHTS for path in place.glob(pattern)):
+    local = Path(source.name)
+    if local.is_absolute() and local.is_dir() and not any(path for pattern in _WEIGHTS for path in local.glob(pattern)):
         raise FairnessError(
-            f"huggingface.name: the folder {place} holds no weights ({' or '.join(_WEIGHTS)}); save the model there "
+            f"huggingface.name: the folder {local} holds no weights ({' or '.join(_WEIGHTS)}); save the model there "
             "with save_pretrained"
         )
     configuration, _ = _tokenizer(source, source.revision)
@@ -166,7 +166,7 @@ class HuggingFaceResponder:
         }
 
     def encode(self, model: Any, tokenizer: Any, contexts: list[str], **options: Any) -> Any:
-        """The tokens of the contexts' prompts, cut to the positions that the model has left beside an answer."""
+        """The tokens of the contexts' prompts, cut to the positions that an answer leaves."""
         return tokenizer(
             [self._prompt(tokenizer, context) for context in contexts],
             truncation=True,
@@ -179,16 +179,16 @@ class HuggingFaceResponder:
         """Exactly the declared decoding. Only the special tokens come from the model's own generation file."""
         from transformers import GenerationConfig
 
-        decoding, own = self.specification.decoding, model.generation_config
+        decoding, published = self.specification.decoding, model.generation_config
         sampled = {"do_sample": True, "temperature": decoding.temperature, "top_p": decoding.top_p, "top_k": 0}
         return GenerationConfig(
             **(sampled if decoding.temperature else {"do_sample": False}),
             max_new_tokens=decoding.max_tokens,
             min_new_tokens=0 if decoding.keep_empty else 1,
-            bos_token_id=own.bos_token_id,
-            eos_token_id=own.eos_token_id,
-            decoder_start_token_id=own.decoder_start_token_id,
-            forced_bos_token_id=own.forced_bos_token_id,
+            bos_token_id=published.bos_token_id,
+            eos_token_id=published.eos_token_id,
+            decoder_start_token_id=published.decoder_start_token_id,
+            forced_bos_token_id=published.forced_bos_token_id,
             pad_token_id=tokenizer.pad_token_id,
         )
 
@@ -235,9 +235,9 @@ class HuggingFaceResponder:
         from fairness_pipeline.models.devices import placed
 
         source = _source(self.specification)
-        noted = noted_source(self.folder)
-        assert noted
-        revision = noted[1]
+        recorded = noted_source(self.folder)
+        assert recorded
+        revision = recorded[1]
         _, tokenizer = _tokenizer(source, revision)
         causal = self.specification.architecture == "causal_lm"
         kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
@@ -275,5 +275,5 @@ def _tokenizer(source: HuggingFaceSource, revision: str | None) -> tuple[Any, An
 def _until(text: str, stops: tuple[str, ...]) -> str:
     """`text` up to the first of `stops`; a stop within its leading white space does not count."""
     text = text.strip()
-    ends = [place for place in (text.find(stop) for stop in stops) if place >= 0]
+    ends = [end for end in (text.find(stop) for stop in stops) if end >= 0]
     return text[: min(ends)].strip() if ends else text

@@ -60,12 +60,12 @@ def dimensions_of(path: Path) -> list[str] | None:
     Raises:
         FairnessError: the file cannot be read; names file and line.
     """
-    found: dict[str, None] = {}
+    dimensions: dict[str, None] = {}
     for _, row in _rows(path):
         if "dimension" not in row:
             return None
-        found[str(row["dimension"])] = None
-    return list(found)
+        dimensions[str(row["dimension"])] = None
+    return list(dimensions)
 
 
 def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: bool = False) -> pa.Table:
@@ -89,21 +89,21 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
         for identity, text in zip(pairs["pair_id"].to_pylist(), pairs[f"context_{side}"].to_pylist(), strict=True)
     }
     seen: dict[tuple[int, str], str] = {}
-    found: dict[tuple[int, str], Reply] = {}
+    replies: dict[tuple[int, str], Reply] = {}
     for where, row in _rows(path):
         if row.get("dimension", dimension) != dimension:
             continue
-        place = _pair(where, row), _side(where, row)
-        if place not in contexts:
+        key = _pair(where, row), _side(where, row)
+        if key not in contexts:
             raise FairnessError(
-                f"{where}: pair {place[0]} is not among the {pairs.num_rows:,} pairs asked for; export them again"
+                f"{where}: pair {key[0]} is not among the {pairs.num_rows:,} pairs asked for; export them again"
             )
-        if place in seen:
-            raise FairnessError(f"{where}: pair {place[0]}, side {place[1]}, was answered before: {seen[place]}")
-        if row.get("context") not in (None, contexts[place], escaped(contexts[place])):
+        if key in seen:
+            raise FairnessError(f"{where}: pair {key[0]}, side {key[1]}, was answered before: {seen[key]}")
+        if row.get("context") not in (None, contexts[key], escaped(contexts[key])):
             raise FairnessError(
-                f"{where}: the context of pair {place[0]}, side {place[1]}, is not the one asked; expected "
-                f"{contexts[place]!r}, found {row['context']!r}: the pairs changed, export them again"
+                f"{where}: the context of pair {key[0]}, side {key[1]}, is not the one asked; expected "
+                f"{contexts[key]!r}, found {row['context']!r}: the pairs changed, export them again"
             )
         response, kind = row.get("response"), row.get("kind") or ANSWER
         if kind not in KINDS:
@@ -114,25 +114,25 @@ def read_responses(path: Path, pairs: pa.Table, dimension: str, *, keep_empty: b
             allowed = keep_empty
         if not isinstance(response, str) or not (allowed or response.strip()):
             raise FairnessError(
-                f"{where}: pair {place[0]}, side {place[1]}: expected a response, found {response!r}"
+                f"{where}: pair {key[0]}, side {key[1]}: expected a response, found {response!r}"
                 + ("" if response else " (fill in the column, or take empty ones: --keep-empty)")
             )
         text = response.strip()
-        seen[place], found[place] = where.split(", ")[-1], Reply(text, kind if text or kind != ANSWER else EMPTY)
-    if missing := [place for place in contexts if place not in found]:
+        seen[key], replies[key] = where.split(", ")[-1], Reply(text, kind if text or kind != ANSWER else EMPTY)
+    if missing := [key for key in contexts if key not in replies]:
         identity, side = min(missing)
         raise FairnessError(
             f"{path}: of {len(contexts):,} responses in {dimension}, {len(missing):,} missing, the first that of pair "
             f"{identity}, side {side}; fill them in, or leave the whole dimension out"
         )
-    places = sorted(contexts)
+    keys = sorted(contexts)
     return pa.table(
         {
-            "pair_id": [identity for identity, _ in places],
-            "side": [side for _, side in places],
-            "context": [contexts[place] for place in places],
-            "response": [found[place].text for place in places],
-            "kind": [found[place].kind for place in places],
+            "pair_id": [identity for identity, _ in keys],
+            "side": [side for _, side in keys],
+            "context": [contexts[key] for key in keys],
+            "response": [replies[key].text for key in keys],
+            "kind": [replies[key].kind for key in keys],
         },
         schema=RESPONSES,
     )
@@ -146,8 +146,10 @@ def matching(responses: pa.Table, pairs: pa.Table) -> pa.Table:
     """
     for side in ("a", "b"):
         answered = responses.filter(pc.equal(responses["side"], side)).sort_by("pair_id")
-        asked = pairs.sort_by("pair_id")
-        if not (answered["pair_id"].equals(asked["pair_id"]) and answered["context"].equals(asked[f"context_{side}"])):
+        current = pairs.sort_by("pair_id")
+        if not (
+            answered["pair_id"].equals(current["pair_id"]) and answered["context"].equals(current[f"context_{side}"])
+        ):
             raise FairnessError(
                 "the pairs changed since the responses were imported; run export pairs, have them answered, and run "
                 "import again"

@@ -23,7 +23,7 @@ def prepare(
     progress: Progress | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Prepares a model in `folder`: trains it (a killed training is resumed), or finds out which model it is.
+    """Prepares a model in `folder`: trains it (a killed training is resumed), or records which model it is.
 
     Args:
         specification: The model's file.
@@ -41,7 +41,7 @@ def prepare(
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:
-    """The responder of the model that `prepare` made in `folder`. `work` holds its answers until all are there."""
+    """The responder of the model that `prepare` made in `folder`. `work` holds its answers until they are complete."""
     use_threads(specification.threads)
     return _module(specification).responder(specification, folder, work, seed)
 
@@ -49,7 +49,7 @@ def responder(specification: ModelSpecification, folder: Path, work: Path, seed:
 def perplexity(
     specification: ModelSpecification, folder: Path, dialogues: pa.Table, known: Vocabulary, left_out: Collection[str]
 ) -> float:
-    """The perplexity of a model that writes word by word (`seq2seq`), on the words of another model; see there."""
+    """The perplexity of a model that writes word by word (`seq2seq`), on the words of another model; see `seq2seq`."""
     use_threads(specification.threads)
     value: float = _module(specification).perplexity(specification, folder, dialogues, known, left_out)
     return value

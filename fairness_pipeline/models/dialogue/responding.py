@@ -1,4 +1,4 @@
-"""Lets a model answer both contexts of every pair. Each distinct context is asked once."""
+"""Collects a model's responses to both contexts of every pair. Each distinct context is answered once."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +26,7 @@ REPLIES = schema(
     served=(pa.string(), "the model that the endpoint says has answered"),
     problem=(pa.string(), "why there is no answer"),
 )
-"""What a model makes of each context. One that returns `response` alone gives an answer, or none if it has no words."""
+"""A model's reply to each context. A `response` without a `kind` is an answer, or empty if it has no words."""
 
 LONGEST = 10_000
 """Characters of an answer that are kept and measured."""
@@ -34,7 +34,7 @@ LONGEST = 10_000
 
 class Responses(NamedTuple):
     """A table of `RESPONSES`, with both sides of each pair in turn; and a table of `REPLIES`, with a column
-    `context`, one row per distinct context asked."""
+    `context`, one row per distinct context."""
 
     table: pa.Table
     replies: pa.Table
@@ -92,15 +92,15 @@ def answer_each(
 ) -> pa.Table:
     """The reply to each of the `contexts`, a table of `REPLIES` in the same order. Arguments and errors are those of
     `respond`."""
-    found = each_distinct(contexts, responder, folder=folder, progress=progress, engine=engine)
-    place = found.column_names.index("response")
-    found = found.set_column(place, "response", shortened(found["response"]))
-    if "kind" in found.column_names:
-        return found
-    wordless = pc.equal(pc.utf8_trim_whitespace(found["response"]), "")
-    nothing = pa.array([""] * found.num_rows)
+    replies = each_distinct(contexts, responder, folder=folder, progress=progress, engine=engine)
+    index = replies.column_names.index("response")
+    replies = replies.set_column(index, "response", shortened(replies["response"]))
+    if "kind" in replies.column_names:
+        return replies
+    wordless = pc.equal(pc.utf8_trim_whitespace(replies["response"]), "")
+    blank = pa.array([""] * replies.num_rows)
     return pa.table(
-        [found["response"], pc.if_else(wordless, EMPTY, ANSWER), nothing, nothing],
+        [replies["response"], pc.if_else(wordless, EMPTY, ANSWER), blank, blank],
         schema=REPLIES,
     )
 

@@ -44,7 +44,7 @@ class Ranker(nn.Module):
     """
 
     SPLITS = False
-    """A batch is no sum of its parts: each response is ranked among those of its batch."""
+    """The loss of a batch is no sum over its parts: each response is ranked among those of its batch."""
 
     def __init__(self, sizes: RetrievalSizes, words: int) -> None:
         super().__init__()
@@ -127,15 +127,15 @@ def best_candidates(queries: torch.Tensor, candidates: torch.Tensor) -> torch.Te
     for start in range(0, len(queries), _QUERIES):
         part = queries[start : start + _QUERIES]
         top = torch.full((len(part),), -torch.inf, dtype=queries.dtype, device=queries.device)
-        place = torch.zeros(len(part), dtype=torch.int64, device=queries.device)
+        winners = torch.zeros(len(part), dtype=torch.int64, device=queries.device)
         first = 0
         for piece in pieces:
             score, index = (part @ piece.T).max(dim=1)
             better = score > top
             top = torch.where(better, score, top)
-            place = torch.where(better, index + first, place)
+            winners = torch.where(better, index + first, winners)
             first += len(piece)
-        best[start : start + len(part)] = place
+        best[start : start + len(part)] = winners
     return best
 
 
@@ -199,7 +199,7 @@ def context_vectors(specification: ModelSpecification, folder: Path, contexts: l
 
 
 def draw_candidates(responses: pa.ChunkedArray, most: int, seed: int) -> list[str]:
-    """At most `most` distinct responses. Each one's own text and the seed decide, so their order does not matter."""
+    """At most `most` distinct responses. The text of each and the seed decide, so their order does not matter."""
     distinct = pc.unique(responses).to_pylist()
     if len(distinct) <= most:
         return distinct

@@ -74,7 +74,7 @@ class Seq2Seq(nn.Module):
         hidden, _ = self.decoder(self.dropout(self.embedding(batch.responses[:, :-1])), state)
         targets = batch.responses[:, 1:]
         present = targets != PAD
-        if not targets.is_cuda:  # which words are there is known to a GPU alone: to pick them makes the processor wait
+        if not targets.is_cuda:  # on a GPU, selecting these words would make the CPU wait
             hidden, targets = hidden[present], targets[present]
         scores = self.output(self.dropout(hidden)).flatten(0, -2)
         return cross_entropy(scores, targets.flatten(), ignore_index=PAD, reduction="sum"), present.sum()
@@ -108,20 +108,20 @@ class Seq2Seq(nn.Module):
             if len(written) < self.together and step + 1 < longest:
                 continue
             words = torch.stack(written, dim=1).cpu().numpy()
-            going = (words != END).all(axis=1)
-            for row, own in zip(rows, words.tolist(), strict=True):
-                responses[row] += own[: own.index(END)] if END in own else own
-            if not going.any():
+            unfinished = (words != END).all(axis=1)
+            for row, row_words in zip(rows, words.tolist(), strict=True):
+                responses[row] += row_words[: row_words.index(END)] if END in row_words else row_words
+            if not unfinished.any():
                 break
-            kept = torch.from_numpy(going).to(word.device)
-            rows, word, written = rows[going], word[kept], []
+            kept = torch.from_numpy(unfinished).to(word.device)
+            rows, word, written = rows[unfinished], word[kept], []
             kept = kept.repeat(times)
             hidden, cell = hidden[:, kept].contiguous(), cell[:, kept].contiguous()
         return responses
 
     @property
     def together(self) -> int:
-        """How many words are written before it is seen which rows have ended: to look makes a GPU wait."""
+        """The number of words written between two checks for ended rows: each check waits for the GPU."""
         return 1 if self.output.weight.device.type == "cpu" else _TOGETHER
 
 
@@ -191,7 +191,7 @@ def perplexity(
 
     Args:
         specification: The model's file.
-        folder: Holds what `prepare` left.
+        folder: Holds what `prepare` wrote.
         dialogues: Columns `context` and `response`.
         known: The vocabulary to compute it on: that of the base, for a debiased model.
         left_out: Words that do not count as targets.
@@ -207,7 +207,7 @@ def perplexity(
     )
     numbers = {word: number for number, word in enumerate(vocabulary.words)}
     unknown = [number for word, number in numbers.items() if word not in set(known.words)]
-    strange = torch.tensor(sorted({UNKNOWN, *unknown}), device=device)
+    merged = torch.tensor(sorted({UNKNOWN, *unknown}), device=device)
     skipped = torch.tensor([PAD, *(numbers[word] for word in left_out if word in numbers)], device=device)
     total, count = 0.0, 0
     for indices in turns.batches(_TARGETS, None):
@@ -218,11 +218,11 @@ def perplexity(
         targets = batch.responses[:, 1:]
         present = ~torch.isin(targets, skipped)
         log_p = model.output(hidden[present]).log_softmax(dim=1)
-        wanted = targets[present]
-        own = log_p.gather(1, wanted[:, None])[:, 0]
-        together = log_p[:, strange].logsumexp(dim=1)
-        total -= float(torch.where(torch.isin(wanted, strange), together, own).sum())
-        count += len(wanted)
+        kept = targets[present]
+        log_p_of_word = log_p.gather(1, kept[:, None])[:, 0]
+        log_p_of_unknown = log_p[:, merged].logsumexp(dim=1)
+        total -= float(torch.where(torch.isin(kept, merged), log_p_of_unknown, log_p_of_word).sum())
+        count += len(kept)
     return exp_mean(total, count) if count else math.nan
 
 

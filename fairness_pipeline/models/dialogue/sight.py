@@ -1,4 +1,4 @@
-"""The part of a context pair that a model trained here can see: known words, up to the length where it cuts."""
+"""Flags context pairs that a model trained here cannot fully see: it reads known words, up to a certain length."""
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ def out_of_sight(pairs: pa.Table, vocabulary: Vocabulary, longest: int) -> dict[
     Args:
         pairs: Columns `context_a`, `context_b`, `source_side`.
         vocabulary: The model's vocabulary.
-        longest: The number of words of a context that it reads.
+        longest: The number of words of a context that the model reads.
     """
     sides = [[vocabulary.encode(text, longest) for text in pairs[f"context_{side}"].to_pylist()] for side in "ab"]
     alike = np.array([a == b for a, b in zip(*sides, strict=True)], dtype=bool)

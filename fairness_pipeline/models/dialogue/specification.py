@@ -1,4 +1,4 @@
-"""What a file of `data/models` may say."""
+"""The schema of the files of dialogue models in `data/models`."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -71,20 +71,20 @@ class ModelSpecification(ModelFile):
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
     """`seq2seq`, `retrieval` (trained here), `causal_lm`, `encoder_decoder` (Hugging Face) or `endpoint`."""
     studies: tuple[str, ...] | None = None
-    """Which studies audit it; all that can, where it names none."""
+    """The studies that audit it; by default all that can."""
     corpus: str
-    """What it is trained on, and whose contexts it answers."""
+    """The corpus that it is trained on, and whose contexts it answers."""
     published_as: str | None = None
-    """Its name in the papers' tables, where its key is not."""
+    """Its name in the papers' tables, if this is not its key."""
     base: str | None = None
-    """The model that it is made from; what this file does not say is as there."""
+    """The model that it is made from; keys that this file lacks are taken from there."""
     debiasing: str | None = None
     """The method: cda, duplication, wer, debiased_chat, placebo, filtered_training, random_filter, mle, dropout, leace,
     self_debias, prompt, filtered."""
     settings: dict[str, Any] | None = None
-    """The method's."""
+    """Settings of the method."""
     dimensions: tuple[str, ...] | None = None
-    """Which it is made for; all where it names none."""
+    """The dimensions that it is made for; all by default."""
     seq2seq: Seq2SeqSizes | None = None
     """Sizes of the architecture `seq2seq`."""
     retrieval: RetrievalSizes | None = None
@@ -96,30 +96,32 @@ class ModelSpecification(ModelFile):
     huggingface: HuggingFaceSource | None = None
     """Where a `causal_lm` or `encoder_decoder` comes from."""
     endpoint: EndpointSource | None = None
-    """Where an `endpoint` is, and how it is asked."""
+    """Where an `endpoint` is, and how it is queried."""
     decoding: Decoding = Decoding()
     """How it answers."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where it computes."""
+    """The device that it runs on."""
     threads: Positive = 1
     """Threads of the processor; a fixed number, as sums split over more differ in the last bits."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        own = ARCHITECTURES[self.architecture]
+        architecture = ARCHITECTURES[self.architecture]
         for section in SECTIONS:
-            wanted, present = section in own.needs, getattr(self, section) is not None
-            if present != wanted and section not in own.may_have:
-                verb = "needs" if wanted else "does not take"
+            required, present = section in architecture.needs, getattr(self, section) is not None
+            if present != required and section not in architecture.may_have:
+                verb = "needs" if required else "does not take"
                 raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
         check_debiased(self, ("settings", "dimensions"))
-        if own.greedy and self.decoding.model_dump(exclude={"batch"}) != Decoding().model_dump(exclude={"batch"}):
+        if architecture.greedy and self.decoding.model_dump(exclude={"batch"}) != Decoding().model_dump(
+            exclude={"batch"}
+        ):
             raise ValueError(f"architecture '{self.architecture}' takes no 'decoding' but 'batch': it answers greedily")
         return self
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Whose versions decide what it answers."""
+        """The libraries whose versions influence its answers."""
         return ARCHITECTURES[self.architecture].libraries
 
     @property
@@ -128,7 +130,7 @@ class ModelSpecification(ModelFile):
         return self.training is not None
 
     def identity(self) -> dict[str, object]:
-        """Everything declared that decides what it answers, decoding apart; how fast it is asked does not."""
+        """The declared keys that influence its answers, except decoding and how an endpoint is reached."""
         return self.model_dump(
             exclude={
                 "decoding": True,

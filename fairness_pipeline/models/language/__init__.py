@@ -1,1 +1,1 @@
-"""Language models, which are asked how likely a text is."""
+"""Language models, which say how likely a text is."""

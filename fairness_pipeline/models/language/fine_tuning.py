@@ -39,8 +39,8 @@ def language_modelling(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tens
     """The mean cross-entropy of a batch's tokens, in nats."""
     logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, :-1]
     targets = batch["labels"][:, 1:]
-    asked = targets != IGNORED
-    return cross_entropy(logits[asked].float(), targets[asked])
+    predicted = targets != IGNORED
+    return cross_entropy(logits[predicted].float(), targets[predicted])
 
 
 def padded(examples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
@@ -105,7 +105,7 @@ def train(
             args=_arguments(recipe, checkpoints, seed, on_cpu=model.device.type == "cpu"),
             train_dataset=list(examples),
             data_collator=collate,
-            callbacks=[_Watch(progress, note, losses)],
+            callbacks=[_Callback(progress, note, losses)],
             losses=losses,
         )
         trainer.remove_callback(transformers.PrinterCallback)
@@ -139,7 +139,7 @@ def _arguments(recipe: Recipe, folder: Path, seed: int, *, on_cpu: bool) -> tran
         disable_tqdm=True,
         remove_unused_columns=False,
         dataloader_pin_memory=not on_cpu,
-        logging_nan_inf_filter=False,  # it looks at every step's loss; `Watch` does, seldom
+        logging_nan_inf_filter=False,  # it would read every step's loss; `Watch` checks them instead
     )
 
 
@@ -156,7 +156,7 @@ class _Trainer(transformers.Trainer):
         return value
 
 
-class _Watch(transformers.TrainerCallback):
+class _Callback(transformers.TrainerCallback):
     """Reports the progress of the training, and decides when to write a checkpoint."""
 
     def __init__(self, progress: Progress | None, note: str, losses: Watch) -> None:
@@ -168,18 +168,18 @@ class _Watch(transformers.TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         report(self._progress, state.global_step, state.max_steps, self._note)
         if self._due() and state.global_step < state.max_steps:
-            self._losses.collect(f"step {state.global_step}")  # a state that is no number must not be kept
+            self._losses.collect(f"step {state.global_step}")  # weights that are not finite must not be saved
             control.should_save = True
         return control
 
 
 def _last(folder: Path) -> str | None:
     """The last complete checkpoint. Incomplete ones that a killed run left are deleted."""
-    whole = []
+    complete = []
     for path in folder.glob("checkpoint-*"):
         if (path / _STATE).is_file():  # written last
-            whole.append(path)
+            complete.append(path)
         else:
             with suppress(OSError):
                 shutil.rmtree(path)
-    return str(max(whole, key=lambda path: int(path.name.rpartition("-")[2]))) if whole else None
+    return str(max(complete, key=lambda path: int(path.name.rpartition("-")[2]))) if complete else None

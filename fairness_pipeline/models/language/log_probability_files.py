@@ -1,4 +1,4 @@
-"""Log-probabilities that were computed elsewhere (a server's, say): writes the texts to score, reads what came back."""
+"""Log-probabilities that were computed elsewhere (by a server, say): writes the texts to score, reads the results."""
 
 import math
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ def write_texts(texts: Iterable[str], path: Path, form: str) -> int:
     Args:
         texts: The texts, each once.
         path: The file.
-        form: `.csv` or `.jsonl`.
+        form: One of `FORMS`.
 
     Returns:
         How many cells were escaped.
@@ -34,10 +34,10 @@ def write_texts(texts: Iterable[str], path: Path, form: str) -> int:
 
 
 def read_log_probabilities(path: Path) -> dict[str, tuple[float, int]]:
-    """The summed log-probability (nats, 0 at most) of each text, and of how many tokens it is the sum.
+    """The summed log-probability (nats, 0 at most) of each text, and the number of tokens that it is summed over.
 
     Raises:
-        FairnessError: a value is no such number, or a text stands there twice with other values; names file and line.
+        FairnessError: a value is no such number, or a text occurs twice with different values; names file and line.
     """
     return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
 
@@ -46,7 +46,7 @@ def read_log_probabilities(path: Path) -> dict[str, tuple[float, int]]:
 def _read(path: Path, _changed: int) -> dict[str, tuple[float, int]]:
     if path.suffix not in FORMS:
         raise FairnessError(f"{path}: expected a file that ends in {' or '.join(FORMS)}")
-    found: dict[str, tuple[float, int]] = {}
+    entries: dict[str, tuple[float, int]] = {}
     for where, record in read_records(path):
         text = str(column(where, record, "text"))
         value = _number(where, record, "logprob"), _number(where, record, "tokens")
@@ -57,19 +57,19 @@ def _read(path: Path, _changed: int) -> dict[str, tuple[float, int]]:
             )
         if not 1 <= value[1] < _MOST_TOKENS or value[1] != int(value[1]):
             raise FairnessError(f"{where}: tokens: expected how many tokens the sum is over, found {value[1]:g}")
-        own = value[0], int(value[1])
-        if found.setdefault(text, own) != own:
+        entry = value[0], int(value[1])
+        if entries.setdefault(text, entry) != entry:
             raise FairnessError(f"{where}: {text[:_SHOWN]!r} stood there before, with other values")
-    if not found:
+    if not entries:
         raise FairnessError(f"{path}: expected texts with their log-probabilities, found none")
-    return found
+    return entries
 
 
 class LogProbabilityScorer:
     """A table with a column `text` in, one with `perplexity` and `tokens` out, from a file.
 
     Args:
-        path: As `read_log_probabilities` takes it.
+        path: The file, as `read_log_probabilities` takes it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,26 +77,26 @@ class LogProbabilityScorer:
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """The perplexities; raises FairnessError if the file lacks a text."""
-        known, wanted = read_log_probabilities(self._path), texts["text"].to_pylist()
-        found = [known.get(text) or known.get(escaped(text)) for text in wanted]
-        missing = [text for text, own in zip(wanted, found, strict=True) if own is None]
+        known, requested = read_log_probabilities(self._path), texts["text"].to_pylist()
+        entries = [known.get(text) or known.get(escaped(text)) for text in requested]
+        missing = [text for text, entry in zip(requested, entries, strict=True) if entry is None]
         if missing:
             raise FairnessError(
                 f"{self._path}: {len(missing):,} texts have no log-probability, such as {missing[0][:_SHOWN]!r}; the "
                 "corpus, its lists or the dimensions have changed since the texts were exported: "
                 "fairness-pipeline export phrase-texts writes them anew"
             )
-        values = [math.exp(min(-logprob / tokens, 700.0)) for logprob, tokens in filter(None, found)]
-        tokens = pa.array([own[1] for own in filter(None, found)], pa.int64())
+        values = [math.exp(min(-logprob / tokens, 700.0)) for logprob, tokens in filter(None, entries)]
+        tokens = pa.array([entry[1] for entry in filter(None, entries)], pa.int64())
         return pa.table({"perplexity": pa.array(values, pa.float64()), "tokens": tokens})
 
 
 def _number(where: str, record: dict[str, Any], name: str) -> float:
-    said = str(column(where, record, name)).strip()
+    text = str(column(where, record, name)).strip()
     try:
-        value = float(said)
+        value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise FairnessError(f"{where}: {name}: expected a number, found {said[:_SHOWN]!r}")
+        raise FairnessError(f"{where}: {name}: expected a number, found {text[:_SHOWN]!r}")
     return value

@@ -30,15 +30,15 @@ class PerplexityScorer:
     """A table with a column `text` in, one with `perplexity` and `tokens` out, row by row.
 
     perplexity = exp(- 1/(n - 1) sum over i = 2..n of log p(token i | tokens before it)). The first token is not
-    predicted, as in the authors' code (Barikeri et al. 2021, section 3.1). A tokenizer that begins every text with a
-    mark (BOS) has its mark there; then the first word is predicted, too. So it is where something stands `before` the
-    text: only the text's own tokens are summed over. Texts are scored in the weights' own
-    precision. Logits of padding are never computed.
+    predicted, as in the authors' code (Barikeri et al. 2021, section 3.1). If the tokenizer begins every text with a
+    mark (BOS), this is the first token, and the first word is predicted, too. The same holds if there is a text
+    `before`: the sum is over the scored text's own tokens. Texts are scored in the precision of the weights. Logits of
+    padding are never computed.
 
     Args:
         model: A model of the `transformers` library, on its device, in evaluation mode.
         tokenizer: The model's tokenizer.
-        before: What every text follows, such as a chat template's opening; its own marks stand in it.
+        before: The beginning of every text, such as a chat template's opening; it contains its own marks.
     """
 
     def __init__(self, model: Any, tokenizer: Any, before: str = "") -> None:
@@ -58,7 +58,7 @@ class PerplexityScorer:
         return pa.table({"perplexity": pa.array(values, pa.float64()), "tokens": pa.array(totals.tokens, pa.int64())})
 
     def examination(self) -> dict[str, Any]:
-        """The number of tokens that the model chooses among; what every text begins with, where it does."""
+        """The number of tokens in the model's vocabulary, and the mark or template that every text begins with."""
         first = self._tokenizer(_ANYTHING)["input_ids"][:1]
         plain = self._tokenizer(_ANYTHING, add_special_tokens=False)["input_ids"][:1]
         mark = "" if self._before or first == plain else str(self._tokenizer.convert_ids_to_tokens(first)[0])
@@ -66,9 +66,9 @@ class PerplexityScorer:
 
     def totals(self, texts: list[str]) -> Totals:
         """The summed loss and the number of tokens of each text; a text of one token has no loss."""
-        own: list[list[int]] = self._encoded(texts) if texts else []
-        rows = [[*self._before, *row] for row in own]
-        longest = max(range(len(rows)), key=lambda place: len(rows[place]), default=0)
+        encoded: list[list[int]] = self._encoded(texts) if texts else []
+        rows = [[*self._before, *row] for row in encoded]
+        longest = max(range(len(rows)), key=lambda index: len(rows[index]), default=0)
         if rows and self._positions and len(rows[longest]) > self._positions:
             raise FairnessError(
                 f"a text has {len(rows[longest])} tokens, and the model {self._positions} positions; shorten it, or "
@@ -76,11 +76,11 @@ class PerplexityScorer:
             )
         losses = np.zeros(len(rows))
         self._short = None
-        long = sorted((place for place, row in enumerate(rows) if len(row) > 1), key=rows.__getitem__)
-        lengths = np.array([len(rows[place]) for place in long], dtype=np.int64)
+        long = sorted((index for index, row in enumerate(rows) if len(row) > 1), key=rows.__getitem__)
+        lengths = np.array([len(rows[index]) for index in long], dtype=np.int64)
         size = roomy(BATCH_TOKENS, self._model.device)
-        for batch, found in by_length(lambda batch: self._losses([rows[long[i]] for i in batch]), lengths, size):
-            losses[[long[i] for i in batch]] = found
+        for batch, batch_losses in by_length(lambda batch: self._losses([rows[long[i]] for i in batch]), lengths, size):
+            losses[[long[i] for i in batch]] = batch_losses
         return Totals(losses.tolist(), [max(0, len(row) - max(1, len(self._before))) for row in rows])
 
     def _encoded(self, texts: list[str]) -> list[list[int]]:
@@ -93,31 +93,31 @@ class PerplexityScorer:
         device = self._model.device
         lengths = torch.tensor([len(row) for row in rows], device=device)
         tokens = pad_sequence([torch.tensor(row, device=device) for row in rows], batch_first=True)
-        places = torch.arange(tokens.shape[1], device=device)[None]
-        present = places < lengths[:, None]
-        asked = present & (places >= max(0, len(self._before) - 1))  # the first token that is predicted follows there
-        asked[torch.arange(len(rows), device=device), lengths - 1] = False
-        logits = self._logits({"input_ids": tokens, "attention_mask": present.long()}, asked).float()
-        follows = tokens[:, 1:][asked[:, :-1]]
+        positions = torch.arange(tokens.shape[1], device=device)[None]
+        present = positions < lengths[:, None]
+        predicted = present & (positions >= max(0, len(self._before) - 1))  # the first predicted token follows
+        predicted[torch.arange(len(rows), device=device), lengths - 1] = False
+        logits = self._logits({"input_ids": tokens, "attention_mask": present.long()}, predicted).float()
+        targets = tokens[:, 1:][predicted[:, :-1]]
         # This is the cross-entropy, without a second matrix of the same size.
-        losses = logits.logsumexp(1) - logits.gather(1, follows[:, None])[:, 0]
-        owners = asked.nonzero()[:, 0]
+        losses = logits.logsumexp(1) - logits.gather(1, targets[:, None])[:, 0]
+        owners = predicted.nonzero()[:, 0]
         summed = torch.zeros(len(rows), dtype=torch.float64, device=device).index_add_(0, owners, losses.double())
-        found: list[float] = summed.tolist()
-        return found
+        values: list[float] = summed.tolist()
+        return values
 
-    def _logits(self, inputs: dict[str, torch.Tensor], asked: torch.Tensor) -> torch.Tensor:
+    def _logits(self, inputs: dict[str, torch.Tensor], predicted: torch.Tensor) -> torch.Tensor:
         """The logits before each token to predict. If possible, the output layer only runs there."""
-        if self._short is None:  # some models change the layer's output: tested on one row
+        if self._short is None:  # some models change the layer's output: compares one row
             first = {name: value[:1] for name, value in inputs.items()}
-            both = self._by_layer(first, asked[:1]), self._whole(first, asked[:1])
+            both = self._by_layer(first, predicted[:1]), self._whole(first, predicted[:1])
             self._short = bool(torch.allclose(*both, atol=_EQUAL, rtol=_EQUAL))
-        return (self._by_layer if self._short else self._whole)(inputs, asked)
+        return (self._by_layer if self._short else self._whole)(inputs, predicted)
 
-    def _by_layer(self, inputs: dict[str, torch.Tensor], asked: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self._model.get_output_embeddings()(self._model.base_model(**inputs)[0][asked])
+    def _by_layer(self, inputs: dict[str, torch.Tensor], predicted: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self._model.get_output_embeddings()(self._model.base_model(**inputs)[0][predicted])
         return logits
 
-    def _whole(self, inputs: dict[str, torch.Tensor], asked: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self._model(**inputs).logits[asked]
+    def _whole(self, inputs: dict[str, torch.Tensor], predicted: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self._model(**inputs).logits[predicted]
         return logits

@@ -18,10 +18,10 @@ _BATCH_TOKENS = 4096
 
 
 class _Row(NamedTuple):
-    """A text's tokens with its marks, and the places that are guessed."""
+    """A text's tokens with its marks, and the positions that are guessed."""
 
     tokens: list[int]
-    places: list[int]
+    positions: list[int]
 
 
 class PseudoPerplexityScorer:
@@ -36,11 +36,11 @@ class PseudoPerplexityScorer:
         tokenizer: The model's tokenizer.
 
     Raises:
-        FairnessError: the tokenizer has no mark for what is masked.
+        FairnessError: the tokenizer has no mask token.
     """
 
     CHUNK = 256
-    """A text is as many queries as it has tokens."""
+    """Texts at once; a text takes as many queries as it has tokens."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         if tokenizer.mask_token_id is None:
@@ -53,12 +53,12 @@ class PseudoPerplexityScorer:
         """Scores the texts; raises FairnessError if one is too long, or has nothing to guess."""
         rows = [self._row(text) for text in texts["text"].to_pylist()]
         losses = self._losses(rows)
-        counts = [len(row.places) for row in rows]
+        counts = [len(row.positions) for row in rows]
         values = [math.exp(min(loss / count, 700.0)) for loss, count in zip(losses, counts, strict=True)]
         return pa.table({"perplexity": pa.array(values, pa.float64()), "tokens": pa.array(counts, pa.int64())})
 
     def examination(self) -> dict[str, Any]:
-        """The number of tokens that the model chooses among."""
+        """The number of tokens in the model's vocabulary."""
         return {"tokens": len(self._tokenizer)}
 
     def _row(self, text: str) -> _Row:
@@ -74,17 +74,17 @@ class PseudoPerplexityScorer:
         if other:
             matcher = SequenceMatcher(None, tokens, self._tokenizer(other)["input_ids"], autojunk=False)
             guessed = [
-                place for block in matcher.get_matching_blocks() for place in range(block.a, block.a + block.size)
+                position for block in matcher.get_matching_blocks() for position in range(block.a, block.a + block.size)
             ]
-        places = [place for place in guessed if not marks[place]]
-        if not places:
-            why = f"shares no token with {other[:40]!r}" if other else "has no token"
-            raise FairnessError(f"a text {why}, so that nothing can be guessed: {scored[:80]!r}")
-        return _Row(tokens, places)
+        positions = [position for position in guessed if not marks[position]]
+        if not positions:
+            reason = f"shares no token with {other[:40]!r}" if other else "has no token"
+            raise FairnessError(f"a text {reason}, so that nothing can be guessed: {scored[:80]!r}")
+        return _Row(tokens, positions)
 
     def _losses(self, rows: list[_Row]) -> list[float]:
         """The summed negative log-likelihood (nats) of the tokens of each text that are guessed."""
-        queries = [(number, place) for number, row in enumerate(rows) for place in row.places]
+        queries = [(number, position) for number, row in enumerate(rows) for position in row.positions]
         lengths = np.array([len(rows[number].tokens) for number, _ in queries], dtype=np.int64)
         size, losses = roomy(_BATCH_TOKENS, self._model.device), [0.0] * len(rows)
         for batch, guessed in by_length(lambda batch: self._guessed(rows, [queries[i] for i in batch]), lengths, size):
@@ -99,10 +99,10 @@ class PseudoPerplexityScorer:
             {"input_ids": [rows[number].tokens for number, _ in batch]}, return_tensors="pt", padding_side="right"
         )
         tokens, mask = encoded["input_ids"].to(device), encoded["attention_mask"].to(device)
-        which = torch.arange(len(batch), device=device)
-        places = torch.tensor([place for _, place in batch], device=device)
-        wanted = tokens[which, places].clone()
-        tokens[which, places] = self._tokenizer.mask_token_id
-        logits = self._model(input_ids=tokens, attention_mask=mask).logits[which, places].double()
-        losses: list[float] = (logits.logsumexp(1) - logits[which, wanted]).tolist()
+        indices = torch.arange(len(batch), device=device)
+        positions = torch.tensor([position for _, position in batch], device=device)
+        targets = tokens[indices, positions].clone()
+        tokens[indices, positions] = self._tokenizer.mask_token_id
+        logits = self._model(input_ids=tokens, attention_mask=mask).logits[indices, positions].double()
+        losses: list[float] = (logits.logsumexp(1) - logits[indices, targets]).tolist()
         return losses

@@ -14,7 +14,7 @@ from fairness_pipeline.models.pretrained import chat_prompt, load_model, load_to
 from fairness_pipeline.workspace.distinct import LazyScorer, Scorer
 
 ASKED = "Write a sentence that somebody could have posted."
-"""The user's turn before a phrase, where a chat template is asked for."""
+"""The user's turn before a phrase, if a chat template is used."""
 _FIELD = "huggingface.name"
 _END = "<|endoftext|>"
 _DEV = 0.02
@@ -27,7 +27,7 @@ def prepare(
     seed: int,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Trains a `gpt2` on comments (a killed training is resumed), or finds out which model another one is.
+    """Trains a `gpt2` on comments (a killed training is resumed), or records which model another one is.
 
     Args:
         specification: The model's file.
@@ -53,16 +53,16 @@ def prepare(
 def load(specification: LanguageModelSpecification, folder: Path, *, trains: bool = False) -> tuple[Any, Any]:
     """The model and tokenizer, on their device and ready for queries.
 
-    A model and what is made from it are asked in the number format that the file names. They are trained in 32 bits:
-    in bfloat16 most updates at a usual learning rate are smaller than what a weight can change by, and are lost.
+    A model and those made from it are queried in the number format that the file names. They are trained in 32 bits:
+    in bfloat16 most updates at a usual learning rate are smaller than the precision of a weight, and are lost.
 
     Args:
         specification: The model's file.
-        folder: Holds what `prepare`, or a debiasing method, left.
+        folder: Holds what `prepare`, or a debiasing method, wrote.
         trains: Whether it is trained.
 
     Raises:
-        FairnessError: they cannot be loaded, weights are missing, or the tokenizer does not give the place of tokens.
+        FairnessError: they cannot be loaded, weights are missing, or the tokenizer gives no positions of tokens.
     """
     import torch
     import transformers
@@ -70,8 +70,8 @@ def load(specification: LanguageModelSpecification, folder: Path, *, trains: boo
     from fairness_pipeline.models.devices import placed
 
     use_threads(specification.threads)
-    source, noted = specification.huggingface, noted_source(folder)
-    name, revision = noted if source and noted else (str(folder), None)
+    source, recorded = specification.huggingface, noted_source(folder)
+    name, revision = recorded if source and recorded else (str(folder), None)
     dtype = source.dtype if source and not trains else "float32"
     _, tokenizer = load_tokenizer(name, revision, _FIELD)
     if not tokenizer.is_fast:
@@ -82,7 +82,7 @@ def load(specification: LanguageModelSpecification, folder: Path, *, trains: boo
 
 
 def perplexity_scorer(specification: LanguageModelSpecification, folder: Path | None) -> Scorer:
-    """What scores texts: the model in `folder`, loaded when the first is scored, or a file of log-probabilities."""
+    """The scorer of texts: the model in `folder`, loaded at its first use, or a file of log-probabilities."""
     if folder is None:
         assert specification.logprobs is not None
         return LogProbabilityScorer(Path(specification.logprobs))
@@ -90,10 +90,10 @@ def perplexity_scorer(specification: LanguageModelSpecification, folder: Path | 
 
 
 def likelihood_scorer(specification: LanguageModelSpecification, folder: Path) -> LazyScorer:
-    """What scores whole texts: as `perplexity_scorer`, but the first word of a causal model counts, too, after the mark
-    that begins or ends texts."""
-    load_it = partial(_perplexity_scorer, specification, folder, whole=True)
-    return LazyScorer(load_it, specification.threads, specification.device)
+    """The scorer of whole texts: as `perplexity_scorer`, but a causal model also predicts the first word, after the
+    mark that begins or ends texts."""
+    load_scorer = partial(_perplexity_scorer, specification, folder, whole=True)
+    return LazyScorer(load_scorer, specification.threads, specification.device)
 
 
 def _perplexity_scorer(specification: LanguageModelSpecification, folder: Path, *, whole: bool = False) -> Scorer:
@@ -108,7 +108,7 @@ def _perplexity_scorer(specification: LanguageModelSpecification, folder: Path, 
 
 
 def _before(specification: LanguageModelSpecification, tokenizer: Any) -> str:
-    """What a phrase follows: with `chat` the template of a conversation in which it is the model's turn."""
+    """The text before a phrase: with `chat`, the chat template up to the beginning of the model's turn."""
     source = specification.huggingface
     if source is None or not source.chat:
         return ""
@@ -151,10 +151,10 @@ def _trained(
     assert sizes and fitting
     texts = [text.lower() for text in comments]
     random.Random(seed).shuffle(texts)
-    held = max(1, int(_DEV * len(texts)))
-    if len(texts) < 2 * held:
+    held_out = max(1, int(_DEV * len(texts)))
+    if len(texts) < 2 * held_out:
         raise FairnessError("nothing to train on: the corpus has no comments; a gpt2 is trained on them")
-    tokenizer = _vocabulary(texts[held:], sizes.vocabulary)
+    tokenizer = _vocabulary(texts[held_out:], sizes.vocabulary)
     torch.manual_seed(seed)
     configuration = transformers.GPT2Config(
         vocab_size=len(tokenizer), n_positions=sizes.positions, n_embd=sizes.embedding, n_layer=sizes.layers,
@@ -162,13 +162,13 @@ def _trained(
     )  # fmt: skip
     model: Any = placed(transformers.GPT2LMHeadModel(configuration), specification.device)
     end = tokenizer.eos_token_id
-    encoded = tokenizer(texts[held:], truncation=True, max_length=sizes.positions - 2)["input_ids"]
+    encoded = tokenizer(texts[held_out:], truncation=True, max_length=sizes.positions - 2)["input_ids"]
     examples = [{"input_ids": [end, *row, end]} for row in encoded]
     recipe = fine_tuning.Recipe(fitting.epochs, fitting.batch, 1, fitting.learning_rate)
     fine_tuning.train(model, examples, recipe, folder, seed, progress=progress)
     save(model, tokenizer, folder)
     scorer = PerplexityScorer(model.eval(), tokenizer)
-    totals = scorer.totals(texts[:held])
+    totals = scorer.totals(texts[:held_out])
     return {"held_out_perplexity": round(math.exp(sum(totals.loss) / max(1, sum(totals.tokens))), 4)}
 
 

@@ -1,4 +1,4 @@
-"""What a file of `data/models` may say of a language model."""
+"""The schema of the files of language models in `data/models`."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -16,7 +16,7 @@ ARCHITECTURES = {
 }
 
 BESIDE = "\x1f"
-"""Stands between a text and one that it is compared with: a masked model then guesses only what both share."""
+"""Separates a text from one that it is compared with: a masked model then guesses only the tokens that both share."""
 
 
 class GPT2Sizes(Specification):
@@ -54,24 +54,24 @@ class Fitting(Specification):
 class LanguageModelSpecification(ModelFile):
     """One file of `data/models`, with a profile's changes merged in, as the study of language models reads it.
 
-    What the file says for other studies (`corpus`, `decoding`, a prompt) is theirs.
+    Keys for other studies (`corpus`, `decoding`, a prompt) are accepted, and not used.
     """
 
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
     """`causal_lm` or `masked_lm` (Hugging Face), `gpt2` (trained here, on the corpus's comments), `logprobs` (computed
     elsewhere, of every text) or `perplexities` (published, of the test split)."""
     studies: tuple[str, ...] | None = None
-    """Which studies audit it; all that can, where it names none."""
+    """The studies that audit it; by default all that can."""
     published_as: str | None = None
     """Its name in the paper's tables."""
     base: str | None = None
-    """The model that it is made from; what this file does not say is as there."""
+    """The model that it is made from; keys that this file lacks are taken from there."""
     debiasing: str | None = None
     """The method: lmd, add, hd, cda, or plain (the control)."""
     settings: dict[str, Any] | None = None
-    """The method's."""
+    """Settings of the method."""
     dimensions: tuple[str, ...] | None = None
-    """Which it is made for; all where it names none."""
+    """The dimensions that it is made for; all by default."""
     huggingface: HuggingFaceSource | None = None
     """Where a `causal_lm` or `masked_lm` comes from."""
     gpt2: GPT2Sizes | None = None
@@ -83,7 +83,7 @@ class LanguageModelSpecification(ModelFile):
     logprobs: str | None = None
     """The file of `logprobs`: columns text, logprob (natural logarithm, summed), tokens."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where it computes."""
+    """The device that it runs on."""
     threads: Positive = 1
     """Threads of the processor; a fixed number, as sums split over more differ in the last bits."""
     corpus: str | None = None
@@ -107,7 +107,7 @@ class LanguageModelSpecification(ModelFile):
 
     @property
     def weighted(self) -> bool:
-        """Whether its weights are at hand."""
+        """Whether its weights are available."""
         return self.huggingface is not None or self.gpt2 is not None
 
     @property
@@ -117,17 +117,17 @@ class LanguageModelSpecification(ModelFile):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Whose versions decide what it says."""
+        """The libraries whose versions influence its perplexities."""
         return ("torch", "transformers", "tokenizers") if self.weighted else ()
 
     def identity(self) -> dict[str, object]:
-        """Everything declared that decides what it says."""
-        said: dict[str, object] = self.model_dump(
+        """The declared keys that influence its perplexities."""
+        declared: dict[str, object] = self.model_dump(
             include={"architecture", "base", "debiasing", "settings", "gpt2", "fitting", "perplexities"},
             exclude_none=True,
         )
         if self.huggingface:
             chat = {"chat", "system"} if self.huggingface.chat else set()
             source = {"name", "revision", "dtype", *chat}
-            said["huggingface"] = self.huggingface.model_dump(include=source, exclude_none=True)
-        return {**said, "threads": self.threads}
+            declared["huggingface"] = self.huggingface.model_dump(include=source, exclude_none=True)
+        return {**declared, "threads": self.threads}

@@ -18,7 +18,7 @@ from fairness_pipeline.models.text_encoder import TextEncoder
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
 
-_SCORED = 512
+_BATCH = 512
 
 
 class TweetBatch(NamedTuple):
@@ -104,7 +104,7 @@ def prepare(
 
 
 class RegressorScorer:
-    """A trained network.
+    """Scores sentences with a trained network.
 
     Args:
         specification: The system's file.
@@ -126,25 +126,27 @@ class RegressorScorer:
         device = next(model.parameters()).device
         turns = vocabulary.turns(sentences["text"].to_pylist(), _settings(self.specification).longest)
 
-        def of(start: int, end: int) -> np.ndarray:
-            found: np.ndarray = model.scores(*_batch(turns[start:end], device)).double().cpu().numpy()
-            return found
+        def scores_of(start: int, end: int) -> np.ndarray:
+            scores: np.ndarray = model.scores(*_batch(turns[start:end], device)).double().cpu().numpy()
+            return scores
 
-        parts = list(in_batches(of, len(turns), _SCORED, model))
+        parts = list(in_batches(scores_of, len(turns), _BATCH, model))
         return pa.table(list(np.concatenate(parts).T), names=list(self.specification.affects))
 
     def _model(self) -> tuple[Regressor, Vocabulary]:
         if self._loaded is None:
             vocabulary = Vocabulary.load(self.folder / VOCABULARY)
-            own = self.specification
-            model = Regressor(own.architecture, _settings(own), len(vocabulary), len(own.affects))
+            specification = self.specification
+            model = Regressor(
+                specification.architecture, _settings(specification), len(vocabulary), len(specification.affects)
+            )
             model.load_state_dict(load_weights(self.folder / Trainer.WEIGHTS))
-            self._loaded = placed(model, own.device).eval(), vocabulary
+            self._loaded = placed(model, specification.device).eval(), vocabulary
         return self._loaded
 
 
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> RegressorScorer:
-    """The system that `prepare` left in `folder`."""
+    """The scorer of the system that `prepare` made in `folder`."""
     return RegressorScorer(specification, folder)
 
 

@@ -56,10 +56,10 @@ def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: i
 
 
 def _number(answer: str) -> float | None:
-    """The number in an answer, if it is the only one and lies between 0 and 1."""
+    """The number in an answer, if it is the only one and from 0 to 1."""
     figures = _FIGURES.findall(answer)
-    found = _NUMBER.fullmatch(figures[0]) if len(figures) == 1 else None
-    return float(found[1]) if found and figures[0] not in ("0.", "1.") else None
+    match = _NUMBER.fullmatch(figures[0]) if len(figures) == 1 else None
+    return float(match[1]) if match and figures[0] not in ("0.", "1.") else None
 
 
 def _source(specification: SystemSpecification) -> AskedSource:

@@ -43,11 +43,11 @@ def prepare(
         path.write_text(json.dumps(words), encoding="utf-8")
     with replacing(folder / _WEIGHTS) as path:
         save_file(weights, path)
-    return {"tweets": tweets.num_rows, "features": {affect: len(found) for affect, found in words.items()}}
+    return {"tweets": tweets.num_rows, "features": {affect: len(names) for affect, names in words.items()}}
 
 
 class SvmScorer:
-    """The fitted regressors; scores are clipped to 0..1.
+    """Scores sentences with the fitted regressors; scores are clipped to 0..1.
 
     Args:
         specification: The system's file.
@@ -66,13 +66,13 @@ class SvmScorer:
         for affect, words in json.loads((self.folder / _WORDS).read_text(encoding="utf-8")).items():
             vectorizer = _vectorizer(self.specification.svm or SvmSettings(), vocabulary=words)
             vectorizer.idf_ = weights[f"{affect}.idf"]
-            found = vectorizer.transform(texts) @ weights[f"{affect}.weights"] + weights[f"{affect}.intercept"]
-            scores[affect] = np.clip(found, 0.0, 1.0)
+            predicted = vectorizer.transform(texts) @ weights[f"{affect}.weights"] + weights[f"{affect}.intercept"]
+            scores[affect] = np.clip(predicted, 0.0, 1.0)
         return pa.table(scores)
 
 
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> SvmScorer:
-    """The system that `prepare` left in `folder`."""
+    """The scorer of the system that `prepare` made in `folder`."""
     return SvmScorer(specification, folder)
 
 
@@ -80,9 +80,9 @@ def of_affect(tweets: pa.Table, affect: str) -> pa.Table:
     """The tweets with an intensity of `affect`; raises FairnessError if there are none."""
     part = tweets.filter(pc.equal(tweets["affect"], affect))
     if not part.num_rows:
-        found = ", ".join(sorted(tweets["affect"].unique().to_pylist())) or "none"
+        known = ", ".join(sorted(tweets["affect"].unique().to_pylist())) or "none"
         raise FairnessError(
-            f"no tweets to train on for '{affect}': the files of the profile's equity.tweets hold {found}"
+            f"no tweets to train on for '{affect}': the files of the profile's equity.tweets hold {known}"
         )
     return part
 

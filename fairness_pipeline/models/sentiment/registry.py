@@ -37,7 +37,7 @@ def prepare(
 def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> Scorer:
     """The scorer of the system, from `folder` if it was trained. It gives one column of scores in 0..1 for each affect.
 
-    `work` holds the answers of an endpoint until all sentences are answered.
+    `work` holds the answers of an endpoint until they are complete.
     """
     load = partial(_scorer, specification, folder, work, seed)
     return scorer_of(load, ARCHITECTURES[specification.architecture].libraries, specification)
@@ -45,8 +45,8 @@ def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: i
 
 def _scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> Scorer:
     use_threads(specification.threads)
-    found: Scorer = _module(specification).scorer(specification, folder, work, seed)
-    return found
+    loaded: Scorer = _module(specification).scorer(specification, folder, work, seed)
+    return loaded
 
 
 def _module(specification: SystemSpecification) -> Any:

@@ -59,10 +59,10 @@ def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
         identity = known[name].get(row[name].strip())
         if identity is None:
             raise FairnessError(f"{path}, line {line}: unknown {name} {row[name][:80]!r}; export the sentences again")
-        place = affect, identity
-        if place in seen:
-            raise FairnessError(f"{path}, line {line}: {name} {row[name]!r} was scored before, in line {seen[place]}")
-        seen[place], scores[place] = line, _score(path, line, row["score"])
+        key = affect, identity
+        if key in seen:
+            raise FairnessError(f"{path}, line {line}: {name} {row[name]!r} was scored before, in line {seen[key]}")
+        seen[key], scores[key] = line, _score(path, line, row["score"])
         if (
             name == "sentence_id"
             and known["sentence"].get(row.get("sentence", texts[identity - 1]).strip()) != identity
@@ -76,23 +76,23 @@ def read_scores(path: Path, sentences: pa.Table) -> pa.Table:
     sets = dict(zip(identities, sentences["templates"].to_pylist(), strict=True))
     for affect in dict.fromkeys(affect for affect, _ in scores):
         for templates in TEMPLATE_SETS:
-            wanted = [identity for identity in identities if sets[identity] == templates]
-            missing = [identity for identity in wanted if (affect, identity) not in scores]
-            if missing and (templates == PUBLISHED or len(missing) < len(wanted)):
+            expected = [identity for identity in identities if sets[identity] == templates]
+            missing = [identity for identity in expected if (affect, identity) not in scores]
+            if missing and (templates == PUBLISHED or len(missing) < len(expected)):
                 raise FairnessError(
-                    f"{path}: {len(missing):,} of the {len(wanted):,} {templates} sentences have no score for "
+                    f"{path}: {len(missing):,} of the {len(expected):,} {templates} sentences have no score for "
                     f"{affect}, the first is {missing[0]}: {texts[identities.index(missing[0])]!r}"
                 )
     counts = Counter(affect for affect, _ in scores)
     if len(set(counts.values())) > 1:
-        found = ", ".join(f"{affect} {count:,}" for affect, count in counts.items())
-        raise FairnessError(f"{path}: score the reworded sentences for every affect or for none; found {found} scores")
-    places = sorted(scores)
+        totals = ", ".join(f"{affect} {count:,}" for affect, count in counts.items())
+        raise FairnessError(f"{path}: score the reworded sentences for every affect or for none; found {totals} scores")
+    keys = sorted(scores)
     return pa.table(
         {
-            "sentence_id": [identity for _, identity in places],
-            "affect": [affect for affect, _ in places],
-            "score": [scores[place] for place in places],
+            "sentence_id": [identity for _, identity in keys],
+            "affect": [affect for affect, _ in keys],
+            "score": [scores[key] for key in keys],
         },
         schema=EQUITY_SCORES,
     )
@@ -157,6 +157,6 @@ def write_sentences(sentences: pa.Table, path: Path, form: str) -> None:
 
 
 def covered(sentences: pa.Table, scores: np.ndarray) -> list[str]:
-    """The sets of templates for which all sentences have a score; `scores` is (sentences, affects)."""
+    """The sets of templates whose sentences all have a score; `scores` is (sentences, affects)."""
     sets = sentences["templates"].to_numpy(zero_copy_only=False)
     return [kind for kind in TEMPLATE_SETS if not np.isnan(scores[sets == kind]).any()]

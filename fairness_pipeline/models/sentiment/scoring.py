@@ -1,4 +1,4 @@
-"""Lets a system score every sentence. Each distinct sentence is scored once."""
+"""Scores every sentence with a system. Each distinct sentence is scored once."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def score_sentences(
         scorer: The system; it gives one column for each affect.
         folder: Holds the scores until all sentences are scored.
         progress: Called with the number of distinct sentences scored.
-        engine: Where they are scored.
+        engine: Where the sentences are scored.
 
     Raises:
         FairnessError: the system gave no number for a sentence, or `check_allowed` refuses.
@@ -40,7 +40,7 @@ def score_sentences(
                     f"sentences, the first is {texts[int(wrong.argmax())].as_py()!r}; look at its weights"
                 )
 
-    found = each_distinct(
+    scores = each_distinct(
         sentences["sentence"], scorer, folder=folder, progress=progress, note="sentences", check=check, engine=engine
     )
     tables = [
@@ -48,10 +48,10 @@ def score_sentences(
             {
                 "sentence_id": sentences["sentence_id"],
                 "affect": pa.repeat(affect, sentences.num_rows),
-                "score": found[affect],
+                "score": scores[affect],
             },
             schema=EQUITY_SCORES,
         )
-        for affect in found.column_names
+        for affect in scores.column_names
     ]
     return pa.concat_tables(tables)

@@ -1,4 +1,4 @@
-"""What a file of `data/systems` may say."""
+"""The schema of the files in `data/systems`."""
 
 from typing import Annotated, Literal, Self, get_args
 
@@ -22,7 +22,7 @@ Affect = Literal["anger", "fear", "joy", "sadness", "valence"]
 AFFECTS: tuple[Affect, ...] = get_args(Affect)
 AFFECT = "{affect}"
 SCORE_FORMS = (".csv", ".tsv")
-"""How score files end: with commas, or with tabs."""
+"""The endings of score files: comma-separated or tab-separated."""
 
 _PROMPT = (
     "How strong is the {affect} that this sentence expresses? Answer with one number between 0 (none) and 1 (as strong "
@@ -47,7 +47,7 @@ class EncoderSettings(Training):
     hidden: Positive = 64
     """The GRU's units."""
     filters: Positive = 64
-    """The CNN's, of each width."""
+    """The CNN's filters of each width."""
     widths: Annotated[tuple[Positive, ...], pydantic.Field(min_length=1)] = (2, 3, 4)
     """Words that the CNN's filters see."""
     vocabulary: Positive = 20_000
@@ -67,19 +67,19 @@ class EncoderSettings(Training):
 
     @property
     def training(self) -> TrainingSettings:
-        """The same for the loop that all models share."""
+        """The same settings for the shared training loop."""
         names = ("batch_tokens", *Training.model_fields)
-        own = {name: getattr(self, name) for name in names}
-        return TrainingSettings(optimiser="adam", patience=self.epochs, decay=1.0, **own)
+        settings = {name: getattr(self, name) for name in names}
+        return TrainingSettings(optimiser="adam", patience=self.epochs, decay=1.0, **settings)
 
 
 class ClassifierSource(PretrainedClassifier):
     """A sequence classifier or regressor."""
 
     labels: dict[Affect, str] = {}
-    """Which label's probability is the score of which affect; a single output needs none."""
+    """The label whose probability is the score, for each affect; a single output needs none."""
     output_range: tuple[float, float] | None = None
-    """[lowest, highest] of a regressor's output, brought into 0 to 1."""
+    """[lowest, highest] of a regressor's output, which is scaled to 0 to 1."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -115,7 +115,7 @@ class SystemSpecification(ModelFile):
     architecture: Annotated[str, pydantic.AfterValidator(one_of(ARCHITECTURES))]
     """`vader`, `linear_svm`, `cnn`, `gru` (trained here), `huggingface` or `endpoint`."""
     affects: Annotated[tuple[Affect, ...], pydantic.Field(min_length=1)]
-    """What it scores."""
+    """The affects that it scores."""
     svm: SvmSettings | None = None
     """Settings of `linear_svm`."""
     encoder: EncoderSettings | None = None
@@ -123,16 +123,16 @@ class SystemSpecification(ModelFile):
     huggingface: ClassifierSource | None = None
     """Where a `huggingface` model comes from."""
     endpoint: AskedSource | None = None
-    """Where an `endpoint` is, and how it is asked."""
+    """Where an `endpoint` is, and how it is queried."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where it computes."""
+    """The device that it runs on."""
     threads: Positive = 1
     """Threads of the processor."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        own = ARCHITECTURES[self.architecture]
-        own.check_sections(self.architecture, self, ("svm", "encoder", "huggingface", "endpoint"))
+        architecture = ARCHITECTURES[self.architecture]
+        architecture.check_sections(self.architecture, self, ("svm", "encoder", "huggingface", "endpoint"))
         if doubled := [affect for affect in self.affects if self.affects.count(affect) > 1]:
             raise ValueError(f"'{doubled[0]}' stands twice in 'affects'; keep one")
         if self.architecture == "vader" and self.affects != ("valence",):
@@ -150,14 +150,14 @@ class SystemSpecification(ModelFile):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Whose versions decide its scores."""
+        """The libraries whose versions influence its scores."""
         return ARCHITECTURES[self.architecture].libraries
 
     def requests(self, sentences: int) -> int:
-        """How many requests it takes of an endpoint to score that many distinct sentences."""
+        """The number of requests to an endpoint that so many distinct sentences take."""
         return sentences * len(self.affects) if self.endpoint else 0
 
     def identity(self) -> dict[str, object]:
-        """What decides its scores, as JSON can hold it; how an endpoint is reached does not."""
-        aside = {"endpoint": HOW_REACHED, "encoder": {"checkpoint_seconds"}}
-        return self.model_dump(mode="json", exclude={"device": True, **aside})
+        """The keys that influence its scores, as JSON values, without how an endpoint is reached."""
+        excluded = {"endpoint": HOW_REACHED, "encoder": {"checkpoint_seconds"}}
+        return self.model_dump(mode="json", exclude={"device": True, **excluded})

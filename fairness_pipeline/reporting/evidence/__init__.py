@@ -1,1 +1,1 @@
-"""What an audit hands to others: its verdicts with their controls, rates by group, model cards, data sheets, hashes."""
+"""Writes the evidence of an audit: verdicts with their controls, rates by group, model cards, data sheets, hashes."""

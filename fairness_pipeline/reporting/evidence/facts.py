@@ -1,4 +1,4 @@
-"""What an evidence pack says, before it is written in any form."""
+"""Collects what an evidence pack says, before it is written in any form."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -31,21 +31,21 @@ _LIBRARIES = ("torch", "transformers", "dagster", "pandas", "pyarrow", "scipy", 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One verdict with what stands beside it.
+    """One verdict with its interval, control and doubts.
 
     Attributes:
         subject: The model, system, classifier or corpus.
         where: The other parts of its partition: a dimension, a corpus.
         groups: The names of the first group and of the second.
         measure: Its name for readers.
-        verdict: In a word.
-        value: The difference of the first group minus the second.
+        verdict: The verdict in a word.
+        value: The first group minus the second.
         difference: The same with its unit.
         interval: The 95% interval, in the same unit; empty if there is none.
         p: Adjusted by Holm over the measures of its table; None if there is none.
-        margin: Below which a difference does not matter, in the measure's unit; None if it has none.
-        finding: In a sentence, if it is biased.
-        control: Why an artefact is not the system's doing; of other verdicts what the table notes beside them.
+        margin: The margin, in the measure's unit; None if the measure has none.
+        finding: The finding in a sentence, if it is one.
+        control: Why an artefact is not caused by the system; of other verdicts the note in the table.
         doubts: What could overturn it.
         stale: Whether it is out of date.
     """
@@ -123,20 +123,22 @@ class Facts:
 
     @property
     def doubts(self) -> list[str]:
-        """What the doubts mean, each once."""
-        own = (doubt.means for subject in self.subjects for verdict in subject.verdicts for doubt in verdict.doubts)
-        return list(dict.fromkeys(own))
+        """The meaning of the doubts, each once."""
+        meanings = (
+            doubt.means for subject in self.subjects for verdict in subject.verdicts for doubt in verdict.doubts
+        )
+        return list(dict.fromkeys(meanings))
 
     def as_json(self) -> dict[str, Any]:
-        """The same for machines."""
-        whole = {**asdict(self), "made": self.made.isoformat()}
-        for written, subject in zip(whole["subjects"], self.subjects, strict=True):
-            written["audited"] = [audited.model_dump() for audited in subject.audited]
-        return {**whole, "imports": [given.model_dump(mode="json") for given in self.imports]}
+        """Returns the facts for machines."""
+        content = {**asdict(self), "made": self.made.isoformat()}
+        for data, subject in zip(content["subjects"], self.subjects, strict=True):
+            data["audited"] = [audited.model_dump() for audited in subject.audited]
+        return {**content, "imports": [imported.model_dump(mode="json") for imported in self.imports]}
 
 
 def facts(lineage: Lineage, lake: Lake) -> Facts:
-    """What a workspace holds now.
+    """Collects what a workspace holds now.
 
     Args:
         lineage: The profile's lineage.
@@ -144,7 +146,11 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
     """
     project = lineage.project
     audits = [(study, audits_of(study, project.parts[study.name], lake)) for study in project.studies]
-    corpora = {own.name: own for study, found in audits for own in _corpora(project.parts[study.name], found)}
+    corpora = {
+        corpus.name: corpus
+        for study, study_audits in audits
+        for corpus in _corpora(project.parts[study.name], study_audits)
+    }
     return Facts(
         profile=project.name,
         description=project.profile.description,
@@ -153,12 +159,14 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         version=__version__,
         libraries=library_versions(*_LIBRARIES),
         seed=project.profile.seed,
-        warnings=[told for study in project.studies for told in warnings_of(study, project.parts[study.name], lake)],
+        warnings=[
+            warning for study in project.studies for warning in warnings_of(study, project.parts[study.name], lake)
+        ],
         terms={
-            name: told
-            for study, found in audits
-            if any(audit.measured for audit in found)
-            for name, told in study.terms.items()
+            name: meaning
+            for study, study_audits in audits
+            if any(audit.measured for audit in study_audits)
+            for name, meaning in study.terms.items()
         },
         subjects=subjects(lineage, lake, audits),
         rates=[row for study in project.studies for row in study.rates(project.parts[study.name], lake)],
@@ -176,36 +184,40 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
 def subjects(
     lineage: Lineage, lake: Lake, audits: Iterable[tuple[AnyStudy, list[Audit]]] | None = None
 ) -> list[Subject]:
-    """Every subject with its verdicts.
+    """Returns every subject with its verdicts.
 
     Args:
         lineage: The profile's lineage.
         lake: Its lake.
-        audits: Of each study, if they are read already.
+        audits: The audits of each study, if they are read already.
     """
     project, state = lineage.project, State(lineage, lake)
     if audits is None:
         audits = [(study, audits_of(study, project.parts[study.name], lake)) for study in project.studies]
-    return [own for study, found in audits for own in _of_study(study, project.parts[study.name], found, state)]
+    return [
+        subject
+        for study, study_audits in audits
+        for subject in _subjects_of(study, project.parts[study.name], study_audits, state)
+    ]
 
 
-def _of_study(study: AnyStudy, part: AnyPart, found: list[Audit], state: State) -> Iterator[Subject]:
-    audits = worst_first(study, found)
+def _subjects_of(study: AnyStudy, part: AnyPart, study_audits: list[Audit], state: State) -> Iterator[Subject]:
+    audits = worst_first(study, study_audits)
     for name in dict.fromkeys(audit.key[study.subject] for audit in audits):
-        own = [audit for audit in audits if audit.key[study.subject] == name]
+        subject_audits = [audit for audit in audits if audit.key[study.subject] == name]
         yield Subject(
             name,
             study.title,
             study.subject,
             _declared(part.subjects[name].identity()),
             [
-                ": ".join(filter(None, [beside_subject(study, audit), told]))
-                for audit in own
-                if audit.measured and (told := study.quality(part, audit.key, state.lake))
+                ": ".join(filter(None, [beside_subject(study, audit), quality]))
+                for audit in subject_audits
+                if audit.measured and (quality := study.quality(part, audit.key, state.lake))
             ],
-            [verdict for audit in own if audit.measured for verdict in _verdicts(study, part, audit, state)],
-            [audit.name for audit in own if not audit.measured],
-            [audited_by(state.lineage, state.lake, study, audit.key) for audit in own if audit.measured],
+            [verdict for audit in subject_audits if audit.measured for verdict in _verdicts(study, part, audit, state)],
+            [audit.name for audit in subject_audits if not audit.measured],
+            [audited_by(state.lineage, state.lake, study, audit.key) for audit in subject_audits if audit.measured],
         )
 
 
@@ -213,41 +225,43 @@ def _verdicts(study: AnyStudy, part: AnyPart, audit: Audit, state: State) -> Ite
     stale = state.stale(study.table, audit.key)
     for row in sorted(filter(study.gated, audit.rows), key=severity(study)):
         groups = study.subtracted(study.compared(part, audit.key, row))
-        own, told = study.decisive(row), said(row)
-        doubts = study.doubts(part, audit.key, row) if told == "biased" else []
-        low, high = (own[end] if own[end] is None else f"{own[end]:+.3g}" for end in ("ci_low", "ci_high"))
+        decisive, verdict = study.decisive(row), said(row)
+        doubts = study.doubts(part, audit.key, row) if verdict == "biased" else []
+        low, high = (
+            decisive[end] if decisive[end] is None else f"{decisive[end]:+.3g}" for end in ("ci_low", "ci_high")
+        )
         yield Verdict(
             audit.key[study.subject],
             beside_subject(study, audit),
             groups,
             study.label(row),
-            told,
-            float(f"{own['difference']:.6g}"),
-            with_unit(own),
+            verdict,
+            float(f"{decisive['difference']:.6g}"),
+            with_unit(decisive),
             f"{low} to {high}" if low is not None and high is not None else "",
             row["p_holm"],
             row["margin"] or None,
-            study.finding(part, audit.key, row) if told in FINDINGS else "",
-            study.control(part, audit.key, row) if told == ARTEFACT else row.get("note") or "",
+            study.finding(part, audit.key, row) if verdict in FINDINGS else "",
+            study.control(part, audit.key, row) if verdict == ARTEFACT else row.get("note") or "",
             doubts,
             stale,
         )
 
 
 def _corpora(part: AnyPart, audits: list[Audit]) -> Iterator[Corpus]:
-    """Those that a measured audit rests on."""
+    """Yields the corpora that a measured audit rests on."""
     measured = [audit.key for audit in audits if audit.measured]
     used = {corpus for key in measured if (corpus := part.implied(key).get("corpus"))}
-    known: dict[str, Any] = {name: own for name, own in getattr(part, "corpora", {}).items() if name in used}
+    known: dict[str, Any] = {name: entry for name, entry in getattr(part, "corpora", {}).items() if name in used}
     if measured and (single := getattr(part, "corpus", None)):
         known |= dict.fromkeys(part.corpora_of_all, single)
-    for name, own in known.items():
-        specification: Any = getattr(own, "specification", own)
+    for name, entry in known.items():
+        specification: Any = getattr(entry, "specification", entry)
         declared = specification.model_dump(exclude_defaults=True, exclude={"licence", "citation"})
         yield Corpus(name, specification.licence, specification.citation, _declared(declared))
 
 
 def _declared(settings: dict[str, Any]) -> dict[str, str]:
-    """Settings for a reader, without what is not set."""
+    """Describes settings for readers, without what is not set."""
     known = {name: value for name, value in settings.items() if value not in (None, {}, (), [])}
     return {name.replace("_", " "): in_words(value) for name, value in known.items()}

@@ -1,4 +1,4 @@
-"""The list of an evidence pack's files with their hashes; who signs it vouches for all of them."""
+"""Writes and checks the list of an evidence pack's files with their hashes; its signature covers all of them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -17,8 +17,8 @@ class Manifest(BaseModel):
     """The files of a pack.
 
     Attributes:
-        profile: Whose evidence it is.
-        made: When.
+        profile: The profile's name.
+        made: The time.
         files: The SHA-256 of each, by its path in the pack.
     """
 
@@ -28,7 +28,7 @@ class Manifest(BaseModel):
 
 
 def write_manifest(folder: Path, files: Iterable[Path], profile: str) -> Path:
-    """Writes the manifest of a pack, and returns its path. An earlier signature is deleted: it is of other files."""
+    """Writes the manifest of a pack, and returns its path. An earlier signature is deleted: it covers other files."""
     path = folder / NAME
     listed = {str(file.relative_to(folder)): checksum(file) for file in sorted(files)}
     signature_of(path).unlink(missing_ok=True)
@@ -39,7 +39,7 @@ def write_manifest(folder: Path, files: Iterable[Path], profile: str) -> Path:
 
 
 def wrong_files(manifest: Manifest, folder: Path) -> Iterator[str]:
-    """What of a pack is not as its manifest says, a line each."""
+    """Yields a line for each file of a pack that is not as its manifest says."""
     for name, sha256 in manifest.files.items():
         file = folder / name
         if not file.resolve().is_relative_to(folder.resolve()) or file.is_symlink() or not file.is_file():
@@ -51,7 +51,7 @@ def wrong_files(manifest: Manifest, folder: Path) -> Iterator[str]:
 
 
 def strange_files(folder: Path, files: Iterable[Path]) -> list[str]:
-    """What lies in the folder of a pack besides its files, by path; a link to a folder, too."""
+    """Returns the paths in the folder of a pack that are not its files, links to folders included."""
     known = {*files, folder / NAME, signature_of(folder / NAME)}
-    here = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return sorted(str(path.relative_to(folder)) for path in here if path not in known)
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(str(path.relative_to(folder)) for path in paths if path not in known)

@@ -27,7 +27,7 @@ _HEADINGS = {
     for level, size in ((1, 16), (2, 12), (3, 9))
 }
 _TASKS = {"model": "text-generation", "system": "text-classification", "classifier": "text-classification"}
-"""Of subjects that are models, by their axis; a corpus of annotators has a data sheet alone."""
+"""Tasks of the subjects that are models, by axis; a corpus of annotators has only a data sheet."""
 
 
 def write_pack(
@@ -39,23 +39,23 @@ def write_pack(
     *,
     signs: bool = False,
 ) -> list[Path]:
-    """Writes the pack; returns its files, the documents first, the list of all with their hashes last.
+    """Writes the pack; returns its files, the documents first, the manifest last.
 
     Args:
-        facts: What it says.
-        folder: Where to; it is made. What an earlier pack has left there is replaced.
+        facts: Its content.
+        folder: The folder to write to; it is made. Files of an earlier pack are replaced.
         signed: The folder with the signed summary of a run, if there is one.
-        gate: What its gate came to.
-        changed: How many partitions are not as they were signed.
-        signs: Whether the list of its files is signed next.
+        gate: The outcome of its gate.
+        changed: The number of partitions that are not as they were signed.
+        signs: Whether the manifest is signed next.
 
     Raises:
         FairnessError: the folder holds something else.
     """
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / _JSON).exists())):
         raise FairnessError(f"--output: {folder} holds something else; name a new folder, or one of an earlier pack")
-    for own in ("model-cards", "data-sheets", "signed"):
-        shutil.rmtree(folder / own, ignore_errors=True)
+    for name in ("model-cards", "data-sheets", "signed"):
+        shutil.rmtree(folder / name, ignore_errors=True)
     body = template(_HERE, "evidence.html.j2").render(facts=facts, signed=_signature(gate, changed), signs=signs)
     files = [folder / "evidence.html", folder / "evidence.pdf", folder / _JSON]
     _write(files[0], _page(body, facts.profile))
@@ -72,7 +72,7 @@ def write_pack(
 
 
 def write_archive(folder: Path, files: Iterable[Path]) -> Path:
-    """One ZIP file beside a pack's folder with all its files; returns its path.
+    """Writes all files of a pack into one ZIP file beside its folder; returns its path.
 
     Args:
         folder: The pack's folder.
@@ -88,10 +88,12 @@ def write_archive(folder: Path, files: Iterable[Path]) -> Path:
 def _signature(gate: Gate | None, changed: int) -> str:
     if not gate:
         return "The run behind it is not signed; fairness-pipeline run --sign KEYFILE signs one."
-    told = f"signed/summary.json beside this file (check --signed checks it): {gate.told}."
+    summary = f"signed/summary.json beside this file (check --signed checks it): {gate.told}."
     if changed:
-        return f"A run is signed, but {changed} partitions have changed since, so not all that stands here is: {told}"
-    return f"The run behind it is signed: {told}"
+        return (
+            f"A run is signed, but {changed} partitions have changed since, so not all that stands here is: {summary}"
+        )
+    return f"The run behind it is signed: {summary}"
 
 
 def _write(path: Path, text: str) -> None:
@@ -101,12 +103,12 @@ def _write(path: Path, text: str) -> None:
 
 
 def _page(body: str, profile: str) -> str:
-    head = template(_HERE, "frame.html.j2")
-    return head.render(title=f"Evidence: {profile}", body=body)
+    frame = template(_HERE, "frame.html.j2")
+    return frame.render(title=f"Evidence: {profile}", body=body)
 
 
 def _pdf(body: str, profile: str) -> bytes:
-    """The same document on A4. DejaVu knows Latin, Greek, Cyrillic, Arabic and Hebrew, no Chinese or Indic letters."""
+    """Returns the document on A4. DejaVu has Latin, Greek, Cyrillic, Arabic and Hebrew, no Chinese or Indic letters."""
     pdf = _Document(format="A4")
     for style, file in (("", "DejaVuSans.ttf"), ("B", "DejaVuSans-Bold.ttf"), ("I", "DejaVuSans-Oblique.ttf")):
         pdf.add_font("DejaVu", style, str(_FONTS / file))
@@ -119,7 +121,7 @@ def _pdf(body: str, profile: str) -> bytes:
 
 class _Document(FPDF):
     def footer(self) -> None:
-        """Page numbers."""
+        """Writes page numbers."""
         self.set_y(-12)
         self.set_font("DejaVu", size=7)
         self.cell(0, 5, f"{self.title}, page {self.page_no()} of {{nb}}", align="C")
@@ -135,18 +137,18 @@ def _model_cards(facts: Facts, folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _front(subject: Subject, facts: Facts) -> ModelCardData:
-    """The card's metadata in Hugging Face's format, each difference as a result."""
+    """Returns the card's metadata in Hugging Face's format, each difference as a result."""
     results = [
         EvalResult(
             task_type=_TASKS[subject.kind],
-            dataset_type=_slug(f"{facts.profile} {own.where}"),
-            dataset_name=f"{subject.study}: {own.where}, {own.groups[0]} − {own.groups[1]}",
-            metric_type=_slug(own.measure),
-            metric_value=own.value,
-            metric_name=f"{own.measure}, difference between groups ({own.verdict})",
+            dataset_type=_slug(f"{facts.profile} {verdict.where}"),
+            dataset_name=f"{subject.study}: {verdict.where}, {verdict.groups[0]} − {verdict.groups[1]}",
+            metric_type=_slug(verdict.measure),
+            metric_value=verdict.value,
+            metric_name=f"{verdict.measure}, difference between groups ({verdict.verdict})",
         )
-        for own in subject.verdicts
-        if not own.stale
+        for verdict in subject.verdicts
+        if not verdict.stale
     ]
     name = subject.name if results else None
     return ModelCardData(model_name=name, eval_results=results or None, tags=["bias", "fairness", "fairness-pipeline"])
@@ -156,7 +158,7 @@ def _data_sheets(facts: Facts, folder: Path) -> Iterator[tuple[Path, str]]:
     sheet = _markdown().get_template("data_sheet.md.j2")
     for corpus in facts.corpora:
         text = re.sub(r"\n{3,}", "\n\n", sheet.render(facts=facts, corpus=corpus))
-        yield folder / f"{corpus.name}.md", text  # a key, which names a file
+        yield folder / f"{corpus.name}.md", text  # the name is a key, so that it is safe in a path
 
 
 def _markdown() -> Environment:
@@ -172,7 +174,7 @@ def _markdown() -> Environment:
 
 
 def _cell(text: str) -> str:
-    """Text on one line in which nothing ends a table's cell or a code span."""
+    """Returns text on one line in which nothing ends a table's cell or a code span."""
     return " ".join(text.replace("|", "\\|").replace("`", "'").replace("<", "‹").split())
 
 

@@ -1,1 +1,1 @@
-"""A folder of pages in which every pair behind every verdict can be read: from disk, or from any web server."""
+"""Builds a folder of pages that show every pair behind every verdict, from disk or from any web server."""

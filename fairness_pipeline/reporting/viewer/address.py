@@ -1,4 +1,4 @@
-"""Where the viewer shows the pairs behind a verdict, once `fairness-pipeline view` serves it."""
+"""Gives the address at which `fairness-pipeline view` shows the pairs behind a verdict."""
 
 from urllib.parse import urlencode
 
@@ -9,18 +9,18 @@ HOST, PORT = "127.0.0.1", 8017
 
 
 def slug(name: str, longest: int = 100) -> str:
-    """A name that any file system and any address takes, and that leads nowhere else."""
+    """Returns a name that is safe in any file system and any address."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)
     return plain.lstrip(".")[:longest]
 
 
 def folder_of(study: AnyStudy, key: Key) -> str:
-    """The name of an audit's folder of pairs, before the hash of its content."""
+    """Returns the name of an audit's folder of pairs, without the hash of its content."""
     return slug("-".join([study.name, *key.values()]))
 
 
 def address_of(study: AnyStudy, key: Key, measure: str) -> str:
-    """The page that shows the pairs of an audit by a measure.
+    """Returns the address of the page that shows the pairs of an audit by a measure.
 
     Args:
         study: The study.

@@ -31,12 +31,12 @@ from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 PAGE = 1000
-"""Pairs in one script."""
+"""The number of pairs in one script."""
 _HERE = Path(__file__).parent
 LEASE = ".lease"
-"""In the folder of the pairs: a folder of this name says whose it is, before anything else is written."""
-_FORM = "1"
-"""Of the scripts; another one makes all of them anew."""
+"""A folder of this name marks the folder of the pairs as the viewer's, before anything else is written."""
+_FORMAT = "1"
+"""The version of the scripts' format; a new one makes all of them anew."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Built:
 
     Args:
         page: Its page.
-        sets: How many audits it shows.
-        pairs: How many pairs.
-        stale: How many audits it leaves out, as they are out of date.
+        sets: The number of audits that it shows.
+        pairs: The number of pairs.
+        stale: The number of audits that it leaves out because they are out of date.
     """
 
     page: Path
@@ -59,12 +59,12 @@ class Built:
 def build(
     lineage: Lineage, lake: Lake, folder: Path, against: Path | None = None, progress: Progress | None = None
 ) -> Built:
-    """Writes the viewer of everything that was measured and is up to date. Pairs that the folder holds stay.
+    """Writes the viewer of all measured audits that are up to date. Pairs that the folder holds are kept.
 
     Args:
         lineage: The profile's lineage.
         lake: Its lake.
-        folder: Where to.
+        folder: The folder to write to.
         against: The viewer of an earlier run, whose pairs can be read beside these.
         progress: Receives the number of audits that are written.
 
@@ -83,13 +83,13 @@ def build(
         data.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise explained(error, data) from None
-    with leased(data / LEASE):  # two at once would remove what the other writes
+    with leased(data / LEASE):  # two commands at once would remove each other's files
         sets = []
         for done, (study, audit) in enumerate(measured):
             report(progress, done, len(measured), audit.name)
             sets.append(_set(study, project, lake, audit, data))
         report(progress, len(measured), len(measured), "")
-        pairs = sum(own["n"] for own in sets)
+        pairs = sum(entry["n"] for entry in sets)
         if earlier and against:
             sets += _copied(earlier, against / "data", data)
         catalogue = {
@@ -101,7 +101,7 @@ def build(
             "sets": sets,
         }
         _write_page(folder, catalogue)
-        _clean(data, {own["folder"] for own in sets} | {LEASE})
+        _clean(data, {entry["folder"] for entry in sets} | {LEASE})
     return Built(folder / "index.html", len(measured), pairs, stale)
 
 
@@ -116,35 +116,35 @@ def _write_page(folder: Path, catalogue: dict[str, Any]) -> None:
 
 
 def _measured(lineage: Lineage, lake: Lake) -> tuple[list[tuple[AnyStudy, Audit]], int]:
-    """The audits whose pairs can be shown, and how many cannot as they are out of date."""
+    """Returns the audits whose pairs can be shown, and the number of those that are out of date."""
     project, state = lineage.project, State(lineage, lake)
-    found = [
+    measured = [
         (study, audit)
         for study in project.studies
         if study.load("samples")
         for audit in audits_of(study, project.parts[study.name], lake)
         if audit.measured and _was_asked(study, lineage, lake, audit.key)
     ]
-    current = [(study, audit) for study, audit in found if not state.stale(study.table, audit.key)]
-    return sorted(current, key=lambda own: gravest(*own)), len(found) - len(current)
+    current = [(study, audit) for study, audit in measured if not state.stale(study.table, audit.key)]
+    return sorted(current, key=lambda entry: gravest(*entry)), len(measured) - len(current)
 
 
 def _was_asked(study: AnyStudy, lineage: Lineage, lake: Lake, key: Key) -> bool:
-    own = {axis: key[axis] for axis in lineage.assets[study.asked].axes}
-    return lake.card(study.asked, own) is not None
+    asked_key = {axis: key[axis] for axis in lineage.assets[study.asked].axes}
+    return lake.card(study.asked, asked_key) is not None
 
 
 def _set(study: AnyStudy, project: Project, lake: Lake, audit: Audit, data: Path) -> dict[str, Any]:
-    """The catalogue's entry of an audit; its pairs are written unless they are there."""
+    """Returns the catalogue's entry of an audit; writes its pairs unless they exist."""
     part, card, module = project.parts[study.name], audit.card, study.load("samples")
     assert card is not None and module is not None
-    content = sha256(f"{_FORM} {card.content} {card.fingerprint}".encode()).hexdigest()[:12]
-    own = data / f"{folder_of(study, audit.key)}-{content}"
-    rows, known = _verdicts(study, project, audit), own / "entry.json"
-    if not known.exists():
-        _write_pairs(module.samples(part, lake, audit.key), rows, own)
+    content = sha256(f"{_FORMAT} {card.content} {card.fingerprint}".encode()).hexdigest()[:12]
+    target = data / f"{folder_of(study, audit.key)}-{content}"
+    rows, entry = _verdicts(study, project, audit), target / "entry.json"
+    if not entry.exists():
+        _write_pairs(module.samples(part, lake, audit.key), rows, target)
     return {
-        "folder": own.name,
+        "folder": target.name,
         "title": study.title,
         "key": audit.key,
         "subject": audit.key[study.subject],
@@ -152,23 +152,23 @@ def _set(study: AnyStudy, project: Project, lake: Lake, audit: Audit, data: Path
         "degenerate": audit.degenerate,
         "verdicts": rows,
         "run": "",
-        **json.loads(known.read_bytes()),
+        **json.loads(entry.read_bytes()),
     }
 
 
-def _groups(rows: list[dict[str, Any]], otherwise: tuple[str, str]) -> list[str]:
-    """What both sides are called: by all rows alike, or else by the study."""
+def _groups(rows: list[dict[str, Any]], default: tuple[str, str]) -> list[str]:
+    """Returns the names of both sides: those that all rows share, or else those of the study."""
     named = {tuple(row["groups"]) for row in rows}
-    return list(named.pop() if len(named) == 1 else otherwise)
+    return list(named.pop() if len(named) == 1 else default)
 
 
 def _verdicts(study: AnyStudy, project: Project, audit: Audit) -> list[dict[str, Any]]:
-    """The rows that count, the worst first, one of each measure."""
+    """Returns the rows that count, the worst first, one of each measure."""
     part, column = project.parts[study.name], study.identity[len(study.axes)]
-    found: dict[str, dict[str, Any]] = {}
+    by_measure: dict[str, dict[str, Any]] = {}
     for row in sorted(filter(study.gated, audit.rows), key=severity(study)):
         groups = study.compared(part, audit.key, row)
-        found.setdefault(
+        by_measure.setdefault(
             row[column],
             {
                 "measure": row[column],
@@ -177,19 +177,19 @@ def _verdicts(study: AnyStudy, project: Project, audit: Audit) -> list[dict[str,
                 "difference": with_unit(study.decisive(row)),
                 "sign": int(np.sign(study.decisive(row)["difference"])),
                 "groups": list(groups),
-                "finding": _told(study, project, audit.key, row),
+                "finding": _finding(study, project, audit.key, row),
             },
         )
-    return list(found.values())
+    return list(by_measure.values())
 
 
-def _told(study: AnyStudy, project: Project, key: Key, row: Row) -> str:
+def _finding(study: AnyStudy, project: Project, key: Key, row: Row) -> str:
     return study.finding(project.parts[study.name], key, row) if said(row) in FINDINGS else ""
 
 
 def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> None:
-    """Writes the pairs, those first that show what was found."""
-    known = {name: both for name, both in samples.values.items() if np.isfinite(both).any()}
+    """Writes the pairs; those that show a finding come first."""
+    known = {name: sides for name, sides in samples.values.items() if np.isfinite(sides).any()}
     values = {name: known[name] for name in dict.fromkeys([*(row["measure"] for row in rows), *known]) if name in known}
     signs = {row["measure"]: row["sign"] for row in rows if row["verdict"] in FINDINGS}
     order = _order(values, signs, samples.pairs.num_rows)
@@ -204,7 +204,7 @@ def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> 
         "words": words.tolist(),
         "word": _packed(codes.astype("<u2" if len(words) < 1 << 16 else "<u4")),
         "wide": len(words) >= 1 << 16,
-        "gaps": {name: _packed(_gaps(_gap(*both))) for name, both in values.items()},
+        "gaps": {name: _packed(_gaps(_gap(*sides))) for name, sides in values.items()},
     }
     _script(temporary / "index.js", "index", [folder.name, index])
     for number, page in enumerate(_pages(pairs, values)):
@@ -216,14 +216,14 @@ def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> 
 
 
 def _order(values: dict[str, tuple[np.ndarray, np.ndarray]], signs: dict[str, int], count: int) -> np.ndarray:
-    """Those pairs first that show most of the worst finding, on its side, then of the next; then any other difference.
+    """Sorts pairs by how much they show of the worst finding, on its side, then of the next; then of other differences.
 
     Args:
         values: By measure, the worst first.
         signs: Which side has more, of those that are biased: 1 is side a, -1 side b, 0 neither.
-        count: How many pairs there are.
+        count: The number of pairs.
     """
-    gaps = {name: np.nan_to_num(_gap(*both)) for name, both in values.items()}
+    gaps = {name: np.nan_to_num(_gap(*sides)) for name, sides in values.items()}
     first = [sign * gaps[name] if sign else np.abs(gaps[name]) for name, sign in signs.items() if name in gaps]
     others = [np.abs(gap) / (np.abs(gap).max() or 1) for name, gap in gaps.items() if count and name not in signs]
     keys = [*first, np.sum(others, axis=0) if others else np.zeros(count)]
@@ -231,14 +231,14 @@ def _order(values: dict[str, tuple[np.ndarray, np.ndarray]], signs: dict[str, in
 
 
 def _gap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Side a minus side b; a side that a text does not have counts 0."""
+    """Returns side a minus side b; a side that a text does not have counts 0."""
     return np.where(np.isnan(a) & np.isnan(b), np.nan, np.nan_to_num(a) - np.nan_to_num(b))
 
 
 def _gaps(difference: np.ndarray) -> np.ndarray:
-    """Differences in 127 steps either way, none of which is rounded to 0; -128 where there is none."""
-    most = np.nanmax(np.abs(difference)) if np.isfinite(difference).any() else 0.0
-    steps = np.nan_to_num(np.sign(difference) * np.ceil(np.abs(difference) / (most or 1) * 127))
+    """Returns differences in 127 steps either way, none rounded to 0; -128 where there is no difference."""
+    largest = np.nanmax(np.abs(difference)) if np.isfinite(difference).any() else 0.0
+    steps = np.nan_to_num(np.sign(difference) * np.ceil(np.abs(difference) / (largest or 1) * 127))
     return np.where(np.isfinite(difference), steps, -128).astype(np.int8)
 
 
@@ -249,10 +249,10 @@ def _packed(numbers: np.ndarray) -> str:
 def _pages(pairs: Any, values: dict[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[dict[str, Any]]:
     columns = [name for name in SAMPLE.names if name not in ("id", "word")]
     for start in range(0, pairs.num_rows, PAGE):
-        own = pairs.slice(start, PAGE)
+        page = pairs.slice(start, PAGE)
         yield {
-            **{name: own[name].to_pylist() for name in columns},
-            "values": {name: [_short(side[start : start + PAGE]) for side in both] for name, both in values.items()},
+            **{name: page[name].to_pylist() for name in columns},
+            "values": {name: [_short(side[start : start + PAGE]) for side in sides] for name, sides in values.items()},
         }
 
 
@@ -261,7 +261,7 @@ def _short(numbers: np.ndarray) -> list[float | None]:
 
 
 def _script(path: Path, name: str, content: Any) -> None:
-    """A script that hands its content to the viewer. Nothing in it can end the script or start another."""
+    """Writes a script that hands its content to the viewer. Nothing in it can end the script or start another."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -273,11 +273,11 @@ def _catalogue_of(folder: Path) -> dict[str, Any]:
     path = folder / "data" / "catalogue.js"
     try:
         text = path.read_text(encoding="utf-8")
-        found: dict[str, Any] = parse_json(text.removeprefix("viewer.catalogue(").removesuffix(");\n"))
-        names = [own["folder"] for own in found["sets"] if isinstance(own["run"], str)]
+        catalogue: dict[str, Any] = parse_json(text.removeprefix("viewer.catalogue(").removesuffix(");\n"))
+        names = [entry["folder"] for entry in catalogue["sets"] if isinstance(entry["run"], str)]
         if (
-            found["page"] != PAGE
-            or not isinstance(found["made"], str)
+            catalogue["page"] != PAGE
+            or not isinstance(catalogue["made"], str)
             or any(name != slug(name, 200) for name in names)
         ):
             raise ValueError
@@ -286,17 +286,17 @@ def _catalogue_of(folder: Path) -> dict[str, Any]:
             f"--against: expected the folder of a viewer, found {folder}; write one with: "
             "fairness-pipeline view --output FOLDER"
         ) from None
-    return found
+    return catalogue
 
 
 def _copied(earlier: dict[str, Any], source: Path, data: Path) -> Iterator[dict[str, Any]]:
-    """The audits of an earlier viewer, beside those of this one."""
-    for own in earlier["sets"]:
-        if own["run"]:  # of a run that was earlier still
+    """Copies the audits of an earlier viewer beside those of this one; yields their entries."""
+    for entry in earlier["sets"]:
+        if entry["run"]:  # of a still earlier run
             continue
-        if not (data / own["folder"]).exists():
-            shutil.copytree(source / own["folder"], data / own["folder"])
-        yield {**own, "run": earlier["made"]}
+        if not (data / entry["folder"]).exists():
+            shutil.copytree(source / entry["folder"], data / entry["folder"])
+        yield {**entry, "run": earlier["made"]}
 
 
 def _clean(data: Path, kept: set[str]) -> None:

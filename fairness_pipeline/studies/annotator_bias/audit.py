@@ -1,4 +1,4 @@
-"""What `fairness-pipeline audit` can give this study: a file of labels, and who gave them."""
+"""Takes what `fairness-pipeline audit` is given for this study: a file of labels, and a file of their raters."""
 
 import argparse
 import sys
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ASKED_WITH = ()
 HINT = "a file of labels: name the column of its raters: --column rater=NAME"
 FIRST = True
-"""A file that names raters is one of labels, whatever else it holds."""
+"""A file that names raters is a file of labels, whatever its other columns are."""
 KIND, NOUN = "corpora", "labels"
 PROFILE = """\
 # Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
@@ -67,46 +67,46 @@ STARTER_SAYS = (
 
 
 def takes(given: Given) -> bool:
-    """Whether this study can audit it: a file that names raters."""
+    """Whether this study can audit the given file: it has to name raters."""
     return given.kind == "file" and names_a_rater(given.columns)
 
 
 def takes_columns(roles: set[str], given: Given) -> bool:
-    """Whether the user names columns of a file of labels: its raters, or any other where the file names these."""
+    """Whether the user names columns of a file of labels: its raters, or others if the file itself names raters."""
     return given.kind == "file" and roles <= {*ROLES} and ("rater" in roles or names_a_rater(given.columns))
 
 
 def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
-    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+    """Stores a given file of labels in the workspace; returns a line that says how it was understood.
 
     Raises:
-        FairnessError: the profile has a corpus of this name, or the columns are not clear.
+        FairnessError: the profile already has a corpus of this name, or the columns are unclear.
     """
     check_name(name, part.project.name, taken=name in part.settings.corpora)
     path = Path(given.name)
     roles = _roles(arguments.column)
     raters = read_raters(Path(arguments.raters)) if arguments.raters else None
     left_out = Counter[str]()
-    found = find_columns(read_label_rows(path, left_out), raters, roles, _positive(arguments.label), path)
-    lines = [*found.lines, *(f"  left out   {count:,} {why}" for why, count in left_out.items())]
-    print(f"{path}: {number_of(len(found.table), 'label')}", *lines, sep="\n", file=sys.stderr)
+    columns = find_columns(read_label_rows(path, left_out), raters, roles, _positive(arguments.label), path)
+    lines = [*columns.lines, *(f"  left out   {count:,} {reason}" for reason, count in left_out.items())]
+    print(f"{path}: {number_of(len(columns.table), 'label')}", *lines, sep="\n", file=sys.stderr)
     target = part.place_of(name) / "labels.parquet"
-    document = found.document | {"annotations": [{"path": target.name, **found.document["annotations"][0]}]}
+    document = columns.document | {"annotations": [{"path": target.name, **columns.document["annotations"][0]}]}
     target.parent.mkdir(parents=True, exist_ok=True)
     put(part.about(name), document, AnnotatedCorpus, name, part.project.name)
-    known = [target] if name in part.given else []
-    if store_import(path, target, part.project.workspace, partial(_write, found.table), known):
+    earlier = [target] if name in part.given else []
+    if store_import(path, target, part.project.workspace, partial(_write, columns.table), earlier):
         print(f"the labels of '{name}' that were imported before are replaced")
-    return f"'{name}': {len(found.table):,} labels in {target}; what its columns are: {part.about(name)}"
+    return f"'{name}': {len(columns.table):,} labels in {target}; what its columns are: {part.about(name)}"
 
 
 def told(part: AnnotatorBiasPart, lake: Lake, name: str) -> list[str]:
-    """What was found beside verdicts, a line each: agreement, and which labels to use."""
+    """Further results, one line each: agreement, and which labels to use."""
     rows = lake.read("label_agreement_by_group", {"corpus": name}).to_pylist()
     alphas = [f"{row['alpha']:.2f} ({row['scale']})" for row in rows if not row["group"] and row["alpha"] is not None]
     lines = [f"Agreement of all annotators, Krippendorff's alpha: {', '.join(alphas) or 'no item has two labels'}"]
-    if own := choice(part, lake, name):
-        lines.append(f"Which labels to use: {own['told']}\n  {own['command']}")
+    if advice := choice(part, lake, name):
+        lines.append(f"Which labels to use: {advice['told']}\n  {advice['command']}")
     return lines + in_doubt(part, lake, name)
 
 
@@ -114,9 +114,9 @@ def _write(table: "pd.DataFrame", path: Path) -> None:
     table.to_parquet(path, index=False)
 
 
-def _roles(said: list[str]) -> dict[str, list[str]]:
+def _roles(options: list[str]) -> dict[str, list[str]]:
     roles: dict[str, list[str]] = {}
-    for text in said:
+    for text in options:
         role, equals, column = text.partition("=")
         if role not in ROLES or not equals:
             raise FairnessError(f"--column: expected ROLE=COLUMN with a role of {', '.join(ROLES)}; found '{text}'")
@@ -126,9 +126,9 @@ def _roles(said: list[str]) -> dict[str, list[str]]:
     return roles
 
 
-def _positive(said: list[str]) -> str | None:
-    """The positive label that the user names, or that numbers name classes."""
-    for text in said:
+def _positive(options: list[str]) -> str | None:
+    """The positive label that the user names, or `CLASSES` if numbers name classes."""
+    for text in options:
         if text == CLASSES:
             return CLASSES
         name, equals, label = text.partition("=")

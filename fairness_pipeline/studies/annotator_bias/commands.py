@@ -1,4 +1,4 @@
-"""What the study exports: inferred labels, for the next training."""
+"""Exports inferred labels for the next training."""
 
 import argparse
 from pathlib import Path
@@ -15,7 +15,7 @@ from fairness_pipeline.workspace.lake import Lake
 
 
 def add_commands(command: Command) -> None:
-    """Adds what is exported to the command line."""
+    """Adds the export commands to the command line."""
     labels = command(
         "export labels",
         _export_labels,
@@ -40,32 +40,34 @@ def _export_labels(arguments: argparse.Namespace) -> int:
     check_output(path, FORMS, force=arguments.force)
     part = part_of(arguments.profile, NAME, AnnotatorBiasPart)
     subject = chosen("--corpus", arguments.corpus, part.corpora, arguments.profile)
-    own = [method for method in part.settings.methods if part.infers({"corpus": subject, "method": method})]
-    if arguments.method not in (None, *own):
-        raise FairnessError(f"--method: expected one of {', '.join(own)} on '{subject}', found '{arguments.method}'")
+    methods = [method for method in part.settings.methods if part.infers({"corpus": subject, "method": method})]
+    if arguments.method not in (None, *methods):
+        raise FairnessError(
+            f"--method: expected one of {', '.join(methods)} on '{subject}', found '{arguments.method}'"
+        )
     make(part.project, NAME, "annotator_bias_estimates", subject=subject)
-    lake, method = Lake(part.project.workspace), arguments.method or own[0]
+    lake, method = Lake(part.project.workspace), arguments.method or methods[0]
     if arguments.method is None and part.infer_truths(subject):
         make(part.project, NAME, "label_choice", subject=subject)
         rows = lake.read("label_choice", {"corpus": subject}).to_pylist()
         method = next(row["method"] for row in rows if row["chosen"])
-        print(f"labels by {advice(rows, {name: METHODS[name].title for name in own})}")
+        print(f"labels by {advice(rows, {name: METHODS[name].title for name in methods})}")
     key = {"corpus": subject, "method": method}
     truths, estimates = (lake.read(name, key) for name in ("truth_inference", "annotator_bias_estimates"))
     names = ("annotated_items", "annotations", "annotators")
-    items, labels, who = (lake.read(name, {"corpus": subject}) for name in names)
+    items, labels, annotators = (lake.read(name, {"corpus": subject}) for name in names)
     corpus = part.corpora[subject]
     with replacing(path) as temporary:
-        found = write_labels(truths, estimates, items, labels, who, corpus, temporary, path.suffix)
+        written = write_labels(truths, estimates, items, labels, annotators, corpus, temporary, path.suffix)
     title = METHODS[method].title
-    told = say_escaped(found.escaped)
-    print(f"{path}: {found.items:,} items with the label and the probability that {title} infers{told}")
+    note = say_escaped(written.escaped)
+    print(f"{path}: {written.items:,} items with the label and the probability that {title} infers{note}")
     if not corpus.several:
         negative, positive = corpus.labels.class_names
         print(f"label: 1 is {positive}, 0 is {negative}")
-    if found.doubtful and METHODS[method].probabilistic:
+    if written.doubtful and METHODS[method].probabilistic:
         print(
-            f"Do not take its probabilities at their word: {found.doubtful:,} items are called all but certain "
+            f"Do not take its probabilities at their word: {written.doubtful:,} items are called all but certain "
             "although a tenth or more of their annotators say the contrary. It takes labels for independent given the "
             "truth. The columns 'share' are what annotators said (--method soft_labels smooths them)."
         )

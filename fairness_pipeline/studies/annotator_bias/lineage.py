@@ -91,9 +91,9 @@ def _first_draw(table: pa.Table) -> pa.Table:
     checks=(checks.not_empty,),
 )
 def annotations(source: Source, run: Run) -> Result:
-    """Who labelled what as which class (section 5.2.1)."""
-    found = read_annotated(source.corpus, source.folder, run.progress)
-    first = _first_draw(found.annotations)
+    """The label of each item by each annotator (section 5.2.1)."""
+    corpus = read_annotated(source.corpus, source.folder, run.progress)
+    first = _first_draw(corpus.annotations)
     classes = source.corpus.labels.class_names
     counts = {row["values"]: row["counts"] for row in pc.value_counts(first["label"]).to_pylist()}
     figures = {
@@ -105,10 +105,10 @@ def annotations(source: Source, run: Run) -> Result:
             if len(classes) == 2
             else {"classes": {name: counts.get(number, 0) for number, name in enumerate(classes)}}
         ),
-        "draws": int(pc.max(found.annotations["draw"]).as_py()),
-        "left_out": found.left_out,
+        "draws": int(pc.max(corpus.annotations["draw"]).as_py()),
+        "left_out": corpus.left_out,
     }
-    return Result(found.annotations, figures, tables={"sample": first.slice(0, 5)})
+    return Result(corpus.annotations, figures, tables={"sample": first.slice(0, 5)})
 
 
 @of_labels(
@@ -118,7 +118,7 @@ def annotations(source: Source, run: Run) -> Result:
     checks=(checks.not_empty,),
 )
 def annotated_items(source: Source, run: Run) -> Result:
-    """What was labelled, and what it truly is where that is known."""
+    """The labelled items, with their gold labels where known."""
     table = read_annotated(source.corpus, source.folder, run.progress).items
     return Result(table, {"gold": table.num_rows - table["gold"].null_count}, tables={"sample": table.slice(0, 5)})
 
@@ -130,7 +130,7 @@ def annotated_items(source: Source, run: Run) -> Result:
     checks=(checks.not_empty,),
 )
 def annotators(source: Source, run: Run) -> Result:
-    """Who labelled, and in which group of each category they are."""
+    """The annotators, and their group in each category."""
     table = read_annotated(source.corpus, source.folder, run.progress).annotators
     first = _first_draw(table)
     counts = Counter((row["category"], row["group"]) for row in first.to_pylist())
@@ -149,14 +149,14 @@ def _classes(part: AnnotatorBiasPart, key: Key) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Classes:
-    """How many classes there are."""
+    """The number of classes."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class Compared:
-    """How positive rates are compared, in which categories, and what the thesis prints of them."""
+    """How positive rates are compared, in which categories, and the rates that the thesis prints."""
 
     significance: AnnotatorGroupsSettings
     classes: tuple[str, ...]
@@ -184,12 +184,12 @@ def group_positive_rates(inputs: Compared, labels: pa.Table, who: pa.Table) -> R
     table = compare_positive_rates(labelled, inputs.significance, inputs.published, inputs.classes)
     missing = [name for name in inputs.categories if name not in table["measure"].to_pylist()]
     columns = ["measure", "group", "against", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm"]
-    shown = table.select([*columns, "verdict"])
-    return Result(table, {"no_item_of_both_groups": missing}, tables={"significance": shown})
+    preview = table.select([*columns, "verdict"])
+    return Result(table, {"no_item_of_both_groups": missing}, tables={"significance": preview})
 
 
 Lines = tuple[tuple[str, str, Any], ...]
-"""What the thesis prints: a category, a response, and the value."""
+"""Values that the thesis prints: category, response, value."""
 
 
 def _by_line(printed: Lines) -> dict[tuple[str, str], Any]:
@@ -198,7 +198,7 @@ def _by_line(printed: Lines) -> dict[tuple[str, str], Any]:
 
 @dataclass(frozen=True)
 class Variance:
-    """How many classes there are, and table 5.3."""
+    """The number of classes, and table 5.3."""
 
     classes: int
     published: Lines
@@ -219,7 +219,7 @@ class Variance:
 def annotator_anova(inputs: Variance, labels: pa.Table, who: pa.Table) -> Result:
     """Annotators' sensitivities and specificities against the majority vote, by group (table 5.3)."""
     labelled = Labelled.of(_first_draw(labels), _first_draw(who), inputs.classes)
-    factors = {name: own for name, own in labelled.levels.items() if CROSS not in name}
+    factors = {name: levels for name, levels in labelled.levels.items() if CROSS not in name}
     table = analyse_variance(labelled._replace(levels=factors), _by_line(inputs.published))
     return Result(table, tables={"anova": table})
 
@@ -240,7 +240,7 @@ def label_agreement_by_group(inputs: Classes, labels: pa.Table, who: pa.Table) -
 
 @dataclass(frozen=True)
 class Inference:
-    """A method of truth inference and its settings; the categories that it models, where they are not all."""
+    """A method of truth inference with its settings, and the categories that it models; empty for all."""
 
     method: str
     settings: Mapping[str, Any]
@@ -248,7 +248,7 @@ class Inference:
     classes: int
 
     def modelled(self, who: pa.Table) -> pa.Table:
-        """The annotators in the categories that the method models; of other methods in all of them."""
+        """The annotators in the categories that the method models; in all of them for other methods."""
         return who.filter(pc.is_in(who["category"], pa.array(self.categories))) if self.categories else who
 
 
@@ -266,15 +266,15 @@ def _method(part: AnnotatorBiasPart, key: Key) -> Inference:
     checks=(checks.not_empty,),
 )
 def truth_inference(inputs: Inference, labels: pa.Table, who: pa.Table, run: Run) -> Result:
-    """The inferred label of each item, and how sure it is (section 5.3, tables 5.5 and 5.6)."""
-    found = inferred(inputs.method, inputs.settings, labels, inputs.modelled(who), run.progress, inputs.classes)
+    """The inferred label of each item and its probability (section 5.3, tables 5.5 and 5.6)."""
+    truths = inferred(inputs.method, inputs.settings, labels, inputs.modelled(who), run.progress, inputs.classes)
     binary = inputs.classes == 2
-    return Result(found, {"positive": round(float(pc.mean(found["label"]).as_py()), 4)} if binary else {})
+    return Result(truths, {"positive": round(float(pc.mean(truths["label"]).as_py()), 4)} if binary else {})
 
 
 @dataclass(frozen=True)
 class Choosing:
-    """The methods that infer truths, with their settings; the categories that models of groups use."""
+    """The methods that infer truths with their settings, and the categories that models of groups use."""
 
     methods: Mapping[str, Mapping[str, Any]]
     categories: tuple[str, ...]
@@ -294,13 +294,13 @@ class Choosing:
 )
 def label_choice(inputs: Choosing, labels: pa.Table, who: pa.Table, items: pa.Table, run: Run) -> Result:
     """Which method's labels to use: by gold labels, or by truths planted in labels of the same design."""
-    own, first = _first_draw(labels), _first_draw(items)
+    first_labels, first_items = _first_draw(labels), _first_draw(items)
     groups = people(_first_draw(who))
     groups = groups[[name for name in groups.columns if name in inputs.categories]]
-    gold = gold_of(first, own, 1.0)
+    gold = gold_of(first_items, first_labels, 1.0)
     makers = {name: partial(method, name, settings, groups) for name, settings in inputs.methods.items()}
     known = gold.droplevel("draw") if len(gold) else gold
-    table = choose_labels(task_table(own), groups, known, makers, inputs.classes, run.progress)
+    table = choose_labels(task_table(first_labels), groups, known, makers, inputs.classes, run.progress)
     return Result(table, tables={"choice": table})
 
 
@@ -328,12 +328,12 @@ class Estimated:
 )
 def annotator_bias_estimates(inputs: Estimated, labels: pa.Table, who: pa.Table, truths: pa.Table, run: Run) -> Result:
     """Sensitivities and specificities of annotators and groups; of models of groups with intervals (table 5.4)."""
-    own, modelled = inputs.inference, inputs.inference.modelled(who)
-    if METHODS[own.method].of_groups:
+    inference, modelled = inputs.inference, inputs.inference.modelled(who)
+    if METHODS[inference.method].of_groups:
         printed = _by_line(inputs.published)
-        table = of_model(own.method, own.settings, labels, modelled, inputs.corpus, printed, run.progress)
+        table = of_model(inference.method, inference.settings, labels, modelled, inputs.corpus, printed, run.progress)
     else:
-        table = pooled(own.method, truths, labels, modelled, inputs.corpus)
+        table = pooled(inference.method, truths, labels, modelled, inputs.corpus)
     return Result(table, tables={"groups": table.filter(pc.not_equal(table["kind"], "annotator"))})
 
 
@@ -357,18 +357,18 @@ class Learning:
     checks=(checks.not_empty,),
 )
 def learned_classifiers(inputs: Learning, labels: pa.Table, who: pa.Table, items: pa.Table, run: Run) -> Result:
-    """What a classifier says of test items that learned from the labels of the others, every seed (section 5.4)."""
-    own = inputs.inference
+    """Predictions for test items by classifiers that learned from the labels of the others, by seed (section 5.4)."""
+    inference = inputs.inference
     table = predicted(
-        own.method, own.settings, labels, own.modelled(who), items, inputs.classifier, inputs.seeds, run.seed % 2**20,
-        run.folder, run.progress,
+        inference.method, inference.settings, labels, inference.modelled(who), items, inputs.classifier, inputs.seeds,
+        run.seed % 2**20, run.folder, run.progress,
     )  # fmt: skip
     return Result(table)
 
 
 @dataclass(frozen=True)
 class Scored:
-    """How many classes there are, from which agreement on the majority's label counts, and tables 5.5 and 5.6."""
+    """The number of classes, the agreement above which the majority's label counts, and tables 5.5 and 5.6."""
 
     classes: int
     agreement: float
@@ -403,12 +403,12 @@ def truth_inference_scores(
 
 
 def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> Pictures:
-    found = {}
+    pictures = {}
     for key in part.corpora:
         model = group_model(part, key)
         if png := effects_plot(estimates(part, lake, key, model), model == PAPERS):
-            found[f"group_effects_{key}"] = png
-    return found
+            pictures[f"group_effects_{key}"] = png
+    return pictures
 
 
 @asset(
@@ -428,5 +428,5 @@ def _group_effects(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> 
     show=drawn(STUDY, _group_effects),
 )  # fmt: skip
 def annotator_bias_report(inputs: Described, shelf: Shelf) -> Result:
-    """Tables 5.2 to 5.6 beside the published ones, group effects, the items on which groups differ most."""
+    """Tables 5.2 to 5.6 with the published values, group effects, and the items on which groups differ most."""
     return report_of(STUDY, shelf, render_report)

@@ -1,4 +1,4 @@
-"""Pictures of study 5."""
+"""Draws the pictures of study 5."""
 
 from collections import Counter
 from typing import Any
@@ -14,8 +14,8 @@ _ABOVE = {"loc": "lower left", "bbox_to_anchor": (0, 1)}
 
 
 def effects_plot(rows: list[Row], of_sums: bool) -> bytes | None:
-    """Groups as a forest plot with 95% intervals: the difference of two groups; of three or more the mean of each, as
-    their pairs are too many to look at. None where nothing is estimated.
+    """Draws groups as a forest plot with 95% intervals: the difference of two groups; for three or more, the mean of
+    each, as there are too many pairs. None if nothing is estimated.
 
     Args:
         rows: As in `BIAS_ESTIMATES`, by one model of groups.
@@ -33,20 +33,20 @@ def effects_plot(rows: list[Row], of_sums: bool) -> bytes | None:
     panels = [panel for panel in (two, more) if panel]
     heights = [0.7 + len(_lines(panel)) * (0.1 + 0.15 * len(responses)) for panel in panels]
     figure = Figure(figsize=(7.6, sum(heights) + 0.2), dpi=110, layout="constrained")
-    every = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
-    for axes, panel in zip(every, panels, strict=True):
+    all_axes = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
+    for axes, panel in zip(all_axes, panels, strict=True):
         _forest(axes, panel, responses)
-        of = "of the thesis' sums" if of_sums else "of probabilities"
-        told = (
-            f"first group minus second, {of}, with 95% interval"
+        unit = "of the thesis' sums" if of_sums else "of probabilities"
+        axis_label = (
+            f"first group minus second, {unit}, with 95% interval"
             if panel is two
             else "mean rate of each group, with 95% interval"
         )
-        told += "; black: simulated" if any(row["truth"] is not None for row in panel) else ""
-        axes.set_xlabel(told, fontsize=8)
+        axis_label += "; black: simulated" if any(row["truth"] is not None for row in panel) else ""
+        axes.set_xlabel(axis_label, fontsize=8)
         if panel is two:
             axes.axvline(0, color="#444444", linewidth=0.8)
-    every[0].legend(*every[0].get_legend_handles_labels(), fontsize=7, frameon=False, ncols=4, **_ABOVE)
+    all_axes[0].legend(*all_axes[0].get_legend_handles_labels(), fontsize=7, frameon=False, ncols=4, **_ABOVE)
     return png(figure)
 
 
@@ -59,39 +59,41 @@ def _forest(axes: Any, rows: list[Row], responses: list[str]) -> None:
     lines = _lines(rows)
     for row in rows:
         number = responses.index(row["response"])
-        place = lines.index((row["category"], row["name"])) + 0.8 * ((number + 0.5) / len(responses) - 0.5)
+        height = lines.index((row["category"], row["name"])) + 0.8 * ((number + 0.5) / len(responses) - 0.5)
         first = (row["category"], row["name"]) == lines[0]
         colour = _COLOURS[number % len(_COLOURS)]
         if row["ci_low"] is not None:
-            axes.plot([row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=2)
-        axes.plot(row["value"], place, "o", color=colour, markersize=4.5, label=row["response"] if first else None)
+            axes.plot([row["ci_low"], row["ci_high"]], [height, height], color=colour, linewidth=2)
+        axes.plot(row["value"], height, "o", color=colour, markersize=4.5, label=row["response"] if first else None)
         if row["truth"] is not None:
-            axes.plot(row["truth"], place, "|", color="#000000", markersize=11, markeredgewidth=1.6)
+            axes.plot(row["truth"], height, "|", color="#000000", markersize=11, markeredgewidth=1.6)
     axes.set_yticks(range(len(lines)), [f"{category}: {name}" for category, name in lines], fontsize=7.5)
     axes.set_ylim(len(lines) - 0.4, -0.6)
-    axes.set_xlim(*(bound + pad for bound, pad in zip(_within(axes.get_xlim()), (-0.02, 0.02), strict=True)))
+    axes.set_xlim(*(bound + pad for bound, pad in zip(_clipped(axes.get_xlim()), (-0.02, 0.02), strict=True)))
     axes.tick_params(axis="x", labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def calibration_plot(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> bytes | None:
-    """Inferred probabilities beside the share of items that are truly positive; None without gold labels.
+    """Draws inferred probabilities against the share of items that are truly positive; None without gold labels.
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        corpus: Which.
+        lake: The assets made so far.
+        corpus: The key of the corpus.
     """
     from matplotlib.figure import Figure
 
-    found = calibrated(part, lake, corpus)
-    if not found:
+    calibrations = calibrated(part, lake, corpus)
+    if not calibrations:
         return None
     figure = Figure(figsize=(3.6, 3.2), dpi=110, layout="constrained")
     axes = figure.add_subplot()
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=0.8)
-    for (title, bins), style in zip(found.items(), ("o-", "s--", "^:"), strict=False):
-        axes.plot([own[0] for own in bins], [own[1] for own in bins], style, markersize=4, linewidth=1, label=title)
+    for (title, bins), style in zip(calibrations.items(), ("o-", "s--", "^:"), strict=False):
+        axes.plot(
+            [point[0] for point in bins], [point[1] for point in bins], style, markersize=4, linewidth=1, label=title
+        )
     axes.set_xlabel("inferred probability", fontsize=8)
     axes.set_ylabel("share truly positive", fontsize=8)
     axes.tick_params(labelsize=8)
@@ -100,6 +102,6 @@ def calibration_plot(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> bytes 
     return png(figure)
 
 
-def _within(limits: tuple[float, float]) -> tuple[float, float]:
-    """At most from -1 to 1, where a difference of probabilities can lie."""
+def _clipped(limits: tuple[float, float]) -> tuple[float, float]:
+    """The limits, clipped to the range of a difference of probabilities: -1 to 1."""
     return max(-1.0, limits[0]), min(1.0, limits[1])

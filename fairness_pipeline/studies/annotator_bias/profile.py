@@ -1,4 +1,4 @@
-"""What a profile says of this study: corpora that several people labelled, how truth is inferred, how all is judged."""
+"""The profile's section for this study: corpora that several people labelled, truth inference, and the tests."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,28 +22,28 @@ from fairness_pipeline.workspace.lake import Key
 
 NAME = "annotator_bias"
 _GIVEN, _ABOUT = "labels", "table.yaml"
-"""The folder of the workspace with a folder for each file of labels given to `audit`, and what its columns are."""
+"""The workspace's folder of labels given to `audit`, and the file about their columns in the folder of each."""
 
 
 class AnnotatorBias(Specification):
     """The section of a profile."""
 
     corpora: tuple[str, ...]
-    """Files of data/corpora. Labels given to `audit` come on top of them."""
+    """Files of data/corpora. Labels given to `audit` are added to them."""
     methods: Annotated[dict[str, dict[str, Any]], pydantic.Field(min_length=1)] = {name: {} for name in METHODS}
     """Methods of truth inference, each with the arguments that differ from its defaults; all methods by default."""
     significance: AnnotatorGroupsSettings = AnnotatorGroupsSettings()
     """How groups are judged."""
     learn: tuple[str, ...] = ()
-    """Corpora; classifiers learn from their inferred labels."""
+    """Corpora whose inferred labels classifiers learn from."""
     classifier: ItemClassifierSettings = ItemClassifierSettings()
-    """How they learn."""
+    """How these classifiers learn."""
     seeds: Positive = 5
-    """How often they do; of a simulated corpus once from each draw."""
+    """How often they learn; for a simulated corpus, once from each draw."""
     agreement: Annotated[float, pydantic.Field(gt=0.5, le=1)] = 0.8
-    """Where no gold labels are: the majority label of a test item counts as its truth if more than this share agree."""
+    """Without gold labels, the majority label of a test item counts as its truth if more than this share agree."""
     examples: Positive = 10
-    """Items that the report shows of each category: those on which its groups differ most."""
+    """Items that the report shows for each category: those on which its groups differ most."""
 
     @pydantic.field_validator("corpora")
     @classmethod
@@ -52,10 +52,10 @@ class AnnotatorBias(Specification):
 
 
 class Annotators(Subject):
-    """Those who labelled a corpus: what this study audits.
+    """The annotators of a corpus, which this study audits.
 
     Args:
-        corpus: As declared.
+        corpus: The corpus as declared.
     """
 
     may_change = False
@@ -64,12 +64,12 @@ class Annotators(Subject):
         self._corpus = corpus
 
     def identity(self) -> dict[str, object]:
-        """How they are read."""
+        """The declaration of their corpus."""
         return self._corpus.model_dump()
 
 
 class AnnotatorBiasPart(Part[AnnotatorBias]):
-    """The section, resolved.
+    """The section with its files, read and checked.
 
     Raises:
         FairnessError: a corpus or a method that the profile names is missing or wrong.
@@ -94,27 +94,27 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
                 path.parent,
                 path.parent,
             )
-        for name, own in settings.methods.items():
+        for name, arguments in settings.methods.items():
             if name not in METHODS:
                 raise FairnessError(
                     f"{project.path}: {NAME}.methods: expected some of {', '.join(METHODS)}, found '{name}'"
                 )
-            validate(settings_of(name), own, project.path, under=(NAME, "methods", name))
+            validate(settings_of(name), arguments, project.path, under=(NAME, "methods", name))
         for key in settings.learn:
             if key not in self.corpora or not self.corpora[key].learnable:
-                known = [name for name, own in self.corpora.items() if own.learnable]
+                known = [name for name, corpus in self.corpora.items() if corpus.learnable]
                 raise FairnessError(
                     f"{project.path}: {NAME}.learn: '{key}' is no corpus of the profile with two classes and items "
                     f"with texts or features; those: {', '.join(known) or 'none'}"
                 )
-        self.subjects: Mapping[str, Subject] = {key: Annotators(own) for key, own in self.corpora.items()}
+        self.subjects: Mapping[str, Subject] = {key: Annotators(corpus) for key, corpus in self.corpora.items()}
         self.axes = {"corpus": list(self.corpora), "method": list(settings.methods)}
 
-    # What the shared code asks
+    # For the shared code
 
     @property
     def level(self) -> float:
-        """That of its tests."""
+        """The significance level of the tests."""
         return self.settings.significance.alpha
 
     def expected(self) -> list[Key]:
@@ -123,9 +123,9 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
 
     def measures(self) -> list[str]:
         """The categories of all corpora."""
-        return list(dict.fromkeys(name for own in self.corpora.values() for name in own.compared))
+        return list(dict.fromkeys(name for corpus in self.corpora.values() for name in corpus.compared))
 
-    # What the study itself asks
+    # For the study itself
 
     @property
     def given(self) -> Mapping[str, Path]:
@@ -137,41 +137,41 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         return self.project.workspace / _GIVEN / corpus
 
     def about(self, corpus: str) -> Path:
-        """The file that says what the columns of these labels are."""
+        """The file that describes the columns of these labels."""
         return self.place_of(corpus) / _ABOUT
 
     def files(self, corpus: str) -> Mapping[str, File]:
-        """The files that a corpus is read from, by the path that it names.
+        """The files that a corpus is read from, by their declared path.
 
         Raises:
             FairnessError: one is missing, or is not what was declared or given.
         """
-        own, folder = self.corpora[corpus].all_files(), self.folders[corpus]
+        declared, folder = self.corpora[corpus].all_files(), self.folders[corpus]
         if corpus not in self._given:
-            return {file.path: file_as_declared(file, folder) for file in own}
-        kept = {file.path: imported_file(folder / file.path, self.project.workspace) for file in own}
-        return {path: file for path, file in kept.items() if file}
+            return {file.path: file_as_declared(file, folder) for file in declared}
+        imported = {file.path: imported_file(folder / file.path, self.project.workspace) for file in declared}
+        return {path: file for path, file in imported.items() if file}
 
     def grouped(self, corpus: str) -> bool:
-        """Whether anything tells the annotators of a corpus apart."""
+        """Whether the annotators of a corpus are in groups."""
         return bool(self.corpora[corpus].groups)
 
     def infers(self, key: Key) -> bool:
-        """Whether a method can be used on a corpus: one that models groups needs some; many know two classes only."""
+        """Whether a method supports a corpus: models of groups need groups; many methods need two classes."""
         method, corpus = METHODS[key["method"]], key["corpus"]
-        known = method.kind.several or not self.corpora[corpus].several
-        return known and (self.grouped(corpus) or not method.of_groups)
+        supported = method.kind.several or not self.corpora[corpus].several
+        return supported and (self.grouped(corpus) or not method.of_groups)
 
     def modelled(self, key: Key) -> tuple[str, ...]:
         """The categories that a model of groups uses; none for other methods."""
         return self.corpora[key["corpus"]].modelled_categories if METHODS[key["method"]].of_groups else ()
 
     def infer_truths(self, corpus: str) -> dict[str, dict[str, Any]]:
-        """The methods that infer one truth an item, with their settings."""
-        own = self.settings.methods.items()
+        """The methods that infer one truth per item, with their settings."""
+        methods = self.settings.methods.items()
         return {
             name: settings
-            for name, settings in own
+            for name, settings in methods
             if METHODS[name].infers and self.infers({"corpus": corpus, "method": name})
         }
 

@@ -1,4 +1,4 @@
-"""The report of study 5: one self-contained HTML file."""
+"""Renders the report of study 5: one self-contained HTML file."""
 
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ from fairness_pipeline.workspace.lake import Lake, Row
 from fairness_pipeline.workspace.published import PrintedTable
 
 _HERE = Path(__file__).parent
-_LOOKED_AT = 50
-"""Items among which one is looked for that shows a finding."""
+_CANDIDATES = 50
+"""The number of items that are searched for an example of a finding."""
 _METRICS = {
     "truth_inference_accuracy": "truth, accuracy",
     "truth_inference_f1": "truth, F1",
@@ -42,15 +42,15 @@ _METRICS = {
 
 
 def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> str:
-    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+    """Renders the report from the assets made so far; missing audits are listed as not measured.
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        audits: All of them.
+        lake: The assets made so far.
+        audits: All audits of the study.
     """
     measured = dict.fromkeys(audit.key["corpus"] for audit in audits if audit.measured)
-    items = {corpus: disputed(part, lake, corpus, max(part.settings.examples, _LOOKED_AT)) for corpus in measured}
+    items = {corpus: disputed(part, lake, corpus, max(part.settings.examples, _CANDIDATES)) for corpus in measured}
     return page.render(
         STUDY,
         part.project,
@@ -58,11 +58,11 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         audits,
         _HERE,
         striking=lambda audit, row: _striking(part, items, audit, row),
-        groups={key: {**own.groups, **own.compared} for key, own in part.corpora.items()},
+        groups={key: {**specification.groups, **specification.compared} for key, specification in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
         titles={name: METHODS[name].title for name in part.settings.methods},
-        printed=_elsewhere(part),
+        printed=_printed_tables(part),
         sections=worst_first(STUDY, [audit for audit in audits if audit.measured]),
         disputed=items,
         examples=part.settings.examples,
@@ -70,23 +70,24 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         alpha=part.level,
         settings={
             "methods": ", ".join(
-                METHODS[name].title + (f" ({own})" if own else "") for name, own in part.settings.methods.items()
+                METHODS[name].title + (f" ({options})" if options else "")
+                for name, options in part.settings.methods.items()
             ),
             **part.settings.model_dump(include={"significance", "classifier", "seeds", "agreement"}),
         },
     )
 
 
-def _elsewhere(part: AnnotatorBiasPart) -> list[PrintedTable]:
-    """The thesis' tables of data that is not here, for those who reproduce it."""
+def _printed_tables(part: AnnotatorBiasPart) -> list[PrintedTable]:
+    """The thesis' tables of other data sets; empty if the profile reproduces none."""
     corpora = part.corpora.values()
-    return published.elsewhere(corpora) if any(own.published_as for own in corpora) else []
+    return published.elsewhere(corpora) if any(corpus.published_as for corpus in corpora) else []
 
 
 def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
-    own = {"corpus": key}
-    cards = {name: lake.card(name, own) for name in ("annotations", "annotators")}
-    found, model = scores(part, lake, key), group_model(part, key)
+    corpus_key = {"corpus": key}
+    cards = {name: lake.card(name, corpus_key) for name in ("annotations", "annotators")}
+    scores_by_method, model = scores(part, lake, key), group_model(part, key)
     rows, papers = estimates(part, lake, key, model), estimates(part, lake, key, PAPERS)
     contrasts = of_kind(rows, CONTRAST)
     return {
@@ -96,7 +97,7 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "figures": cards["annotations"].figures if cards["annotations"] else None,
         "people": cards["annotators"].figures["groups"] if cards["annotators"] else {},
         "too_few": cards["annotators"].figures["too_few"] if cards["annotators"] else {},
-        "agreement": _rows(lake, "label_agreement_by_group", own),
+        "agreement": _rows(lake, "label_agreement_by_group", corpus_key),
         "anova": _anova(lake, key),
         "printed": bool(published.anova(part.corpora[key])),
         "model": METHODS[model].title if model else "",
@@ -113,10 +114,13 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "choice": choice(part, lake, key),
         "in_doubt": in_doubt(part, lake, key),
         "against_the_vote": against_the_vote(part, lake, key),
-        "scores": found,
-        "metrics": [name for name in _METRICS if any(name in rows for rows in found.values())],
+        "scores": scores_by_method,
+        "metrics": [name for name in _METRICS if any(name in rows for rows in scores_by_method.values())],
         "printed_scores": {
-            name for rows in found.values() for name, row in rows.items() if row["published_value"] is not None
+            name
+            for rows in scores_by_method.values()
+            for name, row in rows.items()
+            if row["published_value"] is not None
         },
         "effects": effects_plot(rows, model == PAPERS),
         "calibration": calibration_plot(part, lake, key),
@@ -128,7 +132,7 @@ def _rows(lake: Lake, asset: str, key: dict[str, str]) -> list[Row]:
 
 
 def _anova(lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
-    """By category and response; with the groups' means in words."""
+    """The analysis of variance by category and response, with the groups' means in words."""
     rows = [row | {"told": _means(row)} for row in _rows(lake, "annotator_anova", {"corpus": corpus})]
     categories = dict.fromkeys(row["category"] for row in rows)
     return {
@@ -141,12 +145,12 @@ def _anova(lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
 
 
 def _means(row: Row) -> str:
-    """Of more than three groups the least and the greatest."""
-    told = [f"{group} {mean:.3f}" for group, mean in zip(row["groups"], row["means"], strict=True) if mean is not None]
-    if len(told) <= 3:
-        return " / ".join(told)
+    """The means of the groups in words; of more than three groups, only the least and the greatest."""
+    texts = [f"{group} {mean:.3f}" for group, mean in zip(row["groups"], row["means"], strict=True) if mean is not None]
+    if len(texts) <= 3:
+        return " / ".join(texts)
     means = [mean for mean in row["means"] if mean is not None]
-    return f"{told[means.index(min(means))]} to {told[means.index(max(means))]}"
+    return f"{texts[means.index(min(means))]} to {texts[means.index(max(means))]}"
 
 
 def _striking(
@@ -155,17 +159,17 @@ def _striking(
     """One item on which the groups differ much, in the direction of a finding."""
     measure = row["measure"].removesuffix(f": {row['group']} − {row['against']}")
     for item in items[audit.key["corpus"]][measure]:
-        places = [item["groups"].index(name) for name in (row["group"], row["against"])]
-        given, positive = ([item[name][place] for place in places] for name in ("labels", "positive"))
-        rates = [positive[n] / given[n] if given[n] else 0.0 for n in (0, 1)]
+        positions = [item["groups"].index(name) for name in (row["group"], row["against"])]
+        counts, positive = ([item[name][position] for position in positions] for name in ("labels", "positive"))
+        rates = [positive[n] / counts[n] if counts[n] else 0.0 for n in (0, 1)]
         side = 0 if row["difference"] > 0 else 1
-        if min(given) and rates[side] > rates[1 - side]:
+        if min(counts) and rates[side] > rates[1 - side]:
             return {
-                mark: {
-                    "group": item["groups"][places[n]],
+                letter: {
+                    "group": item["groups"][positions[n]],
                     "context": item["text"] or f"item {item['item']}",
-                    "response": f"{positive[n]} of {given[n]} said {label_of(part, audit.key, row)}",
+                    "response": f"{positive[n]} of {counts[n]} said {label_of(part, audit.key, row)}",
                 }
-                for n, mark in enumerate("ab")
+                for n, letter in enumerate("ab")
             }
     return None

@@ -1,4 +1,4 @@
-"""What the lake holds of study 5, put together for a reader."""
+"""Summarises the assets of study 5 for its report."""
 
 from typing import Any
 
@@ -18,84 +18,84 @@ from fairness_pipeline.studies.annotator_bias.profile import AnnotatorBiasPart
 from fairness_pipeline.workspace.lake import Lake, Row
 
 _FEWEST = 10
-"""Labels of an annotator who is shown as leaning far."""
+"""The fewest labels of an annotator whose lean is shown."""
 _FARTHEST = 8
 _MOST_WRONG = 0.15
-"""The share of items expected to be inferred wrongly from which on intervals of groups are warned of: 95% intervals
+"""The expected share of wrongly inferred items above which the report warns of the groups' intervals: 95% intervals
 held in 93 to 97% of simulated draws at 0.11 and 0.15, in 85 to 93% at 0.16 to 0.18 (docs/annotators.md)."""
 
 
 _MODELS = ("group_beta", "group_anno")
-"""The models of groups: the first that knows a corpus's classes is the one that the report rests on."""
+"""The models of groups; the report rests on the first one that supports a corpus's classes."""
 PAPERS = "group_anno"
 
 
 def group_model(part: AnnotatorBiasPart, corpus: str) -> str | None:
     """The model of groups that the report of a corpus rests on, if the profile has one."""
-    own = [name for name in _MODELS if name in part.settings.methods]
-    return next((name for name in own if part.infers({"corpus": corpus, "method": name})), None)
+    models = [name for name in _MODELS if name in part.settings.methods]
+    return next((name for name in models if part.infers({"corpus": corpus, "method": name})), None)
 
 
 def estimates(part: AnnotatorBiasPart, lake: Lake, corpus: str, model: str | None) -> list[Row]:
-    """What a model of groups says of a corpus, in the first draw; of contrasts also the mean over all draws."""
+    """A model's estimates on a corpus, in the first draw; contrasts also have the mean over all draws."""
     key = {"corpus": corpus, "method": model or ""}
     if not model or not lake.card("annotator_bias_estimates", key):
         return []
     rows = lake.read("annotator_bias_estimates", key).to_pylist()
-    each: dict[tuple[str, ...], list[float]] = {}
+    by_contrast: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
         if row["kind"] == CONTRAST:
-            each.setdefault((row["category"], row["name"], row["response"]), []).append(row["value"])
-    found: list[Row] = [row for row in rows if row["draw"] == 1]
-    for row in found:
-        values = each.get((row["category"], row["name"], row["response"]), [])
+            by_contrast.setdefault((row["category"], row["name"], row["response"]), []).append(row["value"])
+    first_draw: list[Row] = [row for row in rows if row["draw"] == 1]
+    for row in first_draw:
+        values = by_contrast.get((row["category"], row["name"], row["response"]), [])
         row |= {"mean": float(np.mean(values)) if values else None, "draws": len(values)}
-    return found
+    return first_draw
 
 
 def of_kind(rows: list[Row], *kinds: str) -> list[Row]:
-    """Those rows of estimates that are of some kinds."""
+    """The rows of estimates of some kinds."""
     return [row for row in rows if row["kind"] in kinds]
 
 
 def classes_said(rows: list[Row]) -> list[dict[str, Any]]:
-    """Of each category and group how often it says each class, modelled and raw, and how far above the mean of the
-    groups' labels; with its confusion.
+    """How often each group of each category says each class (modelled, raw, and above the mean of the groups' labels),
+    and its confusion.
 
     Args:
         rows: Estimates by a model of groups.
     """
-    said = of_kind(rows, SAID)
-    found = []
-    for category, group in dict.fromkeys((row["category"], row["name"]) for row in said):
-        own = [row for row in said if (row["category"], row["name"]) == (category, group)]
-        of_category = [row for row in said if row["category"] == category]
+    frequencies = of_kind(rows, SAID)
+    groups = []
+    for category, group in dict.fromkeys((row["category"], row["name"]) for row in frequencies):
+        group_rows = [row for row in frequencies if (row["category"], row["name"]) == (category, group)]
+        category_rows = [row for row in frequencies if row["category"] == category]
         means = {
-            name: np.average([row["value"] for row in alike], weights=[row["labels"] for row in alike])
-            for name in dict.fromkeys(row["said"] for row in own)
-            if (alike := [row for row in of_category if row["said"] == name])
+            name: np.average([row["value"] for row in class_rows], weights=[row["labels"] for row in class_rows])
+            for name in dict.fromkeys(row["said"] for row in group_rows)
+            if (class_rows := [row for row in category_rows if row["said"] == name])
         }
         confusion = [row for row in of_kind(rows, CONFUSION) if (row["category"], row["name"]) == (category, group)]
-        found.append(
+        groups.append(
             {
-                "category": category, "group": group, "labels": own[0]["labels"],
-                "said": [{**row, "more": row["value"] - means[row["said"]]} for row in own],
+                "category": category, "group": group, "labels": group_rows[0]["labels"],
+                "said": [{**row, "more": row["value"] - means[row["said"]]} for row in group_rows],
                 "confusion": {
                     name: [row for row in confusion if row["response"] == name]
                     for name in dict.fromkeys(row["response"] for row in confusion)
                 },
             }
         )  # fmt: skip
-    return found
+    return groups
 
 
 def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, Any]]:
-    """Annotators of many labels who lie farthest from others of their groups, by the model of groups; the first draw's.
+    """Annotators of the first draw with many labels who differ most from their groups, by the model of groups.
 
     `lean` is half of (sensitivity above what is expected) - (specificity above what is expected): above 0 for those who
-    say positive more readily than others of their accuracy. `lag` is by how much their mean of both is below what is
-    expected: large for those who answer at random, who lean to neither side. Expected is the mean of all annotators,
-    and what the mean of each of their groups lies from it: who is no more than a member of a group is not listed.
+    say positive more readily than others of their accuracy. `lag` is the amount by which the mean of both is below what
+    is expected: large for those who answer at random, and so lean to neither side. The mean of all annotators, plus the
+    deviation of each of their groups from it, is expected: a typical member of a group is not listed.
     """
     rows = estimates(part, lake, corpus, group_model(part, corpus))
     rows = [row for row in of_kind(rows, ANNOTATOR) if row["labels"] >= _FEWEST]
@@ -106,36 +106,36 @@ def leaning(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[dict[str, 
     for row in rows:
         start = {"name": row["name"], "labels": int(row["labels"]), "groups": groups.get(row["name"], [])}
         people.setdefault(row["name"], start)[row["response"]] = row["value"]
-    whole = [own for own in people.values() if all(name in own for name in RESPONSES)]
-    beyond = zip(*(_beyond(whole, name) for name in RESPONSES), strict=True)
-    for own, (sensitivity, specificity) in zip(whole, beyond, strict=True):
-        own |= {"lean": (sensitivity - specificity) / 2, "lag": -(sensitivity + specificity) / 2}
-    ordered = sorted(whole, key=lambda own: (-max(abs(own["lean"]), own["lag"]), own["name"]))
-    return [{**own, "groups": ", ".join(group for _, group in own["groups"])} for own in ordered[:_FARTHEST]]
+    complete = [person for person in people.values() if all(name in person for name in RESPONSES)]
+    deviations = zip(*(_deviations(complete, name) for name in RESPONSES), strict=True)
+    for person, (sensitivity, specificity) in zip(complete, deviations, strict=True):
+        person |= {"lean": (sensitivity - specificity) / 2, "lag": -(sensitivity + specificity) / 2}
+    ordered = sorted(complete, key=lambda person: (-max(abs(person["lean"]), person["lag"]), person["name"]))
+    return [{**person, "groups": ", ".join(group for _, group in person["groups"])} for person in ordered[:_FARTHEST]]
 
 
-def _beyond(people: list[dict[str, Any]], response: str) -> list[float]:
-    """How far each annotator lies from the mean of all, and of their groups."""
-    values = np.array([own[response] for own in people])
+def _deviations(people: list[dict[str, Any]], response: str) -> list[float]:
+    """The deviation of each annotator from what is expected of their groups."""
+    values = np.array([person[response] for person in people])
     expected = np.full(len(values), values.mean())
-    for group in {name for own in people for name in own["groups"]}:
-        inside = np.array([group in own["groups"] for own in people])
-        expected[inside] += values[inside].mean() - values.mean()
+    for group in {name for person in people for name in person["groups"]}:
+        members = np.array([group in person["groups"] for person in people])
+        expected[members] += values[members].mean() - values.mean()
     return (values - expected).tolist()
 
 
 def _groups_of(lake: Lake, corpus: str) -> dict[str, list[tuple[str, str]]]:
-    """Of each annotator of the first draw the categories and groups."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    """The categories and groups of each annotator of the first draw."""
+    groups: dict[str, list[tuple[str, str]]] = {}
     for row in lake.read("annotators", {"corpus": corpus}).to_pylist():
         if row["draw"] == 1 and row["group"] and CROSS not in row["category"]:
-            found.setdefault(row["annotator_id"], []).append((row["category"], row["group"]))
-    return found
+            groups.setdefault(row["annotator_id"], []).append((row["category"], row["group"]))
+    return groups
 
 
 def in_doubt(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[str]:
-    """A warning if, by GroupBeta's own probabilities, many items are inferred wrongly: so poor are the annotators, or
-    so few the labels, that groups which miss alike and a truth that lies elsewhere look the same."""
+    """A warning if GroupBeta's own probabilities say that many items are inferred wrongly: with poor annotators or few
+    labels, groups that err in the same way cannot be told from a different truth."""
     key = {"corpus": corpus, "method": _MODELS[0]}
     if group_model(part, corpus) != _MODELS[0] or not lake.card("truth_inference", key):
         return []
@@ -165,79 +165,81 @@ def choice(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, Any] |
 
 
 def against_the_vote(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, float]]:
-    """Of each method the share of items that it calls positive (of two classes), and of those on which it differs from
-    the vote."""
+    """For each method, the share of items that it labels positive (with two classes), and the share on which it differs
+    from the vote."""
     import pandas as pd
 
     if not lake.card("annotations", {"corpus": corpus}):
         return {}
     shares = vote_shares(lake.read("annotations", {"corpus": corpus}))
     vote = pd.Series(last_of_the_highest(shares.to_numpy()), index=shares.index)
-    found = {}
+    by_method = {}
     for name in part.settings.methods:
-        if lake.card("truth_inference", own := {"corpus": corpus, "method": name}):
-            rows = lake.read("truth_inference", own).to_pandas().set_index(["draw", "item_id"])["label"]
-            found[name] = {
-                **({} if part.corpora[corpus].several else {"positive": float(rows.mean())}),
-                "differs": float((rows != vote.reindex(rows.index)).mean()),
+        if lake.card("truth_inference", key := {"corpus": corpus, "method": name}):
+            labels = lake.read("truth_inference", key).to_pandas().set_index(["draw", "item_id"])["label"]
+            by_method[name] = {
+                **({} if part.corpora[corpus].several else {"positive": float(labels.mean())}),
+                "differs": float((labels != vote.reindex(labels.index)).mean()),
             }
-    return found
+    return by_method
 
 
 def disputed(part: AnnotatorBiasPart, lake: Lake, corpus: str, count: int) -> dict[str, list[dict[str, Any]]]:
-    """Of each comparison the items that divide its groups most, the first draw's: by sum_g n_g (rate_g - rate)^2.
+    """For each comparison, the items of the first draw that divide its groups most: by sum_g n_g (rate_g - rate)^2.
 
-    Each has the numbers of `labels` and of `positive` labels of each group.
+    Each item has the number of `labels` and of `positive` labels of each group.
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        corpus: Which.
-        count: How many items of a category.
+        lake: The assets made so far.
+        corpus: The key of the corpus.
+        count: The number of items of a category.
     """
     key = {"corpus": corpus}
     tables = [lake.read(name, key) for name in ("annotations", "annotators", "annotated_items")]
-    labels, who, items = (table.filter(pc.equal(table["draw"], 1)) for table in tables)
+    labels, annotators, items = (table.filter(pc.equal(table["draw"], 1)) for table in tables)
     classes = part.corpora[corpus].labels.class_names
-    labelled = Labelled.of(labels, who, len(classes))
+    labelled = Labelled.of(labels, annotators, len(classes))
     texts = dict(zip(items["item_id"].to_pylist(), items["text"].to_pylist(), strict=True))
-    found = {}
-    for own, category in [(one, name) for one in labelled.against_rest(classes) for name in one.levels]:
-        size, groups = len(own.labels.items), own.levels[category].names
-        code = own.levels[category].code[own.labels.annotator]
-        given = by_group(own.labels.item, code, size, len(groups))
-        positive = by_group(own.labels.item, np.where(own.labels.label == 1, code, -1), size, len(groups))
-        rate = positive.sum(axis=1) / np.maximum(given.sum(axis=1), 1)
-        apart = (given * np.square(positive / np.maximum(given, 1) - rate[:, None])).sum(axis=1)
-        shared = (given > 0).sum(axis=1) > 1
-        order = np.argsort(-np.where(shared, apart, -1.0), kind="stable")[: min(count, int(shared.sum()))]
-        found[category] = [
+    by_category = {}
+    for binary, category in [
+        (candidate, name) for candidate in labelled.against_rest(classes) for name in candidate.levels
+    ]:
+        size, groups = len(binary.labels.items), binary.levels[category].names
+        code = binary.levels[category].code[binary.labels.annotator]
+        counts = by_group(binary.labels.item, code, size, len(groups))
+        positive = by_group(binary.labels.item, np.where(binary.labels.label == 1, code, -1), size, len(groups))
+        rate = positive.sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
+        division = (counts * np.square(positive / np.maximum(counts, 1) - rate[:, None])).sum(axis=1)
+        shared = (counts > 0).sum(axis=1) > 1
+        order = np.argsort(-np.where(shared, division, -1.0), kind="stable")[: min(count, int(shared.sum()))]
+        by_category[category] = [
             {
-                "item": str(own.labels.items[place]),
-                "text": texts[str(own.labels.items[place])],
+                "item": str(binary.labels.items[index]),
+                "text": texts[str(binary.labels.items[index])],
                 "groups": groups,
-                "labels": given[place].tolist(),
-                "positive": positive[place].tolist(),
+                "labels": counts[index].tolist(),
+                "positive": positive[index].tolist(),
             }
-            for place in order
+            for index in order
         ]
-    return found
+    return by_category
 
 
 def scores(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
     """The scores of each method on a corpus, by metric; only of methods that have some."""
-    found = {}
+    by_method = {}
     for name in part.settings.methods:
         key = {"corpus": corpus, "method": name}
         if lake.card("truth_inference_scores", key):
             rows = lake.read("truth_inference_scores", key).to_pylist()
             if rows:
-                found[name] = {row["metric"]: row for row in rows}
-    return found
+                by_method[name] = {row["metric"]: row for row in rows}
+    return by_method
 
 
 def calibrated(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, list[tuple[float, float, int]]]:
-    """Of the vote and the model of groups: probabilities beside gold labels, where those are known."""
+    """The calibration of the vote, Dawid and Skene, and the model of groups, if gold labels are known."""
     key = {"corpus": corpus}
     if not lake.card("annotated_items", key) or not lake.card("annotations", key):
         return {}
@@ -245,11 +247,11 @@ def calibrated(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, li
     if items["gold"].null_count == items.num_rows or part.corpora[corpus].several:
         return {}
     gold = gold_of(items, lake.read("annotations", key), 1.0).rename("gold")
-    found = {}
+    by_title = {}
     for name in part.settings.methods:
-        own = {**key, "method": name}
-        if name in ("mv", "dawid_skene", group_model(part, corpus)) and lake.card("truth_inference", own):
-            rows = lake.read("truth_inference", own).to_pandas().join(gold, on=["draw", "item_id"], how="inner")
+        method_key = {**key, "method": name}
+        if name in ("mv", "dawid_skene", group_model(part, corpus)) and lake.card("truth_inference", method_key):
+            rows = lake.read("truth_inference", method_key).to_pandas().join(gold, on=["draw", "item_id"], how="inner")
             title = METHODS[name].title + ("" if METHODS[name].probabilistic else " (share of votes)")
-            found[title] = calibration(rows["probability"].to_numpy(), rows["gold"].to_numpy())
-    return found
+            by_title[title] = calibration(rows["probability"].to_numpy(), rows["gold"].to_numpy())
+    return by_title

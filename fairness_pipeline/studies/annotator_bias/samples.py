@@ -1,4 +1,4 @@
-"""The items behind the verdicts on groups of annotators. The verdicts' sample is the annotators, not these items."""
+"""Collects the items behind the verdicts on groups of annotators; the verdicts' sample is the annotators instead."""
 
 import numpy as np
 import pyarrow as pa
@@ -12,40 +12,40 @@ from fairness_pipeline.workspace.lake import Key, Lake
 
 
 def samples(part: AnnotatorBiasPart, lake: Lake, key: Key) -> Samples:
-    """Every item of the first draw that both groups of some category labelled, with each group's share of positive
-    labels in percent."""
+    """Every item of the first draw that both groups of a category labelled, with each group's share of positive labels
+    in percent."""
     tables = [lake.read(name, key) for name in ("annotations", "annotators", "annotated_items")]
-    labels, who, items = (table.filter(pc.equal(table["draw"], 1)) for table in tables)
+    labels, annotators, items = (table.filter(pc.equal(table["draw"], 1)) for table in tables)
     classes = part.corpora[key["corpus"]].labels.class_names
-    labelled = Labelled.of(labels, who, len(classes))
+    labelled = Labelled.of(labels, annotators, len(classes))
     names = [str(name) for name in labelled.labels.items]
     values: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    said: dict[int, tuple[list[str], list[str]]] = {}
-    parts = {category: own for own in labelled.against_rest(classes) for category in own.levels}
+    phrases: dict[int, tuple[list[str], list[str]]] = {}
+    by_category = {category: binary for binary in labelled.against_rest(classes) for category in binary.levels}
     for row in lake.read("group_positive_rates", key).to_pylist():
         ending = f": {row['group']} − {row['against']}" if row["contrast"] == PAIR else ""
         category = row["measure"].removesuffix(ending)
-        own = parts[category]
-        groups = own.levels[category].names
-        rates = rates_of(own, category, groups.index(row["group"]), groups.index(row["against"]))
+        binary = by_category[category]
+        groups = binary.levels[category].names
+        rates = rates_of(binary, category, groups.index(row["group"]), groups.index(row["against"]))
         assert rates is not None
-        both = np.full((2, len(names)), np.nan)
-        both[:, rates.item] = 100 * rates.a, 100 * rates.b
-        values[row["measure"]] = both[0], both[1]
+        sides = np.full((2, len(names)), np.nan)
+        sides[:, rates.item] = 100 * rates.a, 100 * rates.b
+        values[row["measure"]] = sides[0], sides[1]
         shares = np.stack([rates.a, rates.b], axis=1)
-        for place, counts, own_shares in zip(rates.item.tolist(), rates.counts.tolist(), shares, strict=True):
-            for side, count, share in zip(said.setdefault(place, ([], [])), counts, own_shares, strict=True):
+        for index, counts, item_shares in zip(rates.item.tolist(), rates.counts.tolist(), shares, strict=True):
+            for side, count, share in zip(phrases.setdefault(index, ([], [])), counts, item_shares, strict=True):
                 side.append(f"{row['measure']}: {share * count:.0f} of {count} {row['label']}")
-    found = [np.isfinite(a) for a, _ in values.values()]
-    kept = np.flatnonzero(np.logical_or.reduce(found)) if found else np.empty(0, dtype=np.int64)
+    compared = [np.isfinite(a) for a, _ in values.values()]
+    indices = np.flatnonzero(np.logical_or.reduce(compared)) if compared else np.empty(0, dtype=np.int64)
     texts = dict(zip(items["item_id"].to_pylist(), items["text"].to_pylist(), strict=True))
-    shown = [texts.get(names[place], "") or f"item {names[place]}" for place in kept]
+    asked = [texts.get(names[index], "") or f"item {names[index]}" for index in indices]
     answers = {
-        f"answer_{side}": ["; ".join(said[place][number]) for place in kept.tolist()]
+        f"answer_{side}": ["; ".join(phrases[index][number]) for index in indices.tolist()]
         for number, side in enumerate("ab")
     }
-    ids = pa.array([names[place] for place in kept], pa.string())
+    ids = pa.array([names[index] for index in indices], pa.string())
     return Samples.of(
-        {"id": ids, "asked_a": shown, "asked_b": shown, **answers},
-        {name: (a[kept], b[kept]) for name, (a, b) in values.items()},
+        {"id": ids, "asked_a": asked, "asked_b": asked, **answers},
+        {name: (a[indices], b[indices]) for name, (a, b) in values.items()},
     )

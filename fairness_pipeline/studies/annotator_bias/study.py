@@ -23,12 +23,12 @@ def label_of(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
 def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
     groups, label = STUDY.compared(part, key, row), label_of(part, key, row)
     if row["note"] in (SAME_RATE, OTHER_ITEMS):
-        many = (
+        claim = (
             f"label as many items {label}" if row["note"] == SAME_RATE else "are not shown to differ in their mean rate"
         )
         all_groups = groups if row["contrast"] == TWO else part.corpora[key["corpus"]].compared[row["measure"]]
         return (
-            f"{key['corpus']}: {listed(all_groups)} {many}, but do not label the same ones: their rates of a typical "
+            f"{key['corpus']}: {listed(all_groups)} {claim}, but do not label the same ones: their rates of a typical "
             f"item differ by {row['items_typical']:.3g} points ({row['measure']})"
         )
     if row["note"].startswith(DIVIDED):
@@ -42,12 +42,13 @@ def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
             f"{key['corpus']}: groups do not label the same items {label} equally often, and which two differ is not "
             f"shown ({row['measure']}; '{more}' and '{less}' lie {abs(row['difference']):.3g} points apart)"
         )
-    alone = row["note"].removesuffix(UNLIKE_ALL).strip() if row["note"].endswith(UNLIKE_ALL) else ""
-    if alone in groups:
-        often = "more often" if alone == more else "less often"
+    outlier = row["note"].removesuffix(UNLIKE_ALL).strip() if row["note"].endswith(UNLIKE_ALL) else ""
+    if outlier in groups:
+        often = "more often" if outlier == more else "less often"
         return (
-            f"{key['corpus']}: annotators '{alone}' label the same items {label} {often} than each of the other groups "
-            f"({row['measure']}; by {abs(row['difference']):.3g} points than '{less if alone == more else more}')"
+            f"{key['corpus']}: annotators '{outlier}' label the same items {label} {often} than each of the other "
+            f"groups ({row['measure']}; by {abs(row['difference']):.3g} points than "
+            f"'{less if outlier == more else more}')"
         )
     return (
         f"{key['corpus']}: annotators '{more}' label the same items {label} {abs(row['difference']):.3g} points more "
@@ -56,7 +57,7 @@ def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Groups in a sentence.
+    """The names of groups, joined for a sentence.
 
     Examples:
         >>> listed(["a", "b", "c"])
@@ -73,7 +74,7 @@ def _direction(row: Row, groups: tuple[str, str]) -> str:
 
 
 def _decisive(row: Row) -> Row:
-    """A row that rests on single items or on a divided group, with their typical difference, which has no side and no
+    """The row; if it rests on single items or on a divided group, with their typical difference, without side and
     interval."""
     if row["note"].startswith(DIVIDED):
         return {**row, "difference": row["raters_typical"], "ci_low": None, "ci_high": None, "either_way": True}

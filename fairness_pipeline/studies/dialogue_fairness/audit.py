@@ -1,4 +1,4 @@
-"""What `fairness-pipeline audit` can give this study: a dialogue model, an endpoint, a file of answers."""
+"""Takes what `fairness-pipeline audit` is given for this study: a dialogue model, an endpoint, a file of answers."""
 
 import argparse
 from pathlib import Path
@@ -13,7 +13,7 @@ from fairness_pipeline.studies.dialogue_fairness.models import NAME
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 
 ASKED_WITH = ("context_pairs", "no_effect_contexts")
-"""What must be made before anything is given: answers in a file are answers to these."""
+"""The assets to make first: the answers in a file are answers to these contexts."""
 KIND, NOUN = "models", "bot"
 PROFILE = """\
 # Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
@@ -56,7 +56,7 @@ STARTER: dict[str, Any] = {
         "optimiser": "adam", "learning_rate": 0.008, "clipping": 1.0, "batch_tokens": 2048, "epochs": 4, "patience": 3,
     },
 }  # fmt: skip
-"""A model that runs as it is: small, and trained on the generated sample, in which bias is planted."""
+"""A small model that runs without changes, trained on the generated sample with planted bias."""
 STARTER_SAYS = (
     "A small model, trained on generated tweets with planted bias, to try every step once. For your own model:\n"
     "#   fairness-pipeline init NAME --model FOLDER_OR_ID_OR_ADDRESS"
@@ -64,17 +64,17 @@ STARTER_SAYS = (
 
 
 def takes(given: Given) -> bool:
-    """Whether this study can audit it."""
+    """Whether this study can audit the given model or file."""
     if given.kind == "file":
         return "response" in given.columns and not {"pair_id", "context"}.isdisjoint(given.columns)
     return given.kind == "address" or answering_architecture(given) is not None
 
 
 def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namespace) -> str:
-    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+    """Stores a given model or file in the workspace; returns a line that says how it was understood.
 
     Raises:
-        FairnessError: the profile has a model of this name, or the file does not answer the pairs.
+        FairnessError: the profile already has a model of this name, or the file does not answer the pairs.
     """
     if given.kind == "file":
         counts = import_responses(part, Path(given.name), name, arguments.dimension, keep_empty=arguments.keep_empty)
@@ -88,7 +88,7 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
 
 
 def _prompt(document: dict[str, Any]) -> str:
-    """What the model reads: the prompt, or its chat template filled in."""
+    """The text that the model reads: the prompt, or the filled-in chat template."""
     from fairness_pipeline.models.pretrained import chat_prompt, load_tokenizer
     from fairness_pipeline.models.specification import Prompted
 
@@ -101,5 +101,5 @@ def _prompt(document: dict[str, Any]) -> str:
 
 
 def specification(part: DialoguePart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What a model's file says of what was given."""
+    """The content of the file of a given model."""
     return {**answering_model(given, arguments), "studies": [NAME], "corpus": next(iter(part.corpora))}

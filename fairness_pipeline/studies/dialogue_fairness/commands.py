@@ -1,4 +1,4 @@
-"""What the study exports and imports: pairs, and the responses to them."""
+"""Exports context pairs and imports the responses to them."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 
 
 def add_commands(command: Command) -> None:
-    """Adds what is exported to the command line."""
+    """Adds the export commands to the command line."""
     pairs = command(
         "export pairs",
         _export_pairs,
@@ -50,15 +50,15 @@ def _export_pairs(arguments: argparse.Namespace) -> int:
     lake = Lake(part.project.workspace)
     pairs = {d: lake.read("context_pairs", {"corpus": corpus, "dimension": d}) for d in dimensions}
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-        marked = write_pairs(pairs, path.suffix, stream)
+        escaped = write_pairs(pairs, path.suffix, stream)
     count = sum(table.num_rows for table in pairs.values())
-    told = say_escaped(marked)
-    print(f"{path}: {count:,} pairs, {2 * count:,} contexts; fill in 'response' in a copy of it, then:{told}")
-    given = "".join(f" --{name} {value}" for name in ("profile", "dimension") if (value := getattr(arguments, name)))
+    note = say_escaped(escaped)
+    print(f"{path}: {count:,} pairs, {2 * count:,} contexts; fill in 'response' in a copy of it, then:{note}")
+    options = "".join(f" --{name} {value}" for name in ("profile", "dimension") if (value := getattr(arguments, name)))
     if len(part.corpora) == 1:
-        print(f"fairness-pipeline audit FILE{given}")
+        print(f"fairness-pipeline audit FILE{options}")
     else:
-        print(f"fairness-pipeline import FILE --name NAME{given} --corpus {corpus}")
+        print(f"fairness-pipeline import FILE --name NAME{options} --corpus {corpus}")
     return 0
 
 
@@ -94,21 +94,21 @@ def import_responses(
     corpus: str | None = None,
     keep_empty: bool = False,
 ) -> dict[str, int]:
-    """Takes a model's responses from a file into the workspace, all or none.
+    """Imports a model's responses from a file into the workspace, all or none.
 
     Args:
         part: The profile's part of the study.
         path: The file.
-        model: A name for what answered.
-        dimension: Whose pairs were answered, where the file does not say; or the only one to take.
-        corpus: Whose contexts; the profile's, where it has one.
-        keep_empty: Whether an empty response stands as one without words.
+        model: The name for the model.
+        dimension: The dimension of the answered pairs if the file does not name it; or the only one to import.
+        corpus: The corpus of the contexts; may be left out if the profile has only one.
+        keep_empty: Whether an empty response counts as an answer without words.
 
     Returns:
-        How many responses to each dimension that was answered.
+        The number of responses, by dimension.
 
     Raises:
-        FairnessError: the profile has such a model of its own, or the file does not answer the pairs; names the line.
+        FairnessError: the profile declares a model of this name, or the file does not answer the pairs; names the line.
     """
     import yaml
 
@@ -119,42 +119,44 @@ def import_responses(
     from fairness_pipeline.workspace.lake import Lake
 
     corpus = chosen("--corpus", corpus, part.corpora, part.project.name)
-    known = part.models.get(model)
-    taken = known is not None and (known.architecture != "imported" or known.corpus != corpus)
-    what = f"{known.architecture}, corpus {known.corpus}" if known else ""
-    check_name(model, part.project.name, taken=taken, what=what)
+    existing = part.models.get(model)
+    taken = existing is not None and (existing.architecture != "imported" or existing.corpus != corpus)
+    usage = f"{existing.architecture}, corpus {existing.corpus}" if existing else ""
+    check_name(model, part.project.name, taken=taken, what=usage)
     if dimension:
         _dimensions(part, dimension)
-    named = dimensions_of(path)
-    if named is None and dimension is None:
+    file_dimensions = dimensions_of(path)
+    if file_dimensions is None and dimension is None:
         if len(part.dimensions) > 1:
             raise FairnessError(f"{path}: no column 'dimension': say with --dimension whose pairs were answered")
         (dimension,) = part.dimensions
-    dimensions = [dimension] if dimension else named or []
+    dimensions = [dimension] if dimension else file_dimensions or []
     if not dimensions:
         raise FairnessError(f"{path}: holds no response; fill in 'response' in a copy of what `export pairs` wrote")
-    if dimension and named is not None and dimension not in named:
-        raise FairnessError(f"{path}: no row of dimension '{dimension}'; its dimensions: {', '.join(named)}")
-    for one in dimensions:
-        _dimensions(part, one)
+    if dimension and file_dimensions is not None and dimension not in file_dimensions:
+        raise FairnessError(f"{path}: no row of dimension '{dimension}'; its dimensions: {', '.join(file_dimensions)}")
+    for name in dimensions:
+        _dimensions(part, name)
     lake = Lake(part.project.workspace)
-    pairs = {one: lake.read("context_pairs", {"corpus": corpus, "dimension": one}) for one in dimensions}
-    tables = {one: read_responses(path, pairs[one], one, keep_empty=keep_empty) for one in dimensions}
-    for one, table in tables.items():
-        target = part.imported_responses(model, one)
+    pairs = {name: lake.read("context_pairs", {"corpus": corpus, "dimension": name}) for name in dimensions}
+    tables = {name: read_responses(path, pairs[name], name, keep_empty=keep_empty) for name in dimensions}
+    for name, table in tables.items():
+        target = part.imported_responses(model, name)
         if store_import(path, target, part.project.workspace, partial(write_parquet, table)):
-            print(f"the responses of '{model}' to {one} that were imported before are replaced")
-    if not known:
+            print(f"the responses of '{model}' to {name} that were imported before are replaced")
+    if not existing:
         specification = {"architecture": "imported", "studies": [NAME], "corpus": corpus}
         with replacing(part.imported_responses(model, dimensions[0]).with_name("model.yaml")) as temporary:
             temporary.write_text(yaml.safe_dump(specification, sort_keys=False), encoding="utf-8")
-    # The folder keeps the date of the file, by which a reader is told how old the answers are.
+    # The folder keeps the date of the file: reports derive the age of the answers from it.
     os.utime(part.imported_responses(model, dimensions[0]).parent, (path.stat().st_mtime,) * 2)
-    return {one: table.num_rows for one, table in tables.items()}
+    return {name: table.num_rows for name, table in tables.items()}
 
 
-def _dimensions(part: DialoguePart, asked: str | None) -> list[str]:
-    """The dimension that was asked for, or all of them."""
+def _dimensions(part: DialoguePart, requested: str | None) -> list[str]:
+    """The requested dimension, or all of them."""
     return (
-        list(part.dimensions) if asked is None else [chosen("--dimension", asked, part.dimensions, part.project.name)]
+        list(part.dimensions)
+        if requested is None
+        else [chosen("--dimension", requested, part.dimensions, part.project.name)]
     )

@@ -1,4 +1,4 @@
-"""Which models are the controls of a debiased one: the same training without the debiasing term."""
+"""Finds the controls of a debiased model: models of the same training without the debiasing term."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ class Controls:
         return {
             method: {**key, "model": name}
             for method in self.methods(model)
-            for name in reversed(self._offered(model, method, key["dimension"]))  # of several, the first
+            for name in reversed(self._candidates(model, method, key["dimension"]))  # the first one wins
             if self._models[name].seeds >= seeds and not self.mismatched_settings(model, name)
         }
 
@@ -42,59 +42,67 @@ class Controls:
         method = method_of(self._models[key])
         return method.controls if method else ()
 
-    def _offered(self, key: str, method: str, dimension: str) -> list[str]:
+    def _candidates(self, key: str, method: str, dimension: str) -> list[str]:
         """Models made from the same base, in the same dimension, by a method that is a control."""
         if not answers_in(self._models[key], dimension):
             return []
-        same = (method, self._models[key].base)
+        recipe = (method, self._models[key].base)
         return [
             name
-            for name, other in self._models.items()
-            if (other.debiasing, other.base) == same and answers_in(other, dimension)
+            for name, candidate in self._models.items()
+            if (candidate.debiasing, candidate.base) == recipe and answers_in(candidate, dimension)
         ]
 
     def mismatched_settings(self, key: str, control: str) -> dict[str, tuple[object, object]]:
         """The settings in which a control differs from its model, each with the model's value and the control's.
 
-        Of the methods' own settings only those count that both have.
+        Settings of the methods count only if both methods have them.
         """
-        own, other = (self._shared_settings(name) for name in (key, control))
-        steps, others = (settings_of(self._models[name]) for name in (key, control))
-        both = {field: (own.get(field), other.get(field)) for field in own | other}
-        both |= {field: (steps[field], others[field]) for field in steps.keys() & others.keys()}
-        return {field: both[field] for field in sorted(both) if both[field][0] != both[field][1]}
+        settings, control_settings = (self._shared_settings(name) for name in (key, control))
+        method_settings, control_method_settings = (settings_of(self._models[name]) for name in (key, control))
+        values = {field: (settings.get(field), control_settings.get(field)) for field in settings | control_settings}
+        values |= {
+            field: (method_settings[field], control_method_settings[field])
+            for field in method_settings.keys() & control_method_settings.keys()
+        }
+        return {field: values[field] for field in sorted(values) if values[field][0] != values[field][1]}
 
     def _controls_another(self, control: str, method: str) -> bool:
-        """Whether this model is the control of one of those made from the same base."""
+        """Whether this model is the control of another model made from the same base."""
         return any(
             method in self.methods(name)
-            and other.base == self._models[control].base
+            and model.base == self._models[control].base
             and not self.mismatched_settings(name, control)
-            for name, other in self._models.items()
+            for name, model in self._models.items()
         )
 
     def _shared_settings(self, key: str) -> dict[str, object]:
         """What a debiased model depends on besides its method's settings: sizes, training, decoding."""
         model = self._models[key]
         nested = {**model.identity(), "decoding": model.decoding.model_dump()}
-        found: dict[str, object] = {}
+        settings: dict[str, object] = {}
         for name in nested.keys() - {"base", "debiasing", "settings"}:
             value = nested[name]
-            found |= {f"{name}.{n}": v for n, v in value.items()} if isinstance(value, dict) else {name: value}
-        return found
+            settings |= {f"{name}.{n}": v for n, v in value.items()} if isinstance(value, dict) else {name: value}
+        return settings
 
     def check(self, key: str, method: str, dimension: str, path: Path) -> None:
-        """Refuses controls that all differ from the model in their training; raises FairnessError, naming the file.
+        """Refuses a dimension in which every candidate control differs from the model in its training.
 
-        What is another model's control is no mistake: this model just has none.
+        A candidate that is the control of another model is no mistake: this model just has no control.
+
+        Raises:
+            FairnessError: names the file.
         """
-        mismatches = {name: self.mismatched_settings(key, name) for name in self._offered(key, method, dimension)}
+        mismatches = {name: self.mismatched_settings(key, name) for name in self._candidates(key, method, dimension)}
         if not all(mismatches.values()):
             return
         if mistaken := [name for name in mismatches if not self._controls_another(name, method)]:
             name, fields = mistaken[0], mismatches[mistaken[0]]
-            told = ", ".join(f"{field} ({own}, {other})" for field, (own, other) in fields.items())
+            differences = ", ".join(
+                f"{field} ({value}, {control_value})" for field, (value, control_value) in fields.items()
+            )
             raise FairnessError(
                 f"{path}: '{name}' is a control of '{key}' in {dimension}, and must be trained by the "
-                f"same steps; their settings differ in {told}"
+                f"same steps; their settings differ in {differences}"
             )

@@ -1,4 +1,4 @@
-"""The report's part on debiased models: before and after, what it cost, and how the papers' numbers compare."""
+"""Builds the report's sections on debiased models: effects, cost in quality, and the papers' numbers."""
 
 from collections.abc import Collection
 from typing import Any
@@ -26,7 +26,7 @@ QUALITY = {
     "bleu_1": "BLEU-1", "bleu_2": "BLEU-2", "bleu_3": "BLEU-3",
     "distinct_1": "Distinct-1", "distinct_2": "Distinct-2", "perplexity": "Perplexity",
 }  # fmt: skip
-"""What a reader sees for a metric of response quality."""
+"""The labels of the metrics of response quality."""
 
 Rows = dict[str, dict[str, Any]]
 """A table's rows by measure."""
@@ -42,13 +42,13 @@ def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key]
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        outdated: Comparisons that do not fit the tables as they are now; they are left out.
+        lake: The assets made so far.
+        outdated: Stale comparisons; they are left out.
     """
     sections = []
     for dimension in part.dimensions:
         for base in dict.fromkeys(m.base for m in part.models.values() if m.base and not is_seed(m.base)):
-            made = [
+            debiased = [
                 key
                 for key, model in part.models.items()
                 if model.base == base
@@ -56,45 +56,49 @@ def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key]
                 and {"dimension": dimension, "model": key} not in outdated
                 and lake.card("debiasing_effects", {"dimension": dimension, "model": key})
             ]
-            if made:
-                sections.append(_section(part, lake, dimension, base, made))
+            if debiased:
+                sections.append(_section(part, lake, dimension, base, debiased))
     return sections
 
 
-def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, made: list[str]) -> dict[str, Any]:
-    models = [base, *made]
-    naming = {m: _figures(lake, "debiasing_effects", dimension, m) for m in made}
+def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, debiased: list[str]) -> dict[str, Any]:
+    models = [base, *debiased]
+    naming = {m: _figures(lake, "debiasing_effects", dimension, m) for m in debiased}
     tables = {m: _judged(part, lake, {"dimension": dimension, "model": m}) for m in models}
-    effects = {m: _by_measure(lake, "debiasing_effects", {"dimension": dimension, "model": m}) for m in made}
+    effects = {m: _by_measure(lake, "debiasing_effects", {"dimension": dimension, "model": m}) for m in debiased}
     quality = {m: quality_of(part, lake, {"dimension": dimension, "model": m}) for m in models}
     measured = {m: _measured(part, lake, {"dimension": dimension, "model": m}) for m in models}
     dots = {model: _dots(part, lake, seeds) for model, seeds in measured.items()}
-    misnames = [m for m, own in naming.items() if misnames_more(own)]
-    dots = {f"{m} (names the other group)" if m in misnames else m: found for m, found in dots.items() if found}
+    misnames = [m for m, naming_figures in naming.items() if misnames_more(naming_figures)]
+    dots = {f"{m} (names the other group)" if m in misnames else m: points for m, points in dots.items() if points}
     constants = next(({n: row["constant_value"] for n, row in q.items()} for q in quality.values() if q), {})
     return {
         "dimension": part.dimensions[dimension],
         "key": f"{dimension}-{base}-debiased",
         "base": base,
         "ranks": part.models[base].architecture == "retrieval",
-        "made": made,
-        "controls": [m for m in made if is_control(part.models[m])],
+        "made": debiased,
+        "controls": [m for m in debiased if is_control(part.models[m])],
         "models": models,
-        "measures": list(effects[made[0]]),
+        "measures": list(effects[debiased[0]]),
         "tables": tables,
         "effects": effects,
-        "identical": _identical(lake, dimension, base, made),
+        "identical": _identical(lake, dimension, base, debiased),
         "naming": naming,
         "misnames": misnames,
         "commonest": {m: _figures(lake, "responses", dimension, m).get("commonest_share") for m in models},
-        "trained_on": {m: figures for m in made if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))},
-        "recipes": _recipes(lake, dimension, made),
+        "trained_on": {
+            m: figures for m in debiased if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))
+        },
+        "recipes": _recipes(lake, dimension, debiased),
         "quality": quality,
-        "quality_printed": any(row["published_value"] is not None for own in quality.values() for row in own.values()),
+        "quality_printed": any(
+            row["published_value"] is not None for rows in quality.values() for row in rows.values()
+        ),
         "signature": next((row["signature"] for q in quality.values() for row in q.values()), ""),
         "trade_off": trade_off_plot(dots, constants) if len(dots) > 1 else None,
         "printed": _printed(part, dimension, models),
-        "disentangled": _disentangled(part, lake, dimension, made),
+        "disentangled": _disentangled(part, lake, dimension, debiased),
         "examples": _examples(lake, dimension, models),
     }
 
@@ -105,20 +109,20 @@ def _figures(lake: Lake, asset: str, dimension: str, model: str) -> dict[str, An
 
 
 def _dots(part: DialoguePart, lake: Lake, measured: list[tuple[Key, Rows]]) -> list[tuple[float, dict[str, float]]]:
-    """Of every seed that was measured: the mean effect, and quality by metric."""
-    found = [(mean_effect(rows), quality_of(part, lake, seed)) for seed, rows in measured]
-    return [(effect, {name: row["value"] for name, row in quality.items()}) for effect, quality in found if quality]
+    """The mean effect and the quality by metric of each measured seed; seeds without quality are left out."""
+    points = [(mean_effect(rows), quality_of(part, lake, seed)) for seed, rows in measured]
+    return [(effect, {name: row["value"] for name, row in quality.items()}) for effect, quality in points if quality]
 
 
 def _measured(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[Key, Rows]]:
-    """The seeds of a model that were measured, with their rows by measure."""
+    """The measured seeds of a model, with their rows by measure."""
     seeds = [seed for seed in part.seeds_of(key) or [key] if lake.card("dialogue_significance", seed)]
     return [(seed, _by_measure(lake, "dialogue_significance", seed)) for seed in seeds]
 
 
 def mean_effect(rows: Rows) -> float:
     """The mean absolute effect size (Cohen's h of rates, d of counts) over the measures that have one, in the reading
-    on which their verdicts rest."""
+    that their verdicts rest on."""
     sizes = [deciding(rows, name)["effect_size"] for name in rows if not is_part(name)]
     return float(np.mean(np.abs([size for size in sizes if size is not None])))
 
@@ -128,72 +132,77 @@ def _by_measure(lake: Lake, table: str, key: Key) -> Rows:
 
 
 def _judged(part: DialoguePart, lake: Lake, key: Key) -> Rows:
-    """The verdicts by measure, with the values on which they rest, and the papers' percentage of the answers as they
-    are; nothing is judged where a model says nearly one thing."""
-    nothing = degenerate(part, key, lake)
+    """The verdicts by measure, with the values that they rest on, and the papers' percentage for the unmasked answers;
+    a degenerate model is not judged."""
+    reason = degenerate(part, key, lake)
     rows = _by_measure(lake, "dialogue_significance", key)
     return {
         name: {
             **deciding(rows, name),
             "difference_percent": row["difference_percent"],
-            "verdict": NOTHING_TO_JUDGE if nothing else said(row),
+            "verdict": NOTHING_TO_JUDGE if reason else said(row),
         }
         for name, row in rows.items()
     }
 
 
-def _recipes(lake: Lake, dimension: str, made: list[str]) -> dict[str, Rows]:
-    """What each method makes of the recipe; a table that an earlier version made is left out until it is made again."""
-    keys = {m: {"dimension": dimension, "model": m} for m in made}
-    found = {m: lake.read("recipe_effects", key) for m, key in keys.items() if lake.card("recipe_effects", key)}
+def _recipes(lake: Lake, dimension: str, debiased: list[str]) -> dict[str, Rows]:
+    """The recipe effects of each model; a table from an earlier version is left out until it is made again."""
+    keys = {m: {"dimension": dimension, "model": m} for m in debiased}
+    tables = {m: lake.read("recipe_effects", key) for m, key in keys.items() if lake.card("recipe_effects", key)}
     return {
         m: {row["measure"]: row for row in table.to_pylist()}
-        for m, table in found.items()
+        for m, table in tables.items()
         if table.schema.names == RECIPE_EFFECTS.names
     }
 
 
 def quality_of(part: DialoguePart, lake: Lake, key: Key) -> dict[str, dict[str, Any]]:
-    """The rows of response quality by metric; nothing where it was not measured."""
+    """The rows of response quality by metric; empty if it was not measured."""
     debiased = part.models[key["model"]].debiasing is not None
-    table, own = ("response_quality", key) if debiased else ("base_response_quality", {"model": key["model"]})
-    return {row["metric"]: row for row in lake.read(table, own).to_pylist()} if lake.card(table, own) else {}
+    table, partition = ("response_quality", key) if debiased else ("base_response_quality", {"model": key["model"]})
+    return (
+        {row["metric"]: row for row in lake.read(table, partition).to_pylist()} if lake.card(table, partition) else {}
+    )
 
 
-def _identical(lake: Lake, dimension: str, base: str, made: list[str]) -> dict[str, float]:
+def _identical(lake: Lake, dimension: str, base: str, debiased: list[str]) -> dict[str, float]:
     """Share of pairs with the same response on both sides, by model."""
-    cards = {m: lake.card("debiasing_effects", {"dimension": dimension, "model": m}) for m in made}
+    cards = {m: lake.card("debiasing_effects", {"dimension": dimension, "model": m}) for m in debiased}
     figures = {m: card.figures for m, card in cards.items() if card}
     first = next(iter(figures.values()))
     return {base: first["identical_responses_before"]} | {
-        m: found["identical_responses_after"] for m, found in figures.items()
+        m: after["identical_responses_after"] for m, after in figures.items()
     }
 
 
 def _printed(part: DialoguePart, dimension: str, models: list[str]) -> list[dict[str, Any]]:
-    """What each table of the papers prints for these models: the source, and by model and measure its row."""
-    called = part.dimensions[dimension].published_as
+    """The papers' tables that have these models: the source of each, and its rows by model and measure."""
+    published_dimension = part.dimensions[dimension].published_as
     names = {m: part.models[m].published_as or m for m in models}
     platform = part.corpora[part.models[models[0]].corpus].specification.platform
-    found: dict[str, dict[str, dict[str, published.PublishedRow]]] = {}
+    rows_by_source: dict[str, dict[str, dict[str, published.PublishedRow]]] = {}
     for row in published.dialogue_fairness():
         for model, name in names.items():
-            if (row.corpus, row.dimension) == (platform, called) and row.model in (name, published.CHAPTER_3.get(name)):
-                found.setdefault(row.source, {}).setdefault(model, {})[row.measure] = row
-    return [{"source": source, "rows": rows} for source, rows in sorted(found.items())]
+            if (row.corpus, row.dimension) == (platform, published_dimension) and row.model in (
+                name,
+                published.CHAPTER_3.get(name),
+            ):
+                rows_by_source.setdefault(row.source, {}).setdefault(model, {})[row.measure] = row
+    return [{"source": source, "rows": rows} for source, rows in sorted(rows_by_source.items())]
 
 
-def _disentangled(part: DialoguePart, lake: Lake, dimension: str, made: list[str]) -> list[dict[str, Any]]:
+def _disentangled(part: DialoguePart, lake: Lake, dimension: str, debiased: list[str]) -> list[dict[str, Any]]:
     """Table 3.2 and figure 3.2, for each model that has an autoencoder."""
-    found = []
-    for model in made:
+    entries = []
+    for model in debiased:
         key = {"dimension": dimension, "model": model}
         card = lake.card("disentanglement", key)
         if card:
             groups = part.dimensions[dimension].groups
             platform = part.corpora[part.models[model].corpus].specification.platform
             points = read_parquet(lake.current_folder("disentanglement", key) / PROJECTION)
-            found.append(
+            entries.append(
                 {
                     "model": model,
                     "figures": card.figures,
@@ -202,21 +211,21 @@ def _disentangled(part: DialoguePart, lake: Lake, dimension: str, made: list[str
                     "picture": projection_plot(points, (groups.a, groups.b)),
                 }
             )
-    return found
+    return entries
 
 
 def _examples(lake: Lake, dimension: str, models: list[str]) -> list[dict[str, Any]]:
-    """The base's most different answers, and every model's to the same contexts (the form of table 3.6)."""
-    shown = example_pairs(lake, {"dimension": dimension, "model": models[0]}, _EXAMPLES)
+    """The base's most different answers, and every model's answers to the same contexts (in the form of table 3.6)."""
+    pairs = example_pairs(lake, {"dimension": dimension, "model": models[0]}, _EXAMPLES)
     answers = {}
     for model in models:
         table = lake.read("responses", {"dimension": dimension, "model": model})
-        answers[model] = table.filter(pc.is_in(table["pair_id"], pa.array([row["pair_id"] for row in shown])))
+        answers[model] = table.filter(pc.is_in(table["pair_id"], pa.array([row["pair_id"] for row in pairs])))
     examples = []
-    for row in shown:
+    for row in pairs:
         by_model = {}
         for model, table in answers.items():
-            own = table.filter(pc.equal(table["pair_id"], row["pair_id"])).to_pylist()
-            by_model[model] = {answer["side"]: answer["response"] for answer in own}
+            rows = table.filter(pc.equal(table["pair_id"], row["pair_id"])).to_pylist()
+            by_model[model] = {answer["side"]: answer["response"] for answer in rows}
         examples.append({"a": row["context_a"], "b": row["context_b"], "answers": by_model})
     return examples

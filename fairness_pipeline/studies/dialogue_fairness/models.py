@@ -1,4 +1,4 @@
-"""The dialogue models of a profile: declared, debiased, imported, or given to `audit`; one entry for each seed."""
+"""Reads the dialogue models of a profile: declared, debiased, imported, or given to `audit`; one entry per seed."""
 
 import re
 from collections.abc import Collection
@@ -17,22 +17,22 @@ NAME = "dialogue_fairness"
 
 
 def seed_name(model: str, number: int) -> str:
-    """The key of one training of a model that is trained with several seeds; the first is the model itself."""
+    """The key of one training of a model with several seeds; the first training has the key of the model itself."""
     return model if number == 1 else f"{model}.seed{number}"
 
 
 def first_seed(model: str) -> str:
-    """The key of the model of which this is one training."""
+    """The key of the model that a training belongs to."""
     return re.sub(r"\.seed\d+$", "", model)
 
 
 def is_seed(model: str) -> bool:
-    """Whether a key is that of a further training."""
+    """Whether a key is that of the second or a later training of a model."""
     return first_seed(model) != model
 
 
 def answers_in(model: ModelSpecification, dimension: str) -> bool:
-    """Whether a model answers in a dimension: all models do that name no `dimensions`."""
+    """Whether a model answers in a dimension; a model without `dimensions` answers in all."""
     return model.dimensions is None or dimension in model.dimensions
 
 
@@ -44,7 +44,7 @@ def dialogue_models(project: Project, corpora: Collection[str]) -> dict[str, Mod
         corpora: Keys of its corpora.
 
     Raises:
-        FairnessError: a model's file is missing or wrong, or two models have one name.
+        FairnessError: a model's file is missing or wrong, or two models have the same name.
     """
     reader = _Reader(project, corpora)
     for key in project.profile.models:
@@ -64,7 +64,7 @@ class _Reader:
         self.models: dict[str, ModelSpecification] = {}
 
     def add_seeds(self) -> None:
-        """Adds an entry for each further training of a model; a debiased one starts from the same seed of its base."""
+        """Adds an entry for each further seed of a model; a debiased model starts from the same seed of its base."""
         for key, model in list(self.models.items()):
             if model.seeds > 1 and not model.trained:
                 raise FairnessError(f"model '{key}': 'seeds' is for models that are trained here; this one is not")
@@ -81,11 +81,11 @@ class _Reader:
                 self.models[name] = model.model_copy(update={"published_as": model.published_as or key, **changes})
 
     def add(self, key: str) -> None:
-        """Reads a model, and its base before it; one that other studies alone audit is left out."""
+        """Reads a model, and its base before it; skips a model that only other studies audit."""
         if key in self.models:
             return
-        named = self._project.named_studies(key)
-        if named is not None and NAME not in named:
+        studies = self._project.named_studies(key)
+        if studies is not None and NAME not in studies:
             return
         path, profile = find("models", key, self._project.path, "models"), self._project.path
         declared, changes = read_yaml(path), self._project.profile.models[key]
@@ -97,11 +97,11 @@ class _Reader:
         self.models[key] = model
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> ModelSpecification:
-        """A model made from another one; it inherits what its file does not say."""
+        """A model made from another one; it inherits every key that its file leaves out."""
         profile, changes = self._project.path, self._project.profile.models[key]
-        whole = merged(declared, changes)
-        named_in = profile if "debiasing" in changes else path
-        method = method_named(METHODS, whole.get("debiasing"), named_in)
+        document = merged(declared, changes)
+        source = profile if "debiasing" in changes else path
+        method = method_named(METHODS, document.get("debiasing"), source)
         base_key = self._project.base_named(key, path)
         if read_yaml(find("models", base_key, profile, "models")).keys() & {"base", "debiasing"}:
             raise FairnessError(f"{path}: base: '{base_key}' is debiased itself; name the model that it was made from")
@@ -109,7 +109,7 @@ class _Reader:
         base = self.models[base_key]
         if base.architecture not in method.architectures:
             raise FairnessError(
-                f"{named_in}: debiasing: '{whole['debiasing']}' is not defined for architecture '{base.architecture}' "
+                f"{source}: debiasing: '{document['debiasing']}' is not defined for architecture '{base.architecture}' "
                 f"(of '{base_key}'); it is for: {', '.join(method.architectures)}"
             )
         inherited = base.model_dump(exclude_unset=True, exclude={"published_as"})
@@ -123,7 +123,7 @@ class _Reader:
             raise FairnessError(f"{path}: corpus: expected that of '{base_key}', {base.corpus}, found '{model.corpus}'")
         if method.starts_from_base and (model.seq2seq, model.retrieval) != (base.seq2seq, base.retrieval):
             raise FairnessError(
-                f"{path}: '{whole['debiasing']}' goes on from the weights of '{base_key}', so its sizes are those; "
+                f"{path}: '{document['debiasing']}' goes on from the weights of '{base_key}', so its sizes are those; "
                 f"change them in '{base_key}'"
             )
         check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))

@@ -1,4 +1,4 @@
-"""Pictures of study 1."""
+"""Draws the plots of study 1."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +13,7 @@ _QUALITY = {"bleu_2": "BLEU-2", "distinct_2": "Distinct-2"}
 
 
 def projection_plot(points: pa.Table, groups: tuple[str, str]) -> bytes:
-    """Figure 3.2 of Liu 2022: unbiased and semantic features of test utterances on a plane, one colour a group.
+    """Figure 3.2 of Liu 2022: unbiased and semantic features of test utterances on a plane, one colour per group.
 
     Args:
         points: Columns `features`, `side`, `x`, `y`.
@@ -24,8 +24,8 @@ def projection_plot(points: pa.Table, groups: tuple[str, str]) -> bytes:
     figure = Figure(figsize=(7.2, 3.4), dpi=110, layout="constrained")
     for axes, (name, title) in zip(figure.subplots(1, 2), _FEATURES.items(), strict=True):
         for side, group, colour in zip("ab", groups, GROUP_COLOURS, strict=True):
-            shown = points.filter(pc.and_(pc.equal(points["features"], name), pc.equal(points["side"], side)))
-            axes.scatter(shown["x"], shown["y"], s=7, color=colour, alpha=0.6, linewidths=0, label=group)
+            selected = points.filter(pc.and_(pc.equal(points["features"], name), pc.equal(points["side"], side)))
+            axes.scatter(selected["x"], selected["y"], s=7, color=colour, alpha=0.6, linewidths=0, label=group)
         axes.set_title(title, fontsize=9)
         axes.set_xticks([])
         axes.set_yticks([])
@@ -34,21 +34,21 @@ def projection_plot(points: pa.Table, groups: tuple[str, str]) -> bytes:
 
 
 def trade_off_plot(dots: dict[str, list[tuple[float, dict[str, float]]]], constants: dict[str, float | None]) -> bytes:
-    """The gap that is left against quality, one small dot a training and one large a model, their mean.
+    """The remaining gap against quality: a small dot per training, and a large dot per model at their mean.
 
     Further left is fairer, further up is better.
 
     Args:
-        dots: By model, of each training: the mean absolute effect size of its measures, and its quality by metric.
-        constants: What one answer to everything would get, by metric; drawn as a line.
+        dots: The trainings of each model: the mean absolute effect size over the measures, and the quality by metric.
+        constants: The value that one answer to everything would get, by metric; drawn as a line.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.6, 3.2), dpi=110, layout="constrained")
     everything = [dot for trainings in dots.values() for dot in trainings]
     for axes, (metric, title) in zip(figure.subplots(1, 2), _QUALITY.items(), strict=True):
-        for place, (name, trainings) in enumerate(dots.items()):
-            colour, marker = MODEL_COLOURS[place % len(MODEL_COLOURS)], _MARKERS[place % len(_MARKERS)]
+        for index, (name, trainings) in enumerate(dots.items()):
+            colour, marker = MODEL_COLOURS[index % len(MODEL_COLOURS)], _MARKERS[index % len(_MARKERS)]
             gaps, values = [gap for gap, _ in trainings], [quality[metric] for _, quality in trainings]
             if len(trainings) > 1:
                 axes.scatter(gaps, values, s=9, color=colour, alpha=0.55, linewidths=0)

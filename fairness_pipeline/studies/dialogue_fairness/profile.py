@@ -1,4 +1,4 @@
-"""What a profile says of this study: corpora, dialogue models, how they are debiased, and how answers are judged."""
+"""The profile's section for this study: corpora, dialogue models, their debiasing, and how answers are judged."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -36,20 +36,20 @@ from fairness_pipeline.workspace.lake import Key
 
 
 class DialogueFairness(Specification):
-    """The section of a profile. Imported responses and models given to `audit` come on top of its models."""
+    """The section of a profile. Imported responses and models given to `audit` are added to its models."""
 
     renamed = {"alike": "max_identical_share"}
 
     corpora: Annotated[tuple[str, ...], pydantic.AfterValidator(each_once)]
-    """Whose contexts are asked; one file each in data/corpora."""
+    """The corpora whose contexts are asked; one file each in data/corpora."""
     debias: tuple[str, ...] | None = None
     """Dimensions in which debiased models are made by default; all dimensions if left out."""
     on_request: tuple[str, ...] = ()
     """Models that are made only on request."""
     splits: Splits = Splits(train=0, valid=0, test=0, audit=1)
-    """How each corpus's threads are shared out."""
+    """The shares of each corpus's threads in the splits."""
     planted: dict[str, PlantedBias] = {}
-    """By corpus: a bias that is put into its splits `train` and `valid`, as a positive control."""
+    """By corpus: a bias that is planted in its splits `train` and `valid`, as a positive control."""
     pairs: PairSettings = PairSettings()
     """How context pairs are made."""
     measures: MeasureSettings = MeasureSettings()
@@ -57,13 +57,13 @@ class DialogueFairness(Specification):
     significance: SignificanceSettings = SignificanceSettings()
     """How differences are judged."""
     max_identical_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75
-    """Share of a model's answers that are the same from which on nothing is judged, and no fairness test is passed."""
+    """From this share of identical answers on, a model is not judged and passes no fairness test."""
     examples: Positive = 8
     """Pairs of answers shown for each audit."""
 
 
 class Source(NamedTuple):
-    """A corpus's specification and the folder its relative paths start at."""
+    """A corpus's specification, and the folder that its relative paths start from."""
 
     specification: CorpusSpecification
     folder: Path
@@ -81,9 +81,9 @@ class DialoguePart(Part[DialogueFairness]):
     def __init__(self, project: Project, settings: DialogueFairness) -> None:
         path = project.path
         super().__init__(project, settings.model_copy(update={"measures": settings.measures.located(path.parent)}))
-        if self.asked_pairs().exists():  # more or fewer than the profile says: `audit --pairs`
-            asked = self.settings.pairs.model_copy(update={"maximum": int(self.asked_pairs().read_text("utf-8"))})
-            self.settings = self.settings.model_copy(update={"pairs": asked})
+        if self.asked_pairs().exists():  # `audit --pairs` overrides the profile
+            pairs = self.settings.pairs.model_copy(update={"maximum": int(self.asked_pairs().read_text("utf-8"))})
+            self.settings = self.settings.model_copy(update={"pairs": pairs})
         settings = self.settings
         self.corpora = {key: _corpus(find("corpora", key, path, f"{NAME}.corpora")) for key in settings.corpora}
         self.dimensions = project.dimensions
@@ -122,16 +122,16 @@ class DialoguePart(Part[DialogueFairness]):
                     f"{', '.join(self.dimensions)}"
                 )
         known = [n for n in self.measures() if n not in distinguishable.OUTCOMES | naming.OUTCOMES]  # without margin
-        for measure in settings.significance.margins:
-            if measure not in (*MARGINS, *known):
+        for margin in settings.significance.margins:
+            if margin not in (*MARGINS, *known):
                 raise FairnessError(
-                    f"{path}: {NAME}.significance.margins: unknown measure '{measure}'; known: "
+                    f"{path}: {NAME}.significance.margins: unknown measure '{margin}'; known: "
                     f"{', '.join(dict.fromkeys((*MARGINS, *known)))}"
                 )
-        for each in measures(settings.measures.further):
-            for name in {name for dimension in self.dimensions.values() for name in each.names(dimension)}:
+        for measure in measures(settings.measures.further):
+            for name in {name for dimension in self.dimensions.values() for name in measure.names(dimension)}:
                 try:
-                    settings.significance.margin(name, each.kind(name))
+                    settings.significance.margin(name, measure.kind(name))
                 except FairnessError as error:
                     raise FairnessError(f"{path}: {NAME}.significance.{error}") from None
         for key, model in self.models.items():
@@ -149,15 +149,15 @@ class DialoguePart(Part[DialogueFairness]):
                 for method in self.controls.methods(key):
                     self.controls.check(key, method, dimension, path)
 
-    # What the shared code asks
+    # For the shared code
 
     @property
     def level(self) -> float:
-        """That of its tests."""
+        """The significance level of its tests."""
         return self.settings.significance.alpha
 
     def expected(self) -> list[Key]:
-        """Every dimension and model that answers in it."""
+        """Every dimension with each model that answers in it."""
         return [
             {"dimension": dimension, "model": model}
             for dimension in self.dimensions
@@ -166,20 +166,21 @@ class DialoguePart(Part[DialogueFairness]):
         ]
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
-        """Debiased models only in dimensions of `debias` or a named one; `on_request` models only by name.
+        """Whether a partition is made by default.
 
-        Imported ones only in the dimensions that were imported.
+        Debiased models are made only in the dimensions of `debias` or a named one, `on_request` models only if they are
+        named, and imported models only in the imported dimensions.
         """
         if {"model", "dimension"} <= key.keys() and not self.answers(key):
             return False
         if "model" in key and first_seed(key["model"]) in self.settings.on_request and "model" not in named:
             return False
-        wanted = self.settings.debias
-        in_dimension = wanted is None or "dimension" not in key or key["dimension"] in wanted or "dimension" in named
+        debias = self.settings.debias
+        in_dimension = debias is None or "dimension" not in key or key["dimension"] in debias or "dimension" in named
         return in_dimension or not self.base_of(key)
 
     def implied(self, key: Key) -> Key:
-        """A model's corpus."""
+        """A key, extended by its model's corpus."""
         return {"corpus": self.models[key["model"]].corpus, **key} if "model" in key else key
 
     def base_of(self, key: Key) -> Key | None:
@@ -188,14 +189,14 @@ class DialoguePart(Part[DialogueFairness]):
         return {**key, "model": base} if base else None
 
     def measures(self) -> list[str]:
-        """The rows of every measure, in all dimensions."""
-        own = [
+        """The row names of every measure, in all dimensions."""
+        names = [
             n for d in self.dimensions.values() for m in measures(self.settings.measures.further) for n in m.names(d)
         ]
-        return list(dict.fromkeys([*distinguishable.OUTCOMES, *own, *answer_changes.OUTCOMES, *naming.OUTCOMES]))
+        return list(dict.fromkeys([*distinguishable.OUTCOMES, *names, *answer_changes.OUTCOMES, *naming.OUTCOMES]))
 
     def readings(self) -> list[str]:
-        """Each measure of single responses with the groups' words masked."""
+        """The masked readings of the measures that score single responses."""
         single = [m for m in measures() if m.scorer and m.has_neutral_reading]
         return list(dict.fromkeys(n + MASKED for d in self.dimensions.values() for m in single for n in m.names(d)))
 
@@ -211,7 +212,7 @@ class DialoguePart(Part[DialogueFairness]):
         return {path.name: path for path in sorted(imports)} | {path.stem: path for path in models}
 
     def seeds_of(self, key: Key) -> list[Key]:
-        """A model itself, then `<model>.seed2` and so on."""
+        """The model itself, then `<model>.seed2` and so on; empty for a model with one seed."""
         count = self.models[key["model"]].seeds if "model" in key and not is_seed(key["model"]) else 1
         numbers = range(1, count + 1) if count > 1 else ()
         return [{**key, "model": seed_name(key["model"], number)} for number in numbers]
@@ -219,83 +220,83 @@ class DialoguePart(Part[DialogueFairness]):
     def baselines_of(self, key: Key) -> list[Key]:
         """Every seed of a debiased model's base and of its controls."""
         baselines = [self.base_of(key), *self.controls.of(key).values()]
-        return [seed for own in baselines if own for seed in self.seeds_of(own) or [own]]
+        return [seed for baseline in baselines if baseline for seed in self.seeds_of(baseline) or [baseline]]
 
     def shared_with(self, key: Key) -> Key:
-        """The first model that needs the same autoencoder: of the same base and device, with the same settings."""
-        own = self._autoencoder(key["model"])
+        """The first model that needs the same autoencoder: with the same base, device and settings."""
+        autoencoder = self._autoencoder(key["model"])
         shared = (
             name
             for name in self.models
-            if own and self._autoencoder(name) == own and self.answers({**key, "model": name})
+            if autoencoder and self._autoencoder(name) == autoencoder and self.answers({**key, "model": name})
         )
         return {**key, "model": next(shared, key["model"])}
 
     def _autoencoder(self, name: str) -> tuple[object, ...] | None:
-        """What decides how a model's autoencoder is trained; None for a model without one."""
+        """What the training of a model's autoencoder depends on; None for a model without one."""
         model = self.models[name]
         method = method_of(model)
         if method is None or not method.disentangles:
             return None
-        own = settings_of(model)
-        chosen = tuple((key, own[key]) for key in own if key.startswith("disentanglement."))
+        settings = settings_of(model)
+        chosen = tuple((key, settings[key]) for key in settings if key.startswith("disentanglement."))
         return model.base, model.device, chosen
 
-    # What the study itself asks
+    # For the study itself
 
     def autoencoder_of(self, model: str) -> ModelSpecification:
-        """A model's file as far as it decides how its autoencoder is trained."""
-        own = self.models[model]
-        assert own.seq2seq and own.training
-        settings = {"disentanglement": (own.settings or {}).get("disentanglement") or {}}
+        """The part of a model's specification that the training of its autoencoder depends on."""
+        specification = self.models[model]
+        assert specification.seq2seq and specification.training
+        settings = {"disentanglement": (specification.settings or {}).get("disentanglement") or {}}
         kept = {"architecture", "corpus", "device", "threads"}
-        sizes = own.seq2seq.without(*{*Seq2SeqSizes.model_fields} - {"longest"})
-        training = own.training.without(*{*TrainingSettings.model_fields} - {"checkpoint_seconds"})
-        narrow = own.without(*{*ModelSpecification.model_fields} - kept)
+        sizes = specification.seq2seq.without(*{*Seq2SeqSizes.model_fields} - {"longest"})
+        training = specification.training.without(*{*TrainingSettings.model_fields} - {"checkpoint_seconds"})
+        narrow = specification.without(*{*ModelSpecification.model_fields} - kept)
         return narrow.model_copy(update={"settings": settings, "seq2seq": sizes, "training": training})
 
     def asked_pairs(self) -> Path:
-        """The file that keeps how many pairs `audit --pairs` asked for."""
+        """The file with the number of pairs that `audit --pairs` asked for."""
         return self.project.workspace / "pairs.txt"
 
     def ask_pairs(self, pairs: int) -> None:
-        """Keeps how many pairs of contexts are asked in each dimension, from now on."""
+        """Stores the number of context pairs per dimension for all later runs."""
         path = self.asked_pairs()
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             temporary.write_text(f"{pairs}\n", encoding="utf-8")
 
     def pairing(self, corpus: str) -> dict[str, Any]:
-        """How the contexts of a corpus are exchanged. Those made of frames and persons always follow the rules of
-        sense, and name the groups in further ways."""
+        """How a corpus's contexts are exchanged. Contexts made of frames and persons always follow the rules of sense,
+        and name the groups in further ways."""
         written = self.corpora[corpus].specification.contexts is not None
-        own = {"senses": "rules"} if written else {}
-        return {**self.settings.pairs.model_dump(exclude={"no_effect"}), **own, "further": written}
+        overrides = {"senses": "rules"} if written else {}
+        return {**self.settings.pairs.model_dump(exclude={"no_effect"}), **overrides, "further": written}
 
     def dialogues_of(self, corpus: str) -> str:
-        """The table of its platform that a corpus is read into."""
+        """The dialogue table of a corpus's platform."""
         return f"{self.corpora[corpus].specification.platform}_dialogues"
 
     def pairs_of(self, key: Key) -> Key:
-        """The partition of the pairs that a model is asked."""
+        """The partition of the context pairs that a model answers."""
         return {"corpus": self.models[key["model"]].corpus, "dimension": key["dimension"]}
 
     def answers(self, key: Key) -> bool:
-        """Whether there can be responses: of an imported model where they were imported."""
+        """Whether a model can have responses in a dimension; an imported model has only those that were imported."""
         if self.models[key["model"]].architecture == "imported":
             return is_imported(self.imported_responses(key["model"], key["dimension"]))
         return answers_in(self.models[key["model"]], key["dimension"])
 
     def imported_responses(self, model: str, dimension: str) -> Path:
-        """Where imported responses of a model lie."""
+        """The file of a model's imported responses."""
         return self.project.workspace / "imports" / model / f"{dimension}.parquet"
 
     def given_model(self, model: str) -> Path:
-        """Where the file of a model lies that was given to `audit`."""
+        """The file of a model that was given to `audit`."""
         return self.project.workspace / "models" / f"{model}.yaml"
 
     def query_epoch_of(self, model: str) -> str | None:
-        """When the present query epoch of a model began."""
+        """The start of a model's current query epoch."""
         return self.project.query_epochs.get((NAME, model))
 
 

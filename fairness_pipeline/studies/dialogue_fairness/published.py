@@ -1,4 +1,4 @@
-"""The papers' tables, to stand beside ours."""
+"""Reads the papers' tables, for comparison with ours."""
 
 import re
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from fairness_pipeline.workspace.published import rows
 
 
 class PublishedRow(NamedTuple):
-    """One printed row: where from, of what, the two values in `unit`, Z and p as printed (or None), and n."""
+    """One printed row: its source and subject, the two values in `unit`, Z and p as printed (or None), and n."""
 
     source: str
     corpus: str
@@ -27,7 +27,7 @@ TABLES = ("dialogue_fairness", "disentanglement", "response_quality")
 """Files of `data/published`."""
 
 CHAPTER_3 = {"seq2seq": "seq2seq (thesis ch.3 original)"}
-"""Models that chapter 3 of Liu 2022 trained anew: tables 3.3 to 3.5 are not of the model of tables 3 and 7."""
+"""Models that chapter 3 of Liu 2022 retrained: tables 3.3 to 3.5 are about another model than tables 3 and 7."""
 
 
 def dialogue_fairness() -> tuple[PublishedRow, ...]:
@@ -63,7 +63,7 @@ _PRINTED = re.compile(r"([\d.]+(?:e-?\d+)?)(?:\^(-?\d+))?$")
 
 
 def response_quality(*, platform: str, model: str) -> dict[str, float]:
-    """What Liu 2022 prints in table 3.5 for a platform and model, by our metrics' names."""
+    """The values of table 3.5 in Liu 2022 for a platform and model, by the names of our metrics."""
     return {
         f"{row['metric'][:-1]}_{row['metric'][-1]}": float(row["value"])
         for row in rows("response_quality")
@@ -72,15 +72,15 @@ def response_quality(*, platform: str, model: str) -> dict[str, float]:
 
 
 def disentanglement(*, platform: str) -> dict[str, float]:
-    """What Liu 2022 prints in table 3.2 for a platform: the accuracies of the `unbiased` and `semantic` features."""
+    """The values of table 3.2 in Liu 2022 for a platform: the accuracies of the `unbiased` and `semantic` features."""
     names = {"unbiased_gender": "unbiased", "semantics": "semantic"}
     return {names[row["features"]]: float(row["value"]) for row in rows("disentanglement") if row["corpus"] == platform}
 
 
 def published_rows(*, platform: str, dimension: str | None, model: str) -> dict[str, PublishedRow]:
     """The first printed row of each measure for a platform, dimension (as the papers call it) and model."""
-    found: dict[str, PublishedRow] = {}
+    by_measure: dict[str, PublishedRow] = {}
     for row in dialogue_fairness():
         if (row.corpus, row.dimension, row.model) == (platform, dimension, model):
-            found.setdefault(row.measure, row)
-    return found
+            by_measure.setdefault(row.measure, row)
+    return by_measure

@@ -1,4 +1,4 @@
-"""What the papers' tables can show, and what they cannot: docs/what-the-tables-show.md.
+"""Writes docs/what-the-tables-show.md: what the papers' tables can show, and what they cannot.
 
 python -m fairness_pipeline.studies.dialogue_fairness.published_limits > docs/what-the-tables-show.md
 """
@@ -15,11 +15,11 @@ from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, dialogue_fairness, printed_p
 
 _LONGEST = 30
-"""Words of an answer, at most (Liu et al. 2020, 3.1; Liu 2022, 3.3.3.1)."""
+"""The most words of an answer (Liu et al. 2020, 3.1; Liu 2022, 3.3.3.1)."""
 _FALLEN = 0.1
-"""The share of a level below which it is called fallen."""
+"""A measure's level has fallen if it is below this share of the base's level."""
 _LAST_DIGIT = 1e-3
-"""How far a printed p may lie from what the values allow: its last digit, which may be cut off instead of rounded."""
+"""The tolerance of a printed p: one unit of its last digit, which may be cut off instead of rounded."""
 _DIMENSIONS = ("religion1", "religion2", "race", "gender", "orientation")
 _PAGE = """\
 # What the papers' tables can show
@@ -95,7 +95,7 @@ _RELEASED = "https://raw.githubusercontent.com/zgahhblhc/DialogueFairness/dc00eb
 
 
 class Left(NamedTuple):
-    """Of a method and measure: what share of the base's level is kept, and of its gap is left."""
+    """For a method and measure: the share of the base's level that is kept, and of its gap that is left."""
 
     row: PublishedRow
     base: PublishedRow
@@ -104,26 +104,26 @@ class Left(NamedTuple):
 
 
 def left() -> Iterator[Left]:
-    """Every row of a method whose base is printed, too."""
+    """Yields every row of a method whose base is printed as well."""
     rows = dialogue_fairness()
     for row in rows:
-        base = next((own for own in rows if _is_base(own, row)), None)
+        base = next((candidate for candidate in rows if _is_base(candidate, row)), None)
         if base is None or base.model == row.model or row.measure == "diversity":
             continue
-        was, now = base.value_a + base.value_b, row.value_a + row.value_b
+        base_total, total = base.value_a + base.value_b, row.value_a + row.value_b
         gap = abs(base.value_a - base.value_b)
-        yield Left(row, base, now / was, abs(row.value_a - row.value_b) / gap if gap else None)
+        yield Left(row, base, total / base_total, abs(row.value_a - row.value_b) / gap if gap else None)
 
 
-def _is_base(own: PublishedRow, row: PublishedRow) -> bool:
-    """Whether a row is the base's: of the same table, or of tables 3 and 5 for table 7 of Liu et al. 2020."""
-    same = (own.corpus, own.dimension, own.measure) == (row.corpus, row.dimension, row.measure)
-    of_table_7 = row.source == "Liu2020 Table 7" and own.source in ("Liu2020 Table 3", "Liu2020 Table 5")
-    return same and "seq2seq-" not in own.model and (own.source == row.source or of_table_7)
+def _is_base(candidate: PublishedRow, row: PublishedRow) -> bool:
+    """Whether a candidate is the base's row: in the same table, or in table 3 or 5 for table 7 of Liu et al. 2020."""
+    same = (candidate.corpus, candidate.dimension, candidate.measure) == (row.corpus, row.dimension, row.measure)
+    of_table_7 = row.source == "Liu2020 Table 7" and candidate.source in ("Liu2020 Table 3", "Liu2020 Table 5")
+    return same and "seq2seq-" not in candidate.model and (candidate.source == row.source or of_table_7)
 
 
 class Impossible(NamedTuple):
-    """A printed p that no answers with the printed values have: the least and the largest that some have."""
+    """A printed p that no answers with the printed values can have, and the range of the possible p."""
 
     row: PublishedRow
     printed: float
@@ -132,60 +132,64 @@ class Impossible(NamedTuple):
 
 
 def impossible() -> list[Impossible]:
-    """The printed p values that the printed values do not allow."""
-    found = []
+    """The printed p that are impossible, given the printed values."""
+    entries = []
     for row in dialogue_fairness():
         if row.p is None or "<" in row.p or row.measure == "diversity":
             continue
-        printed, (least, most) = printed_p(row), _allowed(row)
+        printed, (least, most) = printed_p(row), _p_range(row)
         if printed is not None and not least - _LAST_DIGIT <= printed <= most + _LAST_DIGIT:
-            found.append(Impossible(row, printed, least, most))
-    return found
+            entries.append(Impossible(row, printed, least, most))
+    return entries
 
 
-def _allowed(row: PublishedRow) -> tuple[float, float]:
-    """The least and the largest p of Z that answers with the printed values can have."""
+def _p_range(row: PublishedRow) -> tuple[float, float]:
+    """The range of the p of Z that answers with the printed values can have."""
     if row.unit == "percent":
-        top, both = 100.0, [_rates(value, row.n_pairs) for value in (row.value_a, row.value_b)]
+        maximum, candidates = 100.0, [_rates(value, row.n_pairs) for value in (row.value_a, row.value_b)]
     else:
         half = 0.5 * 10 ** -_decimals(row)
-        top = float(_LONGEST)
-        both = [[max(0.0, value - half), value, value + half] for value in (row.value_a, row.value_b)]
-    found = []
-    for a, b in product(*both):
-        error = math.sqrt((a * (top - a) + b * (top - b)) / row.n_pairs)
-        found.append(Estimate(a - b, error).p_zero() if error else 1.0)
-    return (min(found) if row.unit == "percent" else 0.0), max(found)
+        maximum = float(_LONGEST)
+        candidates = [[max(0.0, value - half), value, value + half] for value in (row.value_a, row.value_b)]
+    p_values = []
+    for a, b in product(*candidates):
+        error = math.sqrt((a * (maximum - a) + b * (maximum - b)) / row.n_pairs)
+        p_values.append(Estimate(a - b, error).p_zero() if error else 1.0)
+    return (min(p_values) if row.unit == "percent" else 0.0), max(p_values)
 
 
 def _rates(printed: float, n: int) -> list[float]:
-    """The rates in percent of so many answers that are printed so, with three decimals."""
+    """The rates of n answers (in percent) that are printed as this value, with three decimals."""
     middle = printed / 100 * n
-    near = range(math.floor(middle - n * 1e-5) - 1, math.ceil(middle + n * 1e-5) + 2)
-    return [100 * own / n for own in near if own >= 0 and round(100 * own / n, 3) == printed] or [printed]
+    counts = range(math.floor(middle - n * 1e-5) - 1, math.ceil(middle + n * 1e-5) + 2)
+    return [100 * count / n for count in counts if count >= 0 and round(100 * count / n, 3) == printed] or [printed]
 
 
 def _decimals(row: PublishedRow) -> int:
-    """The decimals with which both values are printed."""
+    """The number of decimals with which both values are printed."""
     return max(len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in (row.value_a, row.value_b))
 
 
 def page() -> str:
-    """The page."""
-    every = list(left())
-    chat = [own for own in every if (own.row.model, own.row.corpus) == ("seq2seq-debiased_chat", "twitter")]
-    cda = [own for own in every if (own.row.model, own.row.source) == ("seq2seq-cda", "Liu2022 Table 3.3")]
-    found = impossible()
+    """Returns the page."""
+    entries = list(left())
+    chat = [entry for entry in entries if (entry.row.model, entry.row.corpus) == ("seq2seq-debiased_chat", "twitter")]
+    cda = [entry for entry in entries if (entry.row.model, entry.row.source) == ("seq2seq-cda", "Liu2022 Table 3.3")]
+    impossible_values = impossible()
     return _PAGE.format(
-        left="\n".join(map(_left_row, every)),
-        lower=_counted(every, lambda own: own.level * _mean(own.base) < min(own.base.value_a, own.base.value_b)),
-        higher=_counted(every, lambda own: own.level * _mean(own.base) > max(own.base.value_a, own.base.value_b)),
-        chat=_kept(own for own in chat if own.level < _FALLEN),
-        cda=_kept(own for own in cda if own.level < _FALLEN),
-        positive=next(own.row.p for own in chat if own.row.measure == "sentiment_positive"),
+        left="\n".join(map(_left_row, entries)),
+        lower=_counted(
+            entries, lambda entry: entry.level * _mean(entry.base) < min(entry.base.value_a, entry.base.value_b)
+        ),
+        higher=_counted(
+            entries, lambda entry: entry.level * _mean(entry.base) > max(entry.base.value_a, entry.base.value_b)
+        ),
+        chat=_kept(entry for entry in chat if entry.level < _FALLEN),
+        cda=_kept(entry for entry in cda if entry.level < _FALLEN),
+        positive=next(entry.row.p for entry in chat if entry.row.measure == "sentiment_positive"),
         released=_RELEASED,
-        count=len(found),
-        impossible="\n".join(map(_impossible_row, found)),
+        count=len(impossible_values),
+        impossible="\n".join(map(_impossible_row, impossible_values)),
         printed_pairs=_pairs(printed=True),
         all_pairs=_pairs(printed=False),
     )
@@ -195,37 +199,37 @@ def _mean(row: PublishedRow) -> float:
     return (row.value_a + row.value_b) / 2
 
 
-def _counted(every: Iterable[Left], chosen: Callable[[Left], bool]) -> str:
-    """How many rows of each table are chosen: `11 of 15 rows of table 3.3, ...`."""
-    rows = list(every)
-    tables = dict.fromkeys(own.row.source for own in rows)
+def _counted(entries: Iterable[Left], condition: Callable[[Left], bool]) -> str:
+    """How many rows of each table meet a condition: `11 of 15 rows of table 3.3, ...`."""
+    rows = list(entries)
+    tables = dict.fromkeys(entry.row.source for entry in rows)
     return ", ".join(
-        f"{sum(chosen(own) for own in rows if own.row.source == name)} of "
-        f"{sum(own.row.source == name for own in rows)} rows of {name}"
+        f"{sum(condition(entry) for entry in rows if entry.row.source == name)} of "
+        f"{sum(entry.row.source == name for entry in rows)} rows of {name}"
         for name in tables
     )
 
 
-def _left_row(own: Left) -> str:
-    row, base = own.row, own.base
-    gap = f"{own.gap:.0%}" if own.gap is not None else "–"
+def _left_row(entry: Left) -> str:
+    row, base = entry.row, entry.base
+    gap = f"{entry.gap:.0%}" if entry.gap is not None else "–"
     return (
         f"| {row.source} | {row.model}, {row.dimension} | {measure_label(row.measure)} | {base.value_a:g} / "
-        f"{base.value_b:g} | {row.value_a:g} / {row.value_b:g} | {own.level:.0%} | {gap} |"
+        f"{base.value_b:g} | {row.value_a:g} / {row.value_b:g} | {entry.level:.0%} | {gap} |"
     )
 
 
-def _kept(rows: Iterable[Left]) -> str:
-    return ", ".join(f"{measure_label(own.row.measure).lower()} {own.level:.0%}" for own in rows)
+def _kept(entries: Iterable[Left]) -> str:
+    return ", ".join(f"{measure_label(entry.row.measure).lower()} {entry.level:.0%}" for entry in entries)
 
 
-def _impossible_row(found: Impossible) -> str:
-    row = found.row
-    least, most = f"{found.least:.3g}", f"{found.most:.3g}"
-    allowed = f"at most {found.most:.2g}" if not found.least else most if least == most else f"{least} to {most}"
+def _impossible_row(entry: Impossible) -> str:
+    row = entry.row
+    least, most = f"{entry.least:.3g}", f"{entry.most:.3g}"
+    allowed = f"at most {entry.most:.2g}" if not entry.least else most if least == most else f"{least} to {most}"
     return (
         f"| {row.source} | {row.model} | {measure_label(row.measure)} | {row.value_a:g} | {row.value_b:g} | "
-        f"{found.printed:g} | {allowed} |"
+        f"{entry.printed:g} | {allowed} |"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the rule of verdicts says of every row of the papers' own tables: docs/published-verdicts.md.
+"""Writes docs/published-verdicts.md: our rule of verdicts, applied to every row of the papers' tables.
 
 python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts > docs/published-verdicts.md
 """
@@ -38,7 +38,7 @@ _NOT_JUDGED = "p impossible"
 
 
 class Judged(NamedTuple):
-    """A printed row with its margin, in its unit; verdicts by the papers' rule, by ours, and by the margin of old."""
+    """A printed row, its margin in its unit, and its verdicts by the papers' rule, by ours, and by the old margin."""
 
     row: PublishedRow
     margin: float
@@ -49,11 +49,11 @@ class Judged(NamedTuple):
 
 
 def judged() -> list[Judged]:
-    """Every printed row."""
+    """Every printed row, judged."""
     tables: dict[tuple[str, str, str, str], list[PublishedRow]] = {}
     for row in dialogue_fairness():
         tables.setdefault((row.source, row.corpus, row.model, row.dimension), []).append(row)
-    return [found for rows in tables.values() for found in _table(rows)]
+    return [entry for rows in tables.values() for entry in _table(rows)]
 
 
 def _table(rows: list[PublishedRow]) -> Iterator[Judged]:
@@ -61,39 +61,39 @@ def _table(rows: list[PublishedRow]) -> Iterator[Judged]:
     p_values = [_p(row) for row in tested]
     adjusted = dict(zip([row.measure for row in tested], holm(p_values), strict=True))
     raw = dict(zip([row.measure for row in tested], p_values, strict=True))
-    doubtful = [found.row for found in impossible()]
+    impossible_rows = [entry.row for entry in impossible()]
     for row in rows:
         if row.measure == "diversity":
             margin = MARGINS["diversity"].of_mean((row.value_a + row.value_b) / 2, 0.0, 0.0).amount
             difference = abs(row.value_a - row.value_b)
-            ours, old = ("inside" if difference <= bound else "outside" for bound in (margin, 2 * margin))
+            ours, old = ("inside" if difference <= limit else "outside" for limit in (margin, 2 * margin))
             yield Judged(row, margin, None, "not tested", ours, old)
             continue
-        estimate, own = _estimate(row), _bound(row)
-        shown = tost(estimate, own, _ALPHA, row.n_pairs)
-        if row in doubtful:
-            yield Judged(row, own.amount, shown.pairs_needed, _NOT_JUDGED, _NOT_JUDGED, _NOT_JUDGED)
+        estimate, bound = _estimate(row), _bound(row)
+        equivalence = tost(estimate, bound, _ALPHA, row.n_pairs)
+        if row in impossible_rows:
+            yield Judged(row, bound.amount, equivalence.pairs_needed, _NOT_JUDGED, _NOT_JUDGED, _NOT_JUDGED)
             continue
-        before = tost(estimate, Bound(0.1 * (row.value_a + row.value_b) / 2), _ALPHA)
+        earlier = tost(estimate, Bound(0.1 * (row.value_a + row.value_b) / 2), _ALPHA)
         p_holm = adjusted[row.measure]
         yield Judged(
             row,
-            own.amount,
-            shown.pairs_needed,
+            bound.amount,
+            equivalence.pairs_needed,
             "biased" if raw[row.measure] < _ALPHA else "fair",
-            verdict(equivalent=shown.shown, p_holm=p_holm, alpha=_ALPHA),
-            verdict(equivalent=before.shown, p_holm=p_holm, alpha=_ALPHA),
+            verdict(equivalent=equivalence.shown, p_holm=p_holm, alpha=_ALPHA),
+            verdict(equivalent=earlier.shown, p_holm=p_holm, alpha=_ALPHA),
         )
 
 
 def _p(row: PublishedRow) -> float:
-    """The printed p; computed from the values if none is printed."""
+    """The printed p, or the p of the printed values if none is printed."""
     printed = printed_p(row)
     return _estimate(row).p_zero() if printed is None else printed
 
 
 def _variances(row: PublishedRow) -> tuple[float, float]:
-    """Of one answer to either side: of a rate in percent, or of a Poisson count."""
+    """The variance of one answer on each side: of a rate in percent, or of a Poisson count."""
     values = row.value_a, row.value_b
     if row.unit == "percent":
         return values[0] * (100 - values[0]), values[1] * (100 - values[1])
@@ -106,7 +106,7 @@ def _estimate(row: PublishedRow) -> Estimate:
 
 def _bound(row: PublishedRow) -> Bound:
     if row.unit == "percent":
-        # As many yes and no as make the pooled rate: the margin depends on nothing else.
+        # Answers with the pooled rate: the margin depends on nothing else.
         pooled = (row.value_a + row.value_b) / 200
         answers = (np.arange(200_000) < round(200_000 * pooled)).astype(float)
         return Bound(MARGINS["rates"].bound(answers, answers, 100).amount)
@@ -115,14 +115,14 @@ def _bound(row: PublishedRow) -> Bound:
 
 
 def page() -> str:
-    """The page."""
+    """Returns the page."""
     rows = judged()
-    tested = [found for found in rows if found.row.measure != "diversity" and found.ours != _NOT_JUDGED]
-    counted = Counter((found.papers, found.ours) for found in tested)
+    tested = [entry for entry in rows if entry.row.measure != "diversity" and entry.ours != _NOT_JUDGED]
+    counted = Counter((entry.papers, entry.ours) for entry in tested)
     lines = [f"Of {len(tested)} tested rows:", "", "| the papers' rule | this rule | rows |", "| --- | --- | --- |"]
     lines += [f"| {papers} | {ours} | {count} |" for (papers, ours), count in sorted(counted.items())]
-    turned = [found for found in tested if found.ours != found.old]
-    lines += ["", f"A margin of 10% of the mean would give {len(turned)} of them another verdict.", ""]
+    changed = [entry for entry in tested if entry.ours != entry.old]
+    lines += ["", f"A margin of 10% of the mean would give {len(changed)} of them another verdict.", ""]
     columns = (
         "table", "corpus, model", "measure", "a", "b", "difference", "margin", "pairs", "pairs for fair", "papers",
         "**this rule**", "10% of the mean",

@@ -1,4 +1,4 @@
-"""The report of study 1: one self-contained HTML file."""
+"""Renders the report of study 1 as one self-contained HTML file."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -31,23 +31,23 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 _HERE = Path(__file__).parent
 _PAIRS = 6
-"""Pairs that show what tells answers apart."""
+"""Example pairs for the words that distinguish the answers."""
 _LEVELS = 6
-"""Levels of a factor that are shown for each biased measure."""
+"""Levels of each factor that are shown for a biased measure."""
 _WORDLESS = {REFUSED: "declined, as the endpoint reports", FILTERED: "withheld by a content filter"}
-"""What is shown in place of an answer without words."""
+"""The text in place of an answer without words."""
 
 
 def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdated: Collection[Key] = ()) -> str:
-    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+    """Returns the whole report; audits that are missing in the lake are listed as not measured.
 
     All text is escaped: a tweet may hold `<script>`.
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        audits: All of them; stale ones are marked so.
-        outdated: Comparisons with a base that are out of date; they are left out.
+        lake: The assets made so far.
+        audits: All audits; stale ones are marked.
+        outdated: Stale comparisons with a base; they are left out.
     """
     glanced, never = folded(
         glanced_at(), (row for audit in audits for row in audit.rows), lambda row: str(row["measure"])
@@ -60,17 +60,19 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         filters={"measure": measure_label},
-        caveats=[f"{each.label}: {caveat}" for each in part.dimensions.values() for caveat in each.caveats],
+        caveats=[
+            f"{dimension.label}: {caveat}" for dimension in part.dimensions.values() for caveat in dimension.caveats
+        ],
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, audits) if audit.measured],
         debiased=debiasing_sections(part, lake, outdated),
         outdated=[" × ".join(key.values()) for key in outdated if lake.card("debiasing_effects", key)],
         quality_labels=QUALITY,
         waiting=_waiting(part),
-        worth=_worth([audit for audit in worst_first(STUDY, audits) if not audit.degenerate]),
+        worth=_verdict_readings([audit for audit in worst_first(STUDY, audits) if not audit.degenerate]),
         recipes=recipe_rows(part, lake),
         classifiers=_classifiers(part, lake),
-        headings=[measure_label(row) for row in glanced],
-        never=[measure_label(row) for row in never],
+        headings=[measure_label(measure) for measure in glanced],
+        never=[measure_label(measure) for measure in never],
         grid=_grid(part, worst_first(STUDY, audits), glanced),
         settings=_settings(part),
         sources=_sources(part, lake),
@@ -100,71 +102,74 @@ def _section(part: DialoguePart, lake: Lake, audit: Audit) -> dict[str, Any]:
     corpus = part.models[audit.key["model"]].corpus
     published = published_rows_of(part, **audit.key)
     pairs = lake.card("context_pairs", {"corpus": corpus, "dimension": audit.key["dimension"]})
-    found = lake.card("contexts", {"corpus": corpus, "dimension": audit.key["dimension"]})
-    counted = not audit.stale and lake.card("diversity", audit.key)
-    diversity = lake.read("diversity", audit.key).to_pylist() if counted else []
+    contexts = lake.card("contexts", {"corpus": corpus, "dimension": audit.key["dimension"]})
+    has_diversity = not audit.stale and lake.card("diversity", audit.key)
+    diversity = lake.read("diversity", audit.key).to_pylist() if has_diversity else []
     return {
         "audit": audit,
         "dimension": dimension,
         "corpus": corpus,
         "rows": [(row, published.get(row["measure"])) for row in audit.rows if not row["measure"].endswith(MASKED)],
-        "told_apart": _told_apart(lake, audit),
+        "told_apart": _distinguishing_words(lake, audit),
         "breakdown": _breakdown(lake, audit),
-        "without": _without(lake, audit),
+        "without": _verdicts_without_pairs(lake, audit),
         "published_source": _source(published),
-        "plot": difference_plot(_whole(audit), dimension.groups.a, dimension.groups.b, measure_label),
+        "plot": difference_plot(_unmasked(audit), dimension.groups.a, dimension.groups.b, measure_label),
         "examples": [] if audit.stale else example_pairs(lake, audit.key, part.settings.examples),
-        "quality": {**(found.figures if found else {}), **(pairs.figures if pairs else {})},
-        "ruled": found.figures.get("rules_of_sense", []) if found else [],
+        "quality": {**(contexts.figures if contexts else {}), **(pairs.figures if pairs else {})},
+        "ruled": contexts.figures.get("rules_of_sense", []) if contexts else [],
         "words": {row["side"]: row["words"] for row in diversity},
     }
 
 
-def _whole(audit: Audit) -> list[Row]:
-    """The rows but for the readings with masked words."""
+def _unmasked(audit: Audit) -> list[Row]:
+    """The rows without the masked readings."""
     return [row for row in audit.rows if not row["measure"].endswith(MASKED)]
 
 
-def _worth(audits: list[Audit]) -> list[tuple[Audit, Row, Row]]:
-    """Every verdict with its reading with masked words, the audits in the given order, the worst rows first."""
-    found = []
+def _verdict_readings(audits: list[Audit]) -> list[tuple[Audit, Row, Row]]:
+    """Every verdict with the reading that it rests on; the audits in the given order, the worst rows first."""
+    entries = []
     for audit in audits:
         by_name = {row["measure"]: row for row in audit.rows}
         rows = sorted((row for row in audit.rows if STUDY.gated(row)), key=severity(STUDY))
-        found += [(audit, row, deciding(by_name, row["measure"])) for row in rows]
-    return found
+        entries += [(audit, row, deciding(by_name, row["measure"])) for row in rows]
+    return entries
 
 
-def _told_apart(lake: Lake, audit: Audit) -> dict[str, Any] | None:
-    """What tells the answers apart: its words, and pairs that show them; None where nothing does."""
+def _distinguishing_words(lake: Lake, audit: Audit) -> dict[str, Any] | None:
+    """The words that distinguish the answers, and pairs that show them; None if no words do."""
     card = None if audit.stale else lake.card("distinguishable_answers", audit.key)
     if card is None or not card.figures["carriers"]:
         return None
     ids = [
-        ids[place] for place in range(_PAIRS) for own in card.figures["carriers"] if place < len(ids := own["pairs"])
+        pair_ids[rank]
+        for rank in range(_PAIRS)
+        for carrier in card.figures["carriers"]
+        if rank < len(pair_ids := carrier["pairs"])
     ]
     return {**card.figures, "examples": pairs_of(lake, audit.key, list(dict.fromkeys(ids))[:_PAIRS])}
 
 
 def _breakdown(lake: Lake, audit: Audit) -> dict[str, list[Row]]:
-    """For each biased measure the levels that make most of its gap, by factor."""
+    """The levels of each factor that contribute most to a biased measure's gap, by measure."""
     if audit.stale or not lake.card("dialogue_breakdown", audit.key):
         return {}
     table = lake.read("dialogue_breakdown", audit.key)
-    found: dict[str, list[Row]] = {}
-    for whole in sorted((row for row in audit.rows if STUDY.gated(row)), key=severity(STUDY)):
-        if whole["verdict"] == "biased" and not hides_opposite_gaps(whole):
-            rows = table.filter(pc.equal(table["measure"], whole["measure"])).to_pylist()
+    breakdown: dict[str, list[Row]] = {}
+    for verdict_row in sorted((row for row in audit.rows if STUDY.gated(row)), key=severity(STUDY)):
+        if verdict_row["verdict"] == "biased" and not hides_opposite_gaps(verdict_row):
+            rows = table.filter(pc.equal(table["measure"], verdict_row["measure"])).to_pylist()
             for factor in dict.fromkeys(row["factor"] for row in rows):
-                own = [row for row in rows if row["factor"] == factor]
-                own.sort(key=lambda row: -row["contribution"] * (1 if whole["difference"] > 0 else -1))
-                for row in own[:_LEVELS] if len(own) > 1 else ():
-                    found.setdefault(whole["measure"], []).append({**row, "whole": whole["difference"]})
-    return found
+                levels = [row for row in rows if row["factor"] == factor]
+                levels.sort(key=lambda row: -row["contribution"] * (1 if verdict_row["difference"] > 0 else -1))
+                for row in levels[:_LEVELS] if len(levels) > 1 else ():
+                    breakdown.setdefault(verdict_row["measure"], []).append({**row, "whole": verdict_row["difference"]})
+    return breakdown
 
 
-def _without(lake: Lake, audit: Audit) -> list[Row]:
-    """The verdicts of biased measures without some pairs."""
+def _verdicts_without_pairs(lake: Lake, audit: Audit) -> list[Row]:
+    """The verdicts on biased measures after some pairs were left out."""
     if audit.stale or not lake.card("verdict_variations", audit.key):
         return []
     biased = [row["measure"] for row in audit.rows if STUDY.gated(row) and row["verdict"] == "biased"]
@@ -173,8 +178,8 @@ def _without(lake: Lake, audit: Audit) -> list[Row]:
 
 
 def recipe_rows(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:
-    """Every row of the verdicts on recipes; checkpoints that say nearly one thing show no recipe to be fair."""
-    found = []
+    """Every row of the verdicts on recipes; degenerate checkpoints do not show that a recipe is fair."""
+    entries = []
     for key in part.expected():
         seeds = part.seeds_of(key)
         if seeds and lake.card("recipe_significance", key):
@@ -182,22 +187,22 @@ def recipe_rows(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:
             for row in lake.read("recipe_significance", key).to_pylist():
                 if degenerate and (row["verdict"] == "fair" or degenerate == len(seeds)):
                     row["verdict"] = NOTHING_TO_JUDGE
-                found.append((key, {**row, "degenerate": degenerate}))
-    return found
+                entries.append((key, {**row, "degenerate": degenerate}))
+    return entries
 
 
 def _classifiers(part: DialoguePart, lake: Lake) -> list[tuple[str, Row]]:
-    """What the offence classifiers find of labelled texts, by dimension."""
+    """The quality of the offence classifiers on labelled texts, by dimension."""
     keys = [key for key in part.dimensions if lake.card("classifier_quality", {"dimension": key})]
     return [(key, row) for key in keys for row in lake.read("classifier_quality", {"dimension": key}).to_pylist()]
 
 
 def _waiting(part: DialoguePart) -> list[str]:
-    """What is made only on request: some models, and debiased models in some dimensions."""
+    """The models that are made only on request: some in all dimensions, and debiased models in some dimensions."""
     debiased = [key for key, model in part.models.items() if model.base]
-    wanted = part.settings.debias
-    others = [key for key in part.dimensions if debiased and wanted is not None and key not in wanted]
-    return [*part.settings.on_request, *(f"debiased models in {key}" for key in others)]
+    debias = part.settings.debias
+    dimensions = [key for key in part.dimensions if debiased and debias is not None and key not in debias]
+    return [*part.settings.on_request, *(f"debiased models in {key}" for key in dimensions)]
 
 
 def _source(published: dict[str, PublishedRow]) -> str | None:
@@ -206,7 +211,7 @@ def _source(published: dict[str, PublishedRow]) -> str | None:
 
 
 def _grid(part: DialoguePart, audits: list[Audit], glanced: list[str]) -> list[dict[str, Any]]:
-    """The verdicts at a glance: one row an audit, one cell a measure, the attribute lists together in the last."""
+    """The verdicts at a glance: a row per audit, a cell per measure, and one cell for all attribute lists."""
     grid = []
     for audit in audits:
         cells = {row["measure"]: row for row in audit.rows}
@@ -215,7 +220,7 @@ def _grid(part: DialoguePart, audits: list[Audit], glanced: list[str]) -> list[d
                 "audit": audit,
                 "dimension": part.dimensions[audit.key["dimension"]],
                 "corpus": part.models[audit.key["model"]].corpus,
-                "cells": [cells.get(row) for row in glanced],
+                "cells": [cells.get(measure) for measure in glanced],
                 "lists": [row for row in audit.rows if STUDY.heading(row) == LISTS],
             }
         )
@@ -224,9 +229,11 @@ def _grid(part: DialoguePart, audits: list[Audit], glanced: list[str]) -> list[d
 
 def _settings(part: DialoguePart) -> dict[str, Any]:
     trained = any(model.trained for model in part.models.values())
-    of_training = {"splits", "planted"} if trained else set()
-    shown = part.settings.model_dump(include={*of_training, "pairs", "measures", "significance"}, exclude_none=True)
-    return {"seed": part.project.profile.seed, **shown}
+    training_keys = {"splits", "planted"} if trained else set()
+    settings = part.settings.model_dump(
+        include={*training_keys, "pairs", "measures", "significance"}, exclude_none=True
+    )
+    return {"seed": part.project.profile.seed, **settings}
 
 
 def _sources(part: DialoguePart, lake: Lake) -> list[tuple[str, str, str]]:
@@ -239,14 +246,14 @@ def _sources(part: DialoguePart, lake: Lake) -> list[tuple[str, str, str]]:
 
 
 def _versions(part: DialoguePart, lake: Lake, audits: list[Audit]) -> dict[str, str]:
-    """The libraries that the numbers depend on, as they were when the tables were made."""
+    """The libraries that the numbers depend on, in the versions that made the tables."""
     bases = ("dialogue_models", "base_response_quality")
     cards = [lake.card(asset, {"model": model}) for model in part.models for asset in bases]
     tables = ("debiased_dialogue_models", "politeness", "sentiment", "dialogue_significance", "response_quality")
     for audit in audits:
         cards += [lake.card(table, audit.key) for table in tables]
     settings = [card.inputs.get("settings", {}) for card in cards if card]
-    return {name: version for found in settings for name, version in found.get("versions", {}).items()}
+    return {name: version for entry in settings for name, version in entry.get("versions", {}).items()}
 
 
 _KINDS = {
@@ -263,7 +270,7 @@ _NOT_SHOWN = {
 
 
 def _served(part: DialoguePart, lake: Lake, model: str) -> list[str]:
-    """The models that an endpoint says have answered."""
+    """The models that answered, as the endpoint names them."""
     cards = (lake.card("responses", {"dimension": dimension, "model": model}) for dimension in part.dimensions)
     return list(dict.fromkeys(name for card in cards if card for name in card.figures.get("served_model", {})))
 
@@ -271,9 +278,9 @@ def _served(part: DialoguePart, lake: Lake, model: str) -> list[str]:
 def _models(part: DialoguePart, lake: Lake) -> list[dict[str, Any]]:
     models = []
     for key, model in part.models.items():
-        cards = {"": lake.card("dialogue_models", {"model": key})}
+        checkpoints = {"": lake.card("dialogue_models", {"model": key})}
         for dimension in part.dimensions if model.debiasing else ():
-            cards[dimension] = lake.card("debiased_dialogue_models", {"dimension": dimension, "model": key})
+            checkpoints[dimension] = lake.card("debiased_dialogue_models", {"dimension": dimension, "model": key})
         card = {"is": _KINDS.get(model.architecture, model.architecture), "answers the contexts of": model.corpus}
         if model.base:
             control = is_control(model)
@@ -283,9 +290,11 @@ def _models(part: DialoguePart, lake: Lake) -> list[dict[str, Any]]:
             card[name] = in_words(value)
         if served := _served(part, lake, key):
             card["answered as"] = ", ".join(served)
-        for dimension, found in cards.items():
+        for dimension, checkpoint in checkpoints.items():
             figures = {
-                name: value for name, value in (found.figures if found else {}).items() if type(value) is not list
+                name: value
+                for name, value in (checkpoint.figures if checkpoint else {}).items()
+                if type(value) is not list
             }
             if figures:
                 card[f"found while it was made{dimension and f', {dimension}'}"] = in_words(figures)

@@ -1,4 +1,4 @@
-"""What the lake holds of a study, put together for a reader."""
+"""Assembles published values and example pairs for reports."""
 
 import functools
 from typing import Any
@@ -19,9 +19,9 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 
 def published_rows_of(part: DialoguePart, dimension: str, model: str) -> dict[str, PublishedRow]:
-    """What the papers print, by measure, for a model of this kind on a corpus of this platform; empty if nothing.
+    """The papers' rows, by measure, for a model of this kind on a corpus of this platform; empty if there are none.
 
-    Nor of a corpus in which a bias was planted: it compares with no paper's.
+    A corpus with planted bias has none: no paper's corpus is comparable.
     """
     specification = part.models[model]
     if specification.corpus in part.settings.planted:
@@ -34,13 +34,13 @@ def published_rows_of(part: DialoguePart, dimension: str, model: str) -> dict[st
 
 
 def published_quality_of(part: DialoguePart, model: str, dimension: str | None = None) -> dict[str, float]:
-    """What table 3.5 of Liu 2022 prints for a model of this kind on a corpus of this platform, by metric.
+    """The values of table 3.5 in Liu 2022 for a model of this kind on a corpus of this platform, by metric.
 
-    Its debiased models are debiased for gender; nothing is planted in its corpora.
+    The table's models are debiased for gender, and its corpora have no planted bias; other cases have no values.
     """
     specification = part.models[model]
-    elsewhere = dimension is not None and part.dimensions[dimension].published_as != "gender"
-    if elsewhere or specification.corpus in part.settings.planted:
+    other_dimension = dimension is not None and part.dimensions[dimension].published_as != "gender"
+    if other_dimension or specification.corpus in part.settings.planted:
         return {}
     platform = part.corpora[specification.corpus].specification.platform
     name = specification.published_as or model
@@ -48,12 +48,12 @@ def published_quality_of(part: DialoguePart, model: str, dimension: str | None =
 
 
 def _measured(lake: Lake, key: Key) -> tuple[Measure, ...]:
-    """The measures that a partition of responses has been given."""
+    """The measures whose tables have been made for a partition."""
     return tuple(measure for measure in all_measures() if lake.card(measure.table, key))
 
 
 def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
-    """Pairs whose two answers differ, those first that differ in a yes/no measure; in the order of the pairs.
+    """Pairs: first those that differ in a yes/no measure, then those whose answers differ; each in the order of pairs.
 
     Returns:
         Dicts with `pair_id`, `context_a`, `context_b`, `response_a`, `response_b`, and `flags_a`, `flags_b` (lists of
@@ -62,10 +62,14 @@ def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
     table = lake.read("responses", key)
     flags: list[str] = []
     for measure in _measured(lake, key):
-        own = [o.column for o in measure.outcomes.values() if measure.schema.field(o.column).type == pa.bool_()]
-        if own:
-            found = lake.read(measure.table, key).select(["pair_id", "side", *own])
-            table, flags = table.join(found, ["pair_id", "side"]), [*flags, *own]
+        columns = [
+            outcome.column
+            for outcome in measure.outcomes.values()
+            if measure.schema.field(outcome.column).type == pa.bool_()
+        ]
+        if columns:
+            values = lake.read(measure.table, key).select(["pair_id", "side", *columns])
+            table, flags = table.join(values, ["pair_id", "side"]), [*flags, *columns]
     table = table.sort_by("pair_id")
     a, b = (table.filter(pc.equal(table["side"], side)) for side in ("a", "b"))
     differ = pc.not_equal(a["response"], b["response"])
@@ -81,7 +85,10 @@ def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
                 for side, row in (("a", left), ("b", right))
                 for name in ("context", "response")
             },
-            **{f"flags_{side}": [f for f in flags if row[f]] for side, row in (("a", left), ("b", right))},
+            **{
+                f"flags_{side}": [column for column in flags if row[column]]
+                for side, row in (("a", left), ("b", right))
+            },
         }
         for left, right in zip(a.take(first).to_pylist(), b.take(first).to_pylist(), strict=True)
     ]
@@ -91,20 +98,23 @@ def pairs_of(lake: Lake, key: Key, ids: list[int]) -> list[dict[str, Any]]:
     """Some pairs, in this order: dicts with `context_a`, `context_b`, `response_a` and `response_b`."""
     table = lake.read("responses", key)
     rows = table.filter(pc.is_in(table["pair_id"], pa.array(ids, pa.int64()))).to_pylist()
-    found = {(row["pair_id"], row["side"]): row for row in rows}
+    responses = {(row["pair_id"], row["side"]): row for row in rows}
     return [
-        {f"{name}_{side}": found[pair, side][name] for side in "ab" for name in ("context", "response")} for pair in ids
+        {f"{field}_{side}": responses[pair, side][field] for side in "ab" for field in ("context", "response")}
+        for pair in ids
     ]
 
 
 def _misnamed_pair(lake: Lake, key: Key, side: str) -> dict[str, Any] | None:
-    """The shortest pair whose answer to a side names the other group; one whose answers to both sides do, if any."""
-    named = lake.read("named_groups", key)
-    named = named.filter(pc.equal(named["names"], OTHER))
-    wrong = {own: set(named.filter(pc.equal(named["side"], own))["pair_id"].to_pylist()) for own in "ab"}
-    ids = sorted((wrong["a"] & wrong["b"]) or wrong[side])
-    found = min(pairs_of(lake, key, ids), key=lambda pair: sum(map(len, pair.values())), default=None)
-    return {**found, "kind_a": "", "kind_b": ""} if found else None
+    """The shortest pair whose answer to a side names the other group; if possible, a pair in which both answers do."""
+    naming_rows = lake.read("named_groups", key)
+    naming_rows = naming_rows.filter(pc.equal(naming_rows["names"], OTHER))
+    misnamed = {
+        letter: set(naming_rows.filter(pc.equal(naming_rows["side"], letter))["pair_id"].to_pylist()) for letter in "ab"
+    }
+    ids = sorted((misnamed["a"] & misnamed["b"]) or misnamed[side])
+    shortest = min(pairs_of(lake, key, ids), key=lambda pair: sum(map(len, pair.values())), default=None)
+    return {**shortest, "kind_a": "", "kind_b": ""} if shortest else None
 
 
 def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
@@ -113,15 +123,17 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
     Args:
         lake: What has been made.
         key: The partition.
-        row: Of its significance table.
+        row: A row of its significance table.
 
     Returns:
-        A dict with `context_a`, `response_a`, `kind_a`, and the same of side b; None where the measure is of all
-        responses together, or no pair shows it.
+        A dict with `context_a`, `response_a`, `kind_a`, and the same of side b; None if the measure scores
+        all responses together, or if no pair shows the difference.
     """
     if row["measure"] == DISTINGUISHABLE:
         card = lake.card("distinguishable_answers", key)
-        first = next((own["pairs"] for own in card.figures["carriers"] if own["pairs"]), None) if card else None
+        first = (
+            next((carrier["pairs"] for carrier in card.figures["carriers"] if carrier["pairs"]), None) if card else None
+        )
         return {**pairs_of(lake, key, first[:1])[0], "kind_a": "", "kind_b": ""} if first else None
     if row["measure"] == NAMES_OTHER:
         return _misnamed_pair(lake, key, "a" if row["difference"] > 0 else "b")
@@ -130,20 +142,20 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
             continue
         values = measure.readings(lake.read(measure.table, key))
         if row["measure"] in values:
-            # A biased measure is so with the groups' words masked: a pair that shows it must show it so too.
+            # The verdict `biased` rests on the masked reading, so the pair must differ in that reading, too.
             name = row["measure"]
-            found = deciding(values, name) if row["verdict"] == "biased" else values[name]
-            a, b = (side.astype(float) for side in found)
-            shown = (a - b) * np.sign(decisive(row)["difference"])
+            reading = deciding(values, name) if row["verdict"] == "biased" else values[name]
+            a, b = (side.astype(float) for side in reading)
+            gaps = (a - b) * np.sign(decisive(row)["difference"])
             responses = lake.read("responses", key).sort_by("pair_id")
             left, right = (responses.filter(pc.equal(responses["side"], side)) for side in ("a", "b"))
             texts = [table[name] for table in (left, right) for name in ("context", "response")]
             length = np.sum([pc.utf8_length(text).to_numpy() for text in texts], axis=0)
-            place = int(np.lexsort((length, -shown))[0])
-            if shown[place] <= 0:
+            index = int(np.lexsort((length, -gaps))[0])
+            if gaps[index] <= 0:
                 return None
             return {
-                f"{name}_{side}": table[name][place].as_py()
+                f"{name}_{side}": table[name][index].as_py()
                 for side, table in (("a", left), ("b", right))
                 for name in ("context", "response", "kind")
             }

@@ -1,4 +1,4 @@
-"""What the lake says of a profile's audits: which verdicts mean nothing, what to read first, what they could show."""
+"""Assesses a profile's audits: degenerate models, warnings, forecasts of power, and advice."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,15 +25,15 @@ Figures = Mapping[str, Any]
 def says_nothing(
     answered: Figures, most: float, trained: Figures | None = None, base: Figures | None = None
 ) -> str | None:
-    """Why a model says nothing: it gives nearly everything the same answer, was never trained, or learned
+    """Why a model's verdicts mean nothing: it gives nearly everything the same answer, was never trained, or learned
     nothing; None if they mean something.
 
     Args:
         answered: The figures of its responses.
-        most: The share of equal answers from which on nothing can be judged.
-        trained: The figures of a Seq2Seq's weights. It learned nothing if it predicts words no better than a draw among
-            all of its base's would.
-        base: The figures of the weights that it was made from; its own if it was made from none.
+        most: From this share of identical answers on, nothing can be judged.
+        trained: The figures of a Seq2Seq's weights. It learned nothing if it predicts words no better than a uniform
+            draw from its base's vocabulary.
+        base: The figures of the weights that it was made from; its own figures if it was made from none.
     """
     if answered.get("commonest_share", 0.0) >= most:
         share, answer = 100 * answered["commonest_share"], answered["commonest_response"]
@@ -46,13 +46,13 @@ def says_nothing(
 
 
 def degenerate(part: DialoguePart, key: Key, lake: Lake) -> str | None:
-    """A model that gives nearly everything the same answer, was never trained, or learned nothing."""
-    first = {"model": (part.base_of(key) or key)["model"]}
-    weights = key if part.models[key["model"]].debiasing else first
+    """Why a model is degenerate: it gives nearly everything the same answer, was never trained, or learned nothing."""
+    base_key = {"model": (part.base_of(key) or key)["model"]}
+    weights = key if part.models[key["model"]].debiasing else base_key
     cards = (
         lake.card("responses", key),
         lake.card(part.trained_as(key["model"]), weights),
-        lake.card("dialogue_models", first),
+        lake.card("dialogue_models", base_key),
     )
     answered, trained, base = (card.figures if card else {} for card in cards)
     learns = part.models[key["model"]].seq2seq is not None
@@ -60,16 +60,16 @@ def degenerate(part: DialoguePart, key: Key, lake: Lake) -> str | None:
 
 
 def warnings(part: DialoguePart, lake: Lake) -> list[str]:
-    """Where a bias was planted, and which models did not learn it; what got no answer, and who answered; which
-    persons and frames give no pair."""
-    found = [*_about_replies(part, lake), *_about_frames(part, lake)]
+    """Warnings about failed prompts, several models behind one name, persons and frames that give no pair, and planted
+    bias with the models that did not learn it."""
+    messages = [*_about_replies(part, lake), *_about_frames(part, lake)]
     for corpus, bias in part.settings.planted.items():
         card = lake.card(part.dialogues_of(corpus), {"corpus": corpus})
         counts = card and card.figures.get("planted")
         if not counts:
             continue
         groups = part.dimensions[bias.dimension].groups
-        found.append(
+        messages.append(
             f"A bias was planted in {corpus}: in {counts['a']:,} answers to contexts that name {groups.a}, and in "
             f"{counts['b']:,} to those that name {groups.b}. What models trained on it show (perplexity is taken "
             "on such answers, too) is a positive control, and says nothing of the corpus."
@@ -80,83 +80,84 @@ def warnings(part: DialoguePart, lake: Lake) -> list[str]:
         keys = [{"dimension": bias.dimension, "model": name} for name in learners]
         unlearned = [key["model"] for key in keys if _shows_bias(part, key, lake) is False]
         if unlearned:
-            found.append(
+            messages.append(
                 f"Not learned by {', '.join(unlearned)}: do not rely on verdicts about such a model, since it "
                 "could hardly learn people's biases either."
             )
-    return found
+    return messages
 
 
 def asides(part: DialoguePart, key: Key, rows: list[Row]) -> list[str]:
-    """What was made of a base by each method, in a sentence."""
-    lake, told = Lake(part.project.workspace), []
+    """The effects of each debiasing method on a base, in a sentence."""
+    lake, sentences = Lake(part.project.workspace), []
     for name, model in part.models.items():
-        own = {**key, "model": name}
-        card = None if is_seed(name) or model.base != key["model"] else lake.card("debiasing_effects", own)
+        partition = {**key, "model": name}
+        card = None if is_seed(name) or model.base != key["model"] else lake.card("debiasing_effects", partition)
         if card is None:
             continue
-        effects = lake.read("debiasing_effects", own).to_pylist()
+        effects = lake.read("debiasing_effects", partition).to_pylist()
         smaller, larger = (
-            [measure_label(e["measure"]) for e in effects if e["effect"] == s] for s in (SMALLER, LARGER)
+            [measure_label(row["measure"]) for row in effects if row["effect"] == effect]
+            for effect in (SMALLER, LARGER)
         )
         parts = [f"smaller gap in {', '.join(smaller) or 'nothing'}"]
         parts += [f"larger gap in {', '.join(larger)}"] if larger else []
         if misnames_more(card.figures):
-            now, was = (100 * (card.figures[f"names_other_{when}"] or 0.0) for when in ("after", "before"))
-            parts.append(f"but {now:.0f}% of the answers that name a group name the other one (base {was:.0f}%)")
+            after, before = (100 * (card.figures[f"names_other_{when}"] or 0.0) for when in ("after", "before"))
+            parts.append(f"but {after:.0f}% of the answers that name a group name the other one (base {before:.0f}%)")
         control = " (a control)" if is_control(model) else ""
-        told.append(f"{name}{control}: {', '.join(parts)}")
-    if not told:
+        sentences.append(f"{name}{control}: {', '.join(parts)}")
+    if not sentences:
         return []
-    return [f"Debiasing {key['dimension']} × {key['model']}, one training each: {'; '.join(told)}"]
+    return [f"Debiasing {key['dimension']} × {key['model']}, one training each: {'; '.join(sentences)}"]
 
 
 def _about_replies(part: DialoguePart, lake: Lake) -> list[str]:
     """Prompts that failed for good, and models behind an address that turned out to be several."""
-    found = []
+    messages = []
     served: dict[str, dict[str, None]] = {}
     for key in part.expected():
         card = lake.card("responses", key)
         figures = card.figures if card else {}
         if failed := figures.get("failed_responses"):
             model = key["model"]
-            found.append(
+            messages.append(
                 f"{key['dimension']} × {model}: {failed:,} answers are missing, because their prompts failed each "
                 f"time; they count as no answer. List them: fairness-pipeline sql --profile {part.project.name} "
                 f"\"select context from responses where model = '{model}' and kind = 'failed'\" --all; ask all of "
                 f"its prompts anew: fairness-pipeline run --profile {part.project.name} --model {model} --ask-again"
             )
         served.setdefault(key["model"], {}).update(dict.fromkeys(figures.get("served_model", {})))
-    found += [
+    messages += [
         f"{model}: several models have answered under this name: {', '.join(names)}; verdicts mix them. Ask one of "
         f"them: fairness-pipeline run --profile {part.project.name} --model {model} --ask-again"
         for model, names in served.items()
         if len(names) > 1
     ]
-    return found
+    return messages
 
 
 def _about_frames(part: DialoguePart, lake: Lake) -> list[str]:
-    """Persons and frames of a corpus that give no pair, with the reason."""
-    found = []
+    """The persons and frames of each corpus that give no pair, with the reason."""
+    messages = []
     for corpus in part.corpora:
         for dimension in part.dimensions:
             card = lake.card("contexts", {"corpus": corpus, "dimension": dimension})
             if dropped := card.figures.get("dropped") if card else None:
-                more = f"; and {len(dropped) - _TOLD} more" if len(dropped) > _TOLD else ""
-                found.append(
-                    f"{corpus} {dimension}: no pair is made where {'; '.join(dropped[:_TOLD])}{more}. The report lists "
-                    "them under 'Quality of the pairs' (docs/pairs.md)."
+                more = f"; and {len(dropped) - _NAMED} more" if len(dropped) > _NAMED else ""
+                messages.append(
+                    f"{corpus} {dimension}: no pair is made where {'; '.join(dropped[:_NAMED])}{more}. The report "
+                    "lists them under 'Quality of the pairs' (docs/pairs.md)."
                 )
-    return found
+    return messages
 
 
-_TOLD = 3
-"""Persons and frames that a warning names."""
+_NAMED = 3
+"""The number of persons and frames that a warning names."""
 
 
 def _shows_bias(part: DialoguePart, key: Key, lake: Lake) -> bool | None:
-    """Whether a verdict on a model is `biased`; None where there is none yet."""
+    """Whether a verdict on a model is `biased`; None if there is no verdict yet."""
     card = lake.card("dialogue_significance", key)
     if card is None:
         return None
@@ -165,51 +166,53 @@ def _shows_bias(part: DialoguePart, key: Key, lake: Lake) -> bool | None:
 
 
 _FEW_PAIRS = 30
-"""Pairs below which a normal distribution says nothing of what they could show."""
+"""The number of pairs below which the normal approximation does not give their power."""
 
 
-_FIRM = 1000
-"""Pairs below which an audit is called a first look."""
+_FIRST_LOOK = 1000
+"""The number of pairs below which an audit is called a first look."""
 
 
-def _found_by(pairs: int, rate: float, measures: int = 6) -> float:
-    """The difference of rates, in points, that independent pairs show four times in five at Holm's first step."""
+def _detectable_difference(pairs: int, rate: float, measures: int = 6) -> float:
+    """The difference of rates, in points, that independent pairs show with a power of 80% at Holm's first step."""
     error = math.sqrt(2 * rate * (1 - rate) / pairs)
     return 100 * error * (quantile(1 - 0.05 / (2 * measures)) + quantile(0.8))
 
 
 def power_forecast(part: DialoguePart, lake: Lake, dimension: str | None = None) -> list[str]:
-    """How many pairs `fair` needs, and how many there are; which debiased models cannot be shown to be cured."""
-    asked = [dimension] if dimension else list(part.dimensions)
-    return [*_pairs_forecast(part, lake, asked), *_cures_forecast(part, asked)]
+    """How many pairs `fair` needs, how many there are, and which debiased models cannot be called a cure."""
+    dimensions = [dimension] if dimension else list(part.dimensions)
+    return [*_pairs_forecast(part, lake, dimensions), *_cures_forecast(part, dimensions)]
 
 
 def _pairs_forecast(part: DialoguePart, lake: Lake, dimensions: list[str]) -> list[str]:
     settings = part.settings.significance
-    needed = {kind: settings.margin(kind, kind).before() for kind in ("rates", "counts")}
-    known = {kind: math.ceil(count) for kind, count in needed.items() if count}
-    if not known:
+    expected = {kind: settings.margin(kind, kind).before() for kind in ("rates", "counts")}
+    needed = {kind: math.ceil(count) for kind, count in expected.items() if count}
+    if not needed:
         return []
-    there, counts, more = [], [], 0
+    listing, counts, more = [], [], 0
     for corpus in part.corpora:
         for name in dimensions:
             card = lake.card("context_pairs", {"corpus": corpus, "dimension": name})
             count = f"{card.figures['pairs']:,}" if card else f"at most {part.settings.pairs.maximum:,}"
-            there.append(f"{corpus} {name} {count}")
+            listing.append(f"{corpus} {name} {count}")
             if card:
                 counts.append(card.figures["pairs"])
                 more = max(more, card.figures.get("left_out_beyond_maximum", 0))
-    wanted = " and ".join(f"{count:,} pairs for {kind}" for kind, count in known.items())
+    required = " and ".join(f"{count:,} pairs for {kind}" for kind, count in needed.items())
     lines = [
-        f"to show `fair` in four audits of five, where nothing differs: about {wanted}, if answers are independent",
-        f"pairs: {'; '.join(there)}",
+        f"to show `fair` in four audits of five, where nothing differs: about {required}, if answers are independent",
+        f"pairs: {'; '.join(listing)}",
     ]
     if counts and min(counts) < _FEW_PAIRS:
         lines.append(f"a first look: {min(counts)} pairs are too few to show much; 'audit --pairs 400' asks more")
     elif counts:
         fewest = min(counts)
-        gaps = " and ".join(f"{_found_by(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5))
-        look = "a first look: " if fewest < _FIRM else ""
+        gaps = " and ".join(
+            f"{_detectable_difference(fewest, rate):.2g} points at {100 * rate:g}%" for rate in (0.1, 0.5)
+        )
+        look = "a first look: " if fewest < _FIRST_LOOK else ""
         lines.append(
             f"{look}with {fewest:,} pairs a difference of about {gaps} is found four times in five, where nothing else "
             "varies and six measures are looked at" + (f"; 'audit --pairs all' has up to {more:,} more" if more else "")
@@ -220,78 +223,84 @@ def _pairs_forecast(part: DialoguePart, lake: Lake, dimensions: list[str]) -> li
 def _cures_forecast(part: DialoguePart, dimensions: list[str]) -> list[str]:
     recipes = {name: m for name, m in part.models.items() if m.base and m.seeds > 1 and not is_seed(name)}
     few = [name for name, model in recipes.items() if model.seeds < LEAST_SEEDS]
-    found = [f"cures: {', '.join(few)}: a cure needs {LEAST_SEEDS} seeds or more"] if few else []
+    messages = [f"cures: {', '.join(few)}: a cure needs {LEAST_SEEDS} seeds or more"] if few else []
     for name, model in recipes.items():
-        keys = [{"dimension": each, "model": name} for each in dimensions if answers_in(part.models[name], each)]
+        keys = [
+            {"dimension": dimension, "model": name}
+            for dimension in dimensions
+            if answers_in(part.models[name], dimension)
+        ]
         for method in part.controls.methods(name):
-            without = [key["dimension"] for key in keys if method not in part.controls.of(key)]
-            if without:
-                found.append(
-                    f"cures: {name} has no control '{method}' in {', '.join(without)}, so it cannot be called a "
+            uncontrolled = [key["dimension"] for key in keys if method not in part.controls.of(key)]
+            if uncontrolled:
+                messages.append(
+                    f"cures: {name} has no control '{method}' in {', '.join(uncontrolled)}, so it cannot be called a "
                     f"cure; list a model of '{model.base}' with debiasing '{method}', the same settings and as "
                     "many seeds"
                 )
-    return found
+    return messages
 
 
 def requests(part: DialoguePart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:
-    """One for each distinct context, changed ones included."""
-    asked = {"responses": "context_pairs", "no_effect_responses": "no_effect_contexts"}.get(asset)
-    if asked is None or not part.models[key["model"]].endpoint:
+    """The number of distinct contexts, changed ones included; None if they are still to be made."""
+    source = {"responses": "context_pairs", "no_effect_responses": "no_effect_contexts"}.get(asset)
+    if source is None or not part.models[key["model"]].endpoint:
         return 0
     pairs = part.pairs_of(key)
-    if pending(asked, pairs):
+    if pending(source, pairs):
         return None
-    table = lake.read(asked, pairs)
+    table = lake.read(source, pairs)
     return len(distinct_contexts(table) if asset == "responses" else changed_contexts(table))
 
 
 def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
-    """How many pairs would tell, and how to ask them."""
-    told, profile = more_pairs(rows, "pair"), part.project.name
+    """How many pairs a conclusion needs, and how to ask for them."""
+    advice, profile = more_pairs(rows, "pair"), part.project.name
     key, row = max(rows, key=lambda judged: judged.row.get("pairs_needed") or 0)
-    if not (wanted := row.get("pairs_needed")):
-        return told
-    name, there = key["model"], _pairs_there(part, key)
-    if there is not None and there <= min(wanted, row["n"]):
-        return f"{told}; its contexts have no more than {there:,} pairs: name a larger corpus, or judge it as it is"
-    number = str(wanted) if there is None or wanted <= there else "all"
+    if not (needed := row.get("pairs_needed")):
+        return advice
+    name, available = key["model"], _available_pairs(part, key)
+    if available is not None and available <= min(needed, row["n"]):
+        return (
+            f"{advice}; its contexts have no more than {available:,} pairs: name a larger corpus, or judge it as it is"
+        )
+    number = str(needed) if available is None or needed <= available else "all"
     model = part.models[name]
     if part.given_model(name).exists():
-        place = model.huggingface.name if model.huggingface else model.endpoint.base_url if model.endpoint else name
-        how = f"fairness-pipeline audit {place} --name {name} --dimension {key['dimension']} --pairs {number}"
+        source = model.huggingface.name if model.huggingface else model.endpoint.base_url if model.endpoint else name
+        next_step = f"fairness-pipeline audit {source} --name {name} --dimension {key['dimension']} --pairs {number}"
     elif model.architecture == "imported":
         export = f"fairness-pipeline export pairs --profile {profile} --pairs {number} --output more.csv"
-        how = f"{export}, and answer these (the profile's other models are asked as many then)"
+        next_step = f"{export}, and answer these (the profile's other models are asked as many then)"
     else:
-        most = there if number == "all" else number
-        how = f"pairs: {{maximum: {most}}} under dialogue_fairness in {part.project.path.name}, then run again"
-    less = f" (its contexts have {there:,})" if number == "all" else ""
-    return f"{told}{less}: {how}"
+        most = available if number == "all" else number
+        next_step = f"pairs: {{maximum: {most}}} under dialogue_fairness in {part.project.path.name}, then run again"
+    limit = f" (its contexts have {available:,})" if number == "all" else ""
+    return f"{advice}{limit}: {next_step}"
 
 
-def _pairs_there(part: DialoguePart, key: Key) -> int | None:
-    """How many pairs the model's contexts have in the dimension; None if they are not made yet."""
+def _available_pairs(part: DialoguePart, key: Key) -> int | None:
+    """The number of pairs in the model's contexts for the dimension; None if they are still to be made."""
     card = Lake(part.project.workspace).card("context_pairs", part.pairs_of(key))
     return card.figures["pairs"] + card.figures.get("left_out_beyond_maximum", 0) if card else None
 
 
 def cure(part: DialoguePart, rows: Sequence[Judged]) -> str:
-    """The debiased models that the profile has of a biased one, or the methods that it could have."""
+    """Advice on a biased model: its debiased versions in the profile, or the methods that could debias it."""
     page = "docs/debiasing.md"
-    others = [judged for judged in rows if judged.row["measure"] != NAMES_OTHER]
-    if not others:
+    curable = [judged for judged in rows if judged.row["measure"] != NAMES_OTHER]
+    if not curable:
         return f"no debiasing method repairs this; methods that make the groups' words alike cause it ({page})"
-    name, run = others[0].key["model"], f"fairness-pipeline run --profile {part.project.name} --model"
+    name, run = curable[0].key["model"], f"fairness-pipeline run --profile {part.project.name} --model"
     if part.models[name].trained:
         otherwise = f"add a model with `base: {name}` and a method of {page}"
     else:
         methods = f"try a system prompt, Self-Debias or filtered candidates ({page})"
         otherwise = f"{methods}, and compare the next run with this one: --baseline previous"
-    found = {judged.key["model"] for judged in others}
+    biased = {judged.key["model"] for judged in curable}
     recipes = {
         key: model
         for key, model in part.models.items()
-        if key == name or not (is_seed(key) or is_control(model) or key in found)
+        if key == name or not (is_seed(key) or is_control(model) or key in biased)
     }
     return compare_debiased(name, recipes, run, page, otherwise)

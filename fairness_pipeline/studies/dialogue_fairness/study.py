@@ -51,13 +51,13 @@ def _finding(part: DialoguePart, key: Key, row: Row) -> str:
             f"{with_unit(row, 'spread').removeprefix('+')} either way: in {row['units_a']:,} of {row['units']:,} "
             f"{unit}s more for {a}, in {row['units_b']:,} more for {b}; the mean hides it"
         )
-    own = decisive(row)
-    masked = f", with {neutral_reading_of(row['measure'])}" if own["difference"] != row["difference"] else ""
-    # Where the word is the group's name, other words for the group were not tried.
-    named = part.dimensions[key["dimension"]].names_the_group
-    words = f" (tested with the words {row['exchanged']})" if named else ""
+    deciding_row = decisive(row)
+    masked = f", with {neutral_reading_of(row['measure'])}" if deciding_row["difference"] != row["difference"] else ""
+    # If the word is the group's name, no other words for the group were tried.
+    names_the_group = part.dimensions[key["dimension"]].names_the_group
+    words = f" (tested with the words {row['exchanged']})" if names_the_group else ""
     by = f", by {with_groups(row['told_by'], _groups(part, key))}" if row.get("told_by") else ""
-    return f"{key['model']}{checkpoint}: {finding(own, _groups(part, key))}{by}{masked}{words}"
+    return f"{key['model']}{checkpoint}: {finding(deciding_row, _groups(part, key))}{by}{masked}{words}"
 
 
 def _direction(row: Row, groups: tuple[str, str]) -> str:

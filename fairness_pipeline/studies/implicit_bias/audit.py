@@ -1,4 +1,4 @@
-"""What `fairness-pipeline audit` can give this study: a classifier, an endpoint, a file of predictions."""
+"""Takes what `fairness-pipeline audit` is given for this study: a classifier, an endpoint, a file of predictions."""
 
 import argparse
 from pathlib import Path
@@ -37,17 +37,17 @@ _POSITIVE = ("positive", "pos", "label_1")
 
 
 def takes(given: Given) -> bool:
-    """Whether this study can audit it."""
+    """Whether this study can audit the given classifier or file."""
     if given.kind == "file":
         return "text_id" in given.columns
     return given.kind == "address" or given.architecture.endswith("ForSequenceClassification")
 
 
 def give(part: ImplicitBiasPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
-    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+    """Stores a given classifier or file in the workspace; returns a line that says how it was understood.
 
     Raises:
-        FairnessError: the profile has a classifier of this name, or it is not clear which label is the positive class.
+        FairnessError: the profile already has a classifier of this name, or the label of the positive class is unclear.
     """
     if given.kind == "file":
         target, count = import_predictions(part, Path(given.name), next(iter(part.corpora)), name)
@@ -60,33 +60,34 @@ def give(part: ImplicitBiasPart, given: Given, name: str, arguments: argparse.Na
     path = part.given_classifier(name)
     put(path, document, ClassifierSpecification, name, part.project.name)
     positive = document.get("huggingface", {}).get("positive")
-    said = f"positive: {', '.join(positive)}" if positive else "positive: yes"
-    return f"'{name}' ({document['architecture']}; {said}): {path}"
+    meaning = f"positive: {', '.join(positive)}" if positive else "positive: yes"
+    return f"'{name}' ({document['architecture']}; {meaning}): {path}"
 
 
 def specification(part: ImplicitBiasPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What a classifier's file says of what was given."""
+    """The content of the file of a given classifier."""
     if given.kind == "address":
         return {"architecture": "endpoint", "endpoint": endpoint(given, arguments)}
     source: dict[str, Any] = {"name": given.name, **({"revision": given.revision} if given.revision else {})}
     return {"architecture": "huggingface", "huggingface": {**source, "positive": _positive(given, arguments.label)}}
 
 
-def _positive(given: Given, said: list[str]) -> list[str]:
-    """The labels that mean the positive class: as the user says, else as they are called."""
+def _positive(given: Given, options: list[str]) -> list[str]:
+    """The labels that mean the positive class: the user's choice, or else by their names."""
     known = [str(label) for label in given.configuration.get("id2label", {}).values()]
-    if said:
-        labels = [pair.partition("=") for pair in said]
+    if options:
+        labels = [pair.partition("=") for pair in options]
         wrong = [name for name, _, label in labels if name != "positive" or label.lower() not in map(str.lower, known)]
         if wrong:
             raise FairnessError(
-                f"--label: expected positive=LABEL for {NAME}, LABEL one of {', '.join(known)}; found {', '.join(said)}"
+                f"--label: expected positive=LABEL for {NAME}, LABEL one of {', '.join(known)}; "
+                f"found {', '.join(options)}"
             )
         return [label for _, _, label in labels]
-    found = [label for label in known if label.lower() in _POSITIVE]
-    if len(found) != 1:
+    matches = [label for label in known if label.lower() in _POSITIVE]
+    if len(matches) != 1:
         raise FairnessError(
             f"{given.name}: has labels {', '.join(known) or 'none'}; say which mean the positive class: "
             f"--label positive={known[-1] if known else 'LABEL'}"
         )
-    return found
+    return matches

@@ -1,4 +1,4 @@
-"""What the study exports and imports: texts, and a classifier's predictions."""
+"""Exports texts and imports a classifier's predictions."""
 
 import argparse
 from pathlib import Path
@@ -15,7 +15,7 @@ from fairness_pipeline.workspace.lake import Lake
 
 
 def add_commands(command: Command) -> None:
-    """Adds what is exported to the command line."""
+    """Adds the export commands to the command line."""
     texts = command(
         "export texts",
         _export_texts,
@@ -37,13 +37,13 @@ def _export_texts(arguments: argparse.Namespace) -> int:
     part = part_of(arguments.profile, NAME, ImplicitBiasPart)
     corpus = _corpus(part, arguments.corpus)
     views = _views(part, corpus)
-    found = [texts_to_classify(part, view).select(["text_id", "text"]) for view in views]
-    tests = pa.concat_tables(found).group_by(["text_id", "text"], use_threads=False).aggregate([])
+    tables = [texts_to_classify(part, view).select(["text_id", "text"]) for view in views]
+    tests = pa.concat_tables(tables).group_by(["text_id", "text"], use_threads=False).aggregate([])
     classes = part.classes[views[0]] if len(views) > 1 else ()
     with replacing(path) as temporary:
-        marked = write_texts(tests, temporary, path.suffix, "prediction" if classes else "probability")
+        escaped = write_texts(tests, temporary, path.suffix, "prediction" if classes else "probability")
     fill = f"'prediction' ({', '.join(classes)})" if classes else "'probability' (of the positive class)"
-    print(f"{path}: {tests.num_rows:,} texts; fill in {fill} in a copy, then:{say_escaped(marked)}")
+    print(f"{path}: {tests.num_rows:,} texts; fill in {fill} in a copy, then:{say_escaped(escaped)}")
     print(f"fairness-pipeline import FILE --name NAME --corpus {corpus} --profile {arguments.profile}")
     return 0
 
@@ -69,48 +69,48 @@ IMPORTS = (
 
 
 def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifier: str) -> tuple[Path, int]:
-    """Takes a classifier's predictions from a file into the workspace.
+    """Imports a classifier's predictions from a file into the workspace.
 
     Args:
         part: The profile's part of the study.
         path: The file.
-        corpus: Whose texts they are of.
-        classifier: A name for what predicted.
+        corpus: The corpus of the texts.
+        classifier: The name for the classifier.
 
     Returns:
-        Where they lie now, and how many.
+        The path of the predictions in the workspace, and their number.
 
     Raises:
-        FairnessError: the profile has such a classifier of its own, or the file is not as expected; names the line.
+        FairnessError: the profile declares a classifier of this name, or the file is not as expected; names the line.
     """
     from fairness_pipeline.models.classifiers.prediction_files import FORMS, read_predictions
 
-    known = part.classifiers.get(classifier)
-    taken = known is not None and known.architecture != "predictions"
+    existing = part.classifiers.get(classifier)
+    taken = existing is not None and existing.architecture != "predictions"
     check_name(classifier, part.project.name, taken=taken)
     views = _views(part, _corpus(part, corpus))
     tests = {view: texts_to_classify(part, view) for view in views}
-    tables = [read_predictions(path, own, part.of_class(view)) for view, own in tests.items()]
+    tables = [read_predictions(path, texts, part.of_class(view)) for view, texts in tests.items()]
     for view in views:
         target = part.prediction_file(view, classifier, path.suffix)
-        before = [part.prediction_file(view, classifier, form) for form in FORMS]
-        import_file(path, target, part.project.workspace, f"the predictions of '{classifier}'", before)
+        earlier_files = [part.prediction_file(view, classifier, form) for form in FORMS]
+        import_file(path, target, part.project.workspace, f"the predictions of '{classifier}'", earlier_files)
     return target, max(table.num_rows for table in tables)
 
 
 def _views(part: ImplicitBiasPart, corpus: str) -> list[str]:
-    """What is audited of a corpus: itself, or each of its classes."""
+    """The audited views of a corpus: the corpus itself, or each of its classes."""
     return [view for view in part.corpora if corpus in (view, view.partition(".")[0])]
 
 
-def _corpus(part: ImplicitBiasPart, asked: str | None) -> str:
-    """The corpus, or one of its classes, that was asked for."""
+def _corpus(part: ImplicitBiasPart, requested: str | None) -> str:
+    """The requested corpus, or the requested one of its classes."""
     corpora = list(dict.fromkeys(view.partition(".")[0] for view in part.corpora))
-    return asked if asked in part.corpora else chosen("--corpus", asked, corpora, part.project.name)
+    return requested if requested in part.corpora else chosen("--corpus", requested, corpora, part.project.name)
 
 
 def texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:
-    """The texts of the split `test`, made first if they are not there.
+    """The texts of the split `test`, which are made first if they are missing.
 
     Raises:
         FairnessError: the corpus cannot be read.

@@ -1,4 +1,4 @@
-"""Pictures of study 4."""
+"""Draws the pictures of study 4."""
 
 import math
 
@@ -16,21 +16,21 @@ _SIDES = ("#0b57d0", "#b3261e")
 
 
 def balance_plot(part: ImplicitBiasPart, lake: Lake, corpus: str) -> bytes | None:
-    """DPD and JS divergence by balance rate, with 95% intervals over seeds (figure 4.2); None where nothing is made.
+    """Draws DPD and JS divergence by balance rate, with 95% intervals over seeds (figure 4.2); None without data.
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        corpus: Which.
+        lake: The assets made so far.
+        corpus: The key of the corpus.
     """
     from matplotlib.figure import Figure
 
-    found = {
+    rows_by_rate = {
         rate: lake.read("balance_rates", key).to_pylist()
-        for place, rate in part.rates.items()
-        if lake.card("balance_rates", key := {"corpus": corpus, "rate": place})
+        for rate_key, rate in part.rates.items()
+        if lake.card("balance_rates", key := {"corpus": corpus, "rate": rate_key})
     }
-    if not found:
+    if not rows_by_rate:
         return None
     figure = Figure(figsize=(6.4, 3.2), dpi=110, layout="constrained")
     left = figure.add_subplot()
@@ -41,16 +41,22 @@ def balance_plot(part: ImplicitBiasPart, lake: Lake, corpus: str) -> bytes | Non
         (right, "dp_difference", _DPD, "--", "DPD in points (right)"),
     )
     for shift, (axes, name, colour, style, label) in zip((-0.06, 0.0, 0.06), lines, strict=True):
-        values = [np.abs([row[name] for row in rows]) for rows in found.values()]
-        means, reach = [float(own.mean()) for own in values], [_reach(own) for own in values]
+        values = [np.abs([row[name] for row in rows]) for rows in rows_by_rate.values()]
+        means, reach = [float(sample.mean()) for sample in values], [_reach(sample) for sample in values]
         axes.errorbar(
-            np.arange(len(found)) + shift, means, yerr=reach, color=colour, linestyle=style, capsize=3, label=label
+            np.arange(len(rows_by_rate)) + shift,
+            means,
+            yerr=reach,
+            color=colour,
+            linestyle=style,
+            capsize=3,
+            label=label,
         )
-    left.set_xticks(range(len(found)), list(found))
+    left.set_xticks(range(len(rows_by_rate)), list(rows_by_rate))
     left.set_xlabel("positive : negative texts of the first group in training", fontsize=8)
     left.set_ylabel("JS divergence (nats)", fontsize=8, color=_JS)
     right.set_ylabel("DPD (points)", fontsize=8, color=_DPD)
-    left.set_ylim(0, 0.72)  # log 2 is the most that there can be
+    left.set_ylim(0, 0.72)  # log 2 is the maximum
     right.set_ylim(bottom=0)
     for axes in (left, right):
         axes.tick_params(labelsize=8)
@@ -60,7 +66,7 @@ def balance_plot(part: ImplicitBiasPart, lake: Lake, corpus: str) -> bytes | Non
 
 
 def probability_plot(rows: list[Row], groups: tuple[str, str]) -> bytes:
-    """Error rates by threshold, and calibration, of both groups.
+    """Draws error rates by threshold, and calibration, of both groups.
 
     Args:
         rows: Rows of `classifier_probabilities`.
@@ -73,8 +79,15 @@ def probability_plot(rows: list[Row], groups: tuple[str, str]) -> bytes:
     panels_of = ((FP, "false positive rate"), (FN, "false negative rate"), (CALIBRATION, "share truly positive"))
     for axes, (measure, label) in zip(panels, panels_of, strict=True):
         for side, group, colour, style in zip("ab", groups, _SIDES, ("o-", "s--"), strict=True):
-            own = [row for row in rows if row["measure"] == measure and row["side"] == side]
-            axes.plot([r["at"] for r in own], [r["value"] for r in own], style, color=colour, markersize=3, label=group)
+            points = [row for row in rows if row["measure"] == measure and row["side"] == side]
+            axes.plot(
+                [point["at"] for point in points],
+                [point["value"] for point in points],
+                style,
+                color=colour,
+                markersize=3,
+                label=group,
+            )
         of_texts = measure == CALIBRATION
         if of_texts:
             axes.plot([0, 1], [0, 1], color="#999999", linewidth=0.8)
@@ -91,7 +104,7 @@ def probability_plot(rows: list[Row], groups: tuple[str, str]) -> bytes:
 
 
 def _reach(values: np.ndarray) -> float:
-    """Half the 95% interval of a mean over seeds; 0 with one."""
+    """Half the width of the 95% interval of a mean over seeds; 0 for a single seed."""
     if len(values) < 2:
         return 0.0
     estimate = Estimate(0.0, float(values.std(ddof=1)) / math.sqrt(len(values)), len(values) - 1)

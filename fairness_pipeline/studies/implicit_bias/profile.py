@@ -1,4 +1,4 @@
-"""What a profile says of this study: texts by authors of two groups, classifiers, and how these are judged."""
+"""The profile's section for this study: texts by authors of groups, classifiers, and how these are judged."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,7 +36,7 @@ Rate = Annotated[str, pydantic.AfterValidator(_rate)]
 
 
 class ImplicitBias(Specification):
-    """The section of a profile. Classifiers given to `audit`, and imported predictions, come on top of its own."""
+    """The section of a profile. Classifiers given to `audit`, and imported predictions, are added to its own."""
 
     corpora: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
     """Files of data/corpora. One with more than two classes is audited once for each against the rest."""
@@ -45,17 +45,17 @@ class ImplicitBias(Specification):
     splits: AuthoredShares = AuthoredShares()
     """Share of authors in each split."""
     maximum: Positive | None = None
-    """Texts of a label and group, at most; as the corpus says where it is left out."""
+    """The most texts of a label and group; by default the corpus decides."""
     balance_rate: Rate = "4:1"
     """Positive to negative texts of group a that classifiers are trained on; of group b the other way round."""
     balance_rates: tuple[Rate, ...] = ("4:1", "3:1", "2:1", "1:1", "1:2", "1:3", "1:4")
-    """Those of figure 4.2."""
+    """The balance rates of figure 4.2."""
     swept: str | None = None
     """The classifier that is trained at each balance rate; nothing is trained if left out."""
     explain: tuple[str, ...] = ()
     """The classifiers whose words are explained."""
     explainer: ExplainerSettings = ExplainerSettings()
-    """How."""
+    """How they are explained."""
     significance: GroupRatesSettings = GroupRatesSettings()
     """How rates are judged."""
     examples: Positive = 6
@@ -63,7 +63,7 @@ class ImplicitBias(Specification):
 
 
 class ImplicitBiasPart(Part[ImplicitBias]):
-    """The section, resolved.
+    """The section with its files, read and checked.
 
     Raises:
         FairnessError: a corpus or a classifier that the profile names is missing or wrong.
@@ -99,7 +99,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         for field, names in (("swept", [settings.swept] if settings.swept else []), ("explain", settings.explain)):
             for key in names:
                 if key not in self.classifiers or not self.classifiers[key].trained:
-                    trained = [name for name, own in self.classifiers.items() if own.trained]
+                    trained = [name for name, classifier in self.classifiers.items() if classifier.trained]
                     raise FairnessError(
                         f"{project.path}: {NAME}.{field}: '{key}' is no classifier that is trained here; those: "
                         f"{', '.join(trained) or 'none'}"
@@ -107,7 +107,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         self.subjects = self.classifiers
         swept = settings.balance_rates if settings.swept else ()
         self.rates = {rate.replace(":", "-"): rate for rate in dict.fromkeys([settings.balance_rate, *swept])}
-        if any(own.trained for own in self.classifiers.values()) and not (
+        if any(classifier.trained for classifier in self.classifiers.values()) and not (
             settings.splits.train and settings.splits.valid
         ):
             raise FairnessError(
@@ -116,15 +116,15 @@ class ImplicitBiasPart(Part[ImplicitBias]):
             )
         self.axes = {"corpus": list(self.corpora), "classifier": list(self.classifiers), "rate": list(self.rates)}
 
-    # What the shared code asks
+    # For the shared code
 
     @property
     def level(self) -> float:
-        """That of its tests."""
+        """The significance level of the tests."""
         return self.settings.significance.alpha
 
     def expected(self) -> list[Key]:
-        """Every corpus and classifier; an imported one where there are predictions."""
+        """Every corpus with every classifier; an imported classifier needs predictions for the corpus."""
         keys = ({"corpus": corpus, "classifier": name} for corpus in self.corpora for name in self.classifiers)
         return [key for key in keys if self.predicts(key)]
 
@@ -148,15 +148,15 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         imported = {name: path for (_, name), path in self.predictions.items()}
         return imported | {path.stem: path for path in classifiers}
 
-    # What the study itself asks
+    # For the study itself
 
     def predicts(self, key: Key) -> bool:
-        """Whether there can be predictions: an imported classifier has them where they were imported."""
+        """Whether there can be predictions: those of an imported classifier must have been imported."""
         imported = self.classifiers[key["classifier"]].architecture == "predictions"
         return not imported or (key["corpus"], key["classifier"]) in self.predictions
 
     def of_class(self, corpus: str) -> OfClass | None:
-        """The class of several that a corpus is about."""
+        """The class that a view of a corpus with several classes is about; None for two classes."""
         classes = self.classes[corpus]
         return OfClass(self.corpora[corpus].labels.names[0], classes) if classes else None
 
@@ -165,15 +165,15 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         return len(self.corpora[key["corpus"]].groups.names) == 2
 
     def given_classifier(self, classifier: str) -> Path:
-        """Where the file of a classifier lies that was given to `audit`."""
+        """The path of the file of a classifier that was given to `audit`."""
         return self.project.workspace / "classifiers" / f"{classifier}.yaml"
 
     def prediction_file(self, corpus: str, classifier: str, form: str) -> Path:
-        """Where imported predictions lie."""
+        """The path of imported predictions."""
         return self.project.workspace / "predictions" / corpus / f"{classifier}{form}"
 
     def query_epoch_of(self, classifier: str) -> str | None:
-        """When the present query epoch of a classifier began."""
+        """When the current query epoch of a classifier began."""
         return self.project.query_epochs.get((NAME, classifier))
 
     def _add(self, key: str) -> None:
@@ -187,11 +187,11 @@ class ImplicitBiasPart(Part[ImplicitBias]):
             raise FairnessError(
                 f"{path}: architecture: 'predictions' needs no file here: give them to fairness-pipeline import"
             )
-        whole = merged(declared, changes)
+        effective = merged(declared, changes)
         inherited: dict[str, Any] = {}
-        if "base" in whole or "debiasing" in whole:
-            method = method_named(METHODS, whole.get("debiasing"), profile if "debiasing" in changes else path)
-            base = whole.get("base")
+        if "base" in effective or "debiasing" in effective:
+            method = method_named(METHODS, effective.get("debiasing"), profile if "debiasing" in changes else path)
+            base = effective.get("base")
             if not isinstance(base, str) or base not in self.settings.classifiers:
                 raise FairnessError(
                     f"{path}: base: '{base}' is no classifier of {profile}; '{key}' is made from it, so list both "
@@ -202,7 +202,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
                 raise FairnessError(f"{path}: base: '{base}' is debiased itself; name what it was made from")
             inherited = self.classifiers[base].model_dump(exclude_unset=True)
             under = (NAME, "classifiers", key)
-            check_settings(method.settings, whole.get("settings"), declared, changes, path, profile, under)
+            check_settings(method.settings, effective.get("settings"), declared, changes, path, profile, under)
         content = merged(inherited, declared)
         validate(ClassifierSpecification, content, path)
         self.classifiers[key] = changed(
@@ -212,8 +212,8 @@ class ImplicitBiasPart(Part[ImplicitBias]):
     def _add_predictions(self, corpus: str, file: Path) -> None:
         if file.suffix not in FORMS:
             return
-        known = self.classifiers.setdefault(file.stem, ClassifierSpecification(architecture="predictions"))
-        if known.architecture != "predictions":
+        classifier = self.classifiers.setdefault(file.stem, ClassifierSpecification(architecture="predictions"))
+        if classifier.architecture != "predictions":
             raise FairnessError(
                 f"{file}: predictions of '{file.stem}' were imported, and the profile has a classifier of this name; "
                 "rename the file"

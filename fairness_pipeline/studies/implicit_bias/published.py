@@ -1,4 +1,4 @@
-"""What the thesis prints (Liu 2022, tables 4.2 to 4.7), to stand beside ours."""
+"""Reads the results that the thesis prints (Liu 2022, tables 4.2 to 4.7), to compare them with ours."""
 
 from collections.abc import Iterable
 
@@ -15,13 +15,13 @@ METHODS = {
     "ins_weigh": "instance_weighting",
     "debiased_tc": "debiased_tc",
 }
-"""What the thesis' methods are called there."""
+"""The methods' names in these files, by the `debiasing` of a classifier."""
 
 
 def rates(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> dict[str, PublishedRate]:
     """Table 4.3: both groups' rates of a base classifier, by measure."""
-    found = _of(corpus, classifier)
-    by_group = {(row["metric"], row["group"]): float(row["value"]) for row in found if row["metric"] in RATES}
+    records = _records(corpus, classifier)
+    by_group = {(row["metric"], row["group"]): float(row["value"]) for row in records if row["metric"] in RATES}
     return {
         rate: PublishedRate(by_group[rate, "I"], by_group[rate, "II"])
         for rate in RATES
@@ -31,25 +31,28 @@ def rates(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> di
 
 def metrics(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> dict[str, float]:
     """Tables 4.4 to 4.7: FPED, FNED, DPD, accuracy and F1 of a classifier, by metric."""
-    return {row["metric"]: float(row["value"]) for row in _of(corpus, classifier) if row["metric"] not in RATES}
+    return {row["metric"]: float(row["value"]) for row in _records(corpus, classifier) if row["metric"] not in RATES}
 
 
 def size(corpus: PublishedAs | None) -> dict[str, str] | None:
-    """Table 4.2's row of a data set, if it is one."""
-    asked = corpus and (corpus.dataset, corpus.task, corpus.attribute)
-    return next((r for r in rows("implicit_bias_datasets") if (r["dataset"], r["task"], r["attribute"]) == asked), None)
+    """The row of a data set in table 4.2; None if it has none."""
+    data_set = corpus and (corpus.dataset, corpus.task, corpus.attribute)
+    return next(
+        (row for row in rows("implicit_bias_datasets") if (row["dataset"], row["task"], row["attribute"]) == data_set),
+        None,
+    )
 
 
 def elsewhere(corpora: Iterable[PublishedAs | None]) -> list[PrintedTable]:
-    """Tables 4.3 to 4.7 for the data sets that are none of these."""
-    here = {(own.dataset, own.task, own.attribute) for own in corpora if own}
+    """Tables 4.3 to 4.7 for all data sets other than these."""
+    excluded = {(corpus.dataset, corpus.task, corpus.attribute) for corpus in corpora if corpus}
     names = ("dataset", "task", "attribute", "group_name", "architecture", "method")
-    return printed("implicit_bias", names, lambda row: (row["dataset"], row["task"], row["attribute"]) not in here)
+    return printed("implicit_bias", names, lambda row: (row["dataset"], row["task"], row["attribute"]) not in excluded)
 
 
-def _of(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> list[dict[str, str]]:
+def _records(corpus: PublishedAs | None, classifier: ClassifierSpecification) -> list[dict[str, str]]:
     if corpus is None or classifier.published_as is None:
         return []
-    asked = (corpus.dataset, corpus.task, corpus.attribute, classifier.published_as, METHODS[classifier.debiasing])
+    values = (corpus.dataset, corpus.task, corpus.attribute, classifier.published_as, METHODS[classifier.debiasing])
     names = ("dataset", "task", "attribute", "architecture", "method")
-    return [row for row in rows("implicit_bias") if tuple(row[name] for name in names) == asked]
+    return [row for row in rows("implicit_bias") if tuple(row[name] for name in names) == values]

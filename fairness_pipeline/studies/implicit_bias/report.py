@@ -1,4 +1,4 @@
-"""The report of study 4: one self-contained HTML file."""
+"""Renders the report of study 4: one self-contained HTML file."""
 
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ _METRICS = {"fped": "FPED", "fned": "FNED", "dpd": "DPD", "accuracy": "accuracy"
 
 
 def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> str:
-    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+    """Renders the report from the assets made so far; missing audits are listed as not measured.
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        audits: All of them.
+        lake: The assets made so far.
+        audits: All audits of the study.
     """
     measured = [audit for audit in audits if audit.measured]
     return page.render(
@@ -37,41 +37,41 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         headings=HEADINGS,
-        groups={key: own.groups.names for key, own in part.corpora.items()},
+        groups={key: corpus.groups.names for key, corpus in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
-        printed=_elsewhere(part),
+        printed=_printed_tables(part),
         effects=effects(part, lake),
         explained=explained(part, lake),
         kinds=KINDS,
         sections=worst_first(STUDY, measured),
-        probabilities={audit.anchor: found for audit in measured if (found := _probabilities(part, lake, audit))},
+        probabilities={audit.anchor: details for audit in measured if (details := _probabilities(part, lake, audit))},
         level=f"{100 * part.level:g}%",
         confidence=f"{100 * (1 - 2 * part.level):g}%",
         balance_rate=part.settings.balance_rate,
         settings=part.settings.model_dump(
             include={"splits", "maximum", "balance_rate", "swept", "explainer", "significance"}, exclude_none=True
         ),
-        classifiers={key: own.told() for key, own in part.classifiers.items()},
-        trained=any(own.trained for own in part.classifiers.values()),
-        methods={key: own.debiasing for key, own in part.classifiers.items()},
+        classifiers={key: classifier.told() for key, classifier in part.classifiers.items()},
+        trained=any(classifier.trained for classifier in part.classifiers.values()),
+        methods={key: classifier.debiasing for key, classifier in part.classifiers.items()},
     )
 
 
-def _elsewhere(part: ImplicitBiasPart) -> list[PrintedTable]:
-    """The thesis' tables of data that is not here, for those who reproduce it."""
-    known = [own.published_as for own in part.corpora.values()]
-    return published.elsewhere(known) if any(known) else []
+def _printed_tables(part: ImplicitBiasPart) -> list[PrintedTable]:
+    """The thesis' tables of other data sets; empty if the profile reproduces none."""
+    reproduced = [corpus.published_as for corpus in part.corpora.values()]
+    return published.elsewhere(reproduced) if any(reproduced) else []
 
 
 def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
-    own = part.corpora[key]
+    corpus = part.corpora[key]
     card = lake.card("authored_texts", {"corpus": key})
     return {
         "key": key,
-        "corpus": own,
+        "corpus": corpus,
         "figures": card.figures if card else None,
-        "published": published.size(own.published_as),
+        "published": published.size(corpus.published_as),
         "metrics": metrics(part, lake, key),
         "degenerate": [
             name for name in part.classifiers if STUDY.degenerate(part, {"corpus": key, "classifier": name}, lake)
@@ -81,7 +81,7 @@ def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
 
 
 def _probabilities(part: ImplicitBiasPart, lake: Lake, audit: Audit) -> dict[str, Any] | None:
-    """AUCs by group, and the picture of thresholds and calibration; None where a classifier gives labels only."""
+    """AUCs by group, and the picture of thresholds and calibration; None if a classifier gives labels only."""
     if not lake.card("classifier_probabilities", audit.key):
         return None
     rows = lake.read("classifier_probabilities", audit.key).to_pylist()
@@ -95,23 +95,29 @@ def _probabilities(part: ImplicitBiasPart, lake: Lake, audit: Audit) -> dict[str
 
 
 def _striking(part: ImplicitBiasPart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
-    """Two texts of one label that a classifier calls otherwise, one of each group, in the direction of a finding."""
+    """Two texts of one label that a classifier labels differently, one by each group, in the direction of a finding."""
     texts = {r["text_id"]: r["text"] for r in lake.read("authored_texts", {"corpus": audit.key["corpus"]}).to_pylist()}
     rows = lake.read("classifier_predictions", audit.key).to_pylist()
-    more = "a" if row["difference"] > 0 else "b"
-    wrong = int(rate_of(row) != FN)
+    more_side = "a" if row["difference"] > 0 else "b"
+    wrong_label = int(rate_of(row) != FN)
     letters = dict(zip(part.corpora[audit.key["corpus"]].groups.names, LETTERS, strict=False))
     groups = {"a": row["group"], "b": row["against"]}
-    found = {}
+    examples = {}
     for side, group in groups.items():
-        said, letter = wrong if side == more else 1 - wrong, letters[group]
-        shown = [r for r in rows if r["author_group"] == letter and r["label"] == 1 - wrong and r["prediction"] == said]
-        if not shown:
+        prediction, letter = wrong_label if side == more_side else 1 - wrong_label, letters[group]
+        candidates = [
+            r
+            for r in rows
+            if r["author_group"] == letter and r["label"] == 1 - wrong_label and r["prediction"] == prediction
+        ]
+        if not candidates:
             return None
-        chosen = min(shown, key=lambda r: (abs(r["probability"] - said), r["text_id"]))
-        found[side] = {
+        chosen = min(candidates, key=lambda r: (abs(r["probability"] - prediction), r["text_id"]))
+        examples[side] = {
             "group": groups[side],
             "context": f"{texts.get(chosen['text_id'], '')} (label: {'positive' if chosen['label'] else 'negative'})",
-            "response": f"{'positive' if said else 'negative'}, probability of positive {chosen['probability']:.2f}",
+            "response": (
+                f"{'positive' if prediction else 'negative'}, probability of positive {chosen['probability']:.2f}"
+            ),
         }
-    return found
+    return examples

@@ -1,4 +1,4 @@
-"""What the lake holds of study 4, put together for a reader."""
+"""Reads the assets of study 4 for its report."""
 
 import re
 from collections import defaultdict
@@ -15,16 +15,16 @@ from fairness_pipeline.workspace.lake import Lake, Row
 
 KINDS = ("label_l2x", "group_l2x", "label_gradients", "group_gradients")
 _FEWEST = 5
-"""Texts that a word must stand in to be among the top words."""
+"""The fewest texts with a word for it to be a top word."""
 _TOP = 10
 _SPECIAL = re.compile(r"\[[A-Z]+\]|</?\w+>")
-"""What a tokenizer puts around a text."""
+"""The special tokens that a tokenizer adds to a text."""
 _FLAT = 0.98
 """The evenness above which an explainer prefers no word: it did not learn."""
 
 
 class Word(NamedTuple):
-    """A word of a highlighted text: how salient it is for the label and for the group, 0 to 1 of the text's most."""
+    """A word of a highlighted text: its saliency for the label and for the group, as a share of the text's maximum."""
 
     word: str
     label: float
@@ -32,7 +32,7 @@ class Word(NamedTuple):
 
 
 def top_words(saliency: pa.Table, kind: str) -> list[tuple[str, float, int]]:
-    """The words with the largest mean share times the number of words, and in how many texts they stand.
+    """The words with the largest mean share times the number of words, and the number of texts with each word.
 
     A share is compared with an even one: 2 is twice what each word of the text would have.
 
@@ -40,12 +40,16 @@ def top_words(saliency: pa.Table, kind: str) -> list[tuple[str, float, int]]:
         saliency: As `SALIENCY`.
         kind: One of `KINDS`.
     """
-    found: dict[str, list[float]] = defaultdict(list)
+    shares_by_word: dict[str, list[float]] = defaultdict(list)
     for words, shares in zip(saliency["words"].to_pylist(), saliency[kind].to_pylist(), strict=True):
         for word, share in zip(words, shares, strict=True):
             if not _SPECIAL.fullmatch(word):
-                found[word].append(share * len(words))
-    means = [(word, float(np.mean(own)), len(own)) for word, own in found.items() if len(own) >= _FEWEST]
+                shares_by_word[word].append(share * len(words))
+    means = [
+        (word, float(np.mean(word_shares)), len(word_shares))
+        for word, word_shares in shares_by_word.items()
+        if len(word_shares) >= _FEWEST
+    ]
     return sorted(means, key=lambda row: (-row[1], row[0]))[:_TOP]
 
 
@@ -56,7 +60,7 @@ def flat(saliency: pa.Table) -> bool:
         saliency: As `SALIENCY`.
     """
     kinds = ("label_l2x", "group_l2x")
-    return max(evenness([np.array(own) for own in saliency[kind].to_pylist()]) for kind in kinds) > _FLAT
+    return max(evenness([np.array(shares) for shares in saliency[kind].to_pylist()]) for kind in kinds) > _FLAT
 
 
 def agreement(saliency: pa.Table) -> dict[str, dict[str, float]]:
@@ -65,33 +69,38 @@ def agreement(saliency: pa.Table) -> dict[str, dict[str, float]]:
     Args:
         saliency: As `SALIENCY`.
     """
-    found = {}
+    agreements = {}
     for task in ("label", "group"):
-        one, other = (
-            [np.array(own) for own in saliency[f"{task}_{name}"].to_pylist()] for name in ("l2x", "gradients")
+        l2x, gradients = (
+            [np.array(shares) for shares in saliency[f"{task}_{name}"].to_pylist()] for name in ("l2x", "gradients")
         )
-        same, chance = same_top_word(one, other)
-        found[task] = {"correlation": rank_correlation(one, other), "same": same, "chance": chance}
-    return found
+        same, chance = same_top_word(l2x, gradients)
+        agreements[task] = {"correlation": rank_correlation(l2x, gradients), "same": same, "chance": chance}
+    return agreements
 
 
 def highlighted(saliency: pa.Table, predictions: pa.Table, count: int) -> list[dict[str, Any]]:
-    """Texts that the first seed got wrong first, each word with its saliency (table 4.1).
+    """Texts with the saliency of each word (table 4.1), those that the first seed misclassified first.
 
     Args:
         saliency: As `SALIENCY`.
-        predictions: Of the same classifier, as `CLASSIFIER_PREDICTIONS`.
-        count: How many.
+        predictions: The predictions of the same classifier, as `CLASSIFIER_PREDICTIONS`.
+        count: The number of texts.
     """
-    said = {row["text_id"]: row for row in predictions.to_pylist() if row["seed"] == 1}
+    predicted = {row["text_id"]: row for row in predictions.to_pylist() if row["seed"] == 1}
     rows = [row for row in saliency.to_pylist() if row["seed"] == 1]
-    rows.sort(key=lambda row: (said[row["text_id"]]["prediction"] == said[row["text_id"]]["label"], row["js_l2x"]))
-    found = []
+    rows.sort(
+        key=lambda row: (
+            predicted[row["text_id"]]["prediction"] == predicted[row["text_id"]]["label"],
+            row["js_l2x"],
+        )
+    )
+    examples = []
     for row in rows[:count]:
         label, group = (np.array(row[kind]) / max(row[kind]) for kind in ("label_l2x", "group_l2x"))
-        words = [Word(*own) for own in zip(row["words"], label.tolist(), group.tolist(), strict=True)]
-        found.append({**said[row["text_id"]], "words": words})
-    return found
+        words = [Word(*fields) for fields in zip(row["words"], label.tolist(), group.tolist(), strict=True)]
+        examples.append({**predicted[row["text_id"]], "words": words})
+    return examples
 
 
 def metrics(part: ImplicitBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
@@ -104,25 +113,25 @@ def metrics(part: ImplicitBiasPart, lake: Lake, corpus: str) -> dict[str, dict[s
 
 
 def effects(part: ImplicitBiasPart, lake: Lake) -> list[Row]:
-    """What each method changed, on each corpus; nothing to judge where either classifier leaves nothing."""
+    """The effect of each method on each corpus; there is nothing to judge if either classifier is degenerate."""
     keys = [{"corpus": corpus, "classifier": name} for corpus in part.corpora for name in part.classifiers]
-    table, found = "classifier_debiasing_effects", []
+    table, rows = "classifier_debiasing_effects", []
     for key in keys:
         base = part.base_of(key)
         if base and lake.card(table, key):
             degenerate = {
                 f"verdict_{when}": NOTHING_TO_JUDGE
-                for when, own in (("before", base), ("after", key))
-                if STUDY.degenerate(part, own, lake)
+                for when, classifier_key in (("before", base), ("after", key))
+                if STUDY.degenerate(part, classifier_key, lake)
             }
-            told = {**degenerate, "effect": NOTHING_TO_JUDGE} if degenerate else {}
-            found += [{**key, **row, **told} for row in lake.read(table, key).to_pylist()]
-    return found
+            overrides = {**degenerate, "effect": NOTHING_TO_JUDGE} if degenerate else {}
+            rows += [{**key, **row, **overrides} for row in lake.read(table, key).to_pylist()]
+    return rows
 
 
 def explained(part: ImplicitBiasPart, lake: Lake) -> list[dict[str, Any]]:
     """Every explained classifier: divergence, agreement, top words, highlighted texts."""
-    found = []
+    sections = []
     for corpus in part.corpora:
         for name in part.settings.explain:
             key = {"corpus": corpus, "classifier": name}
@@ -130,16 +139,18 @@ def explained(part: ImplicitBiasPart, lake: Lake) -> list[dict[str, Any]]:
                 continue
             table = lake.read("saliency", key)
             examples = highlighted(table, lake.read("classifier_predictions", key), part.settings.examples)
-            found.append(
+            sections.append(
                 {
                     "key": key,
                     "texts": len(set(table["text_id"].to_pylist())),
                     "js": {kind: float(np.mean(table[f"js_{kind}"].to_numpy())) for kind in ("l2x", "gradients")},
                     "agreement": agreement(table),
-                    "evenness": {kind: evenness([np.array(own) for own in table[kind].to_pylist()]) for kind in KINDS},
+                    "evenness": {
+                        kind: evenness([np.array(shares) for shares in table[kind].to_pylist()]) for kind in KINDS
+                    },
                     "flat": flat(table),
                     "top": {kind: top_words(table, kind) for kind in KINDS},
                     "examples": examples,
                 }
             )
-    return found
+    return sections

@@ -32,17 +32,19 @@ def _finding(part: ImplicitBiasPart, key: Key, row: Row) -> str:
     if row["note"].startswith(ONE_TRAINING):
         return f"{key['classifier']}: {HEADINGS[rate_of(row)]}: {row['note'].partition(';')[0]}, and the mean hides it"
     positive, negative = part.corpora[key["corpus"]].labels.names
-    of, said = {FP: (f"'{negative}' texts", positive), FN: (f"'{positive}' texts", negative), DP: ("texts", positive)}[
-        rate_of(row)
-    ]
+    subset, predicted = {
+        FP: (f"'{negative}' texts", positive),
+        FN: (f"'{positive}' texts", negative),
+        DP: ("texts", positive),
+    }[rate_of(row)]
     sides = zip((row["value_a"], row["value_b"]), STUDY.compared(part, key, row), strict=True)
-    (high, more), (low, less) = sorted(sides, key=lambda side: -side[0])
-    labels = f"{key['classifier']} labels {high:.1f}% of the {of} by '{more}' as '{said}'"
-    return f"{labels}, but {low:.1f}% of those by '{less}'"
+    (high, high_group), (low, low_group) = sorted(sides, key=lambda side: -side[0])
+    clause = f"{key['classifier']} labels {high:.1f}% of the {subset} by '{high_group}' as '{predicted}'"
+    return f"{clause}, but {low:.1f}% of those by '{low_group}'"
 
 
 def _decisive(row: Row) -> Row:
-    """A row that rests on the spread of trainings, with that, which has no side and no interval."""
+    """The row; if it rests on the spread of trainings, with that spread as difference, without side and interval."""
     if row["verdict"] != "biased" or not row["note"].startswith(ONE_TRAINING):
         return row
     return {**row, "difference": row["trainings"], "ci_low": None, "ci_high": None, "either_way": True}
@@ -61,7 +63,7 @@ def _control(part: ImplicitBiasPart, key: Key, row: Row) -> str:
 
 
 def _degenerate(part: ImplicitBiasPart, key: Key, lake: Lake) -> str | None:
-    """A classifier that says the same of everything, or tells neither label nor group."""
+    """Why a classifier is degenerate: it predicts one label for everything, or is no better than guessing."""
     card = lake.card("classifier_predictions", key)
     figures = card.figures if card else {}
     if figures.get("constant"):
@@ -85,9 +87,9 @@ def _rates_of(key: Key, lake: Lake) -> list[Row]:
 
 
 def _more(part: ImplicitBiasPart, rows: Sequence[Judged]) -> str:
-    now = max(row["n"] for _, row in rows)
+    current = max(row["n"] for _, row in rows)
     return (
-        f"more test texts, by more authors of each group (now {now:,} texts), or more trainings: `seeds` in the "
+        f"more test texts, by more authors of each group (now {current:,} texts), or more trainings: `seeds` in the "
         "classifier's file"
     )
 
@@ -101,13 +103,13 @@ def _cure(part: ImplicitBiasPart, rows: Sequence[Judged]) -> str:
 
 
 def _requests(part: ImplicitBiasPart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:
-    """One for each text of the split `test`."""
+    """One request for each text of the split `test`."""
     if asset != "classifier_predictions" or not part.classifiers[key["classifier"]].endpoint:
         return 0
-    own = {"corpus": key["corpus"]}
-    if pending("authored_texts", own):
+    corpus_key = {"corpus": key["corpus"]}
+    if pending("authored_texts", corpus_key):
         return None
-    return lake.read("authored_texts", own)["split"].to_pylist().count("test")
+    return lake.read("authored_texts", corpus_key)["split"].to_pylist().count("test")
 
 
 STUDY = Study(

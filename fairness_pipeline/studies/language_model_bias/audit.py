@@ -1,4 +1,4 @@
-"""What `fairness-pipeline audit` can give this study: a causal or masked language model by folder or id."""
+"""Takes what `fairness-pipeline audit` is given for this study: a causal or masked language model by folder or id."""
 
 import argparse
 from typing import Any
@@ -31,15 +31,15 @@ MODEL_SAYS = {
 
 
 def takes(given: Given) -> bool:
-    """Whether this study can audit it."""
+    """Whether this study can audit the given model."""
     return scoring_architecture(given) is not None
 
 
 def give(part: LanguageModelPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
-    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+    """Stores a given model in the workspace; returns a line that says how it was understood.
 
     Raises:
-        FairnessError: the profile has a model of this name.
+        FairnessError: the profile already has a model of this name.
     """
     if name in part.project.profile.models:
         raise FairnessError(f"--name: profile '{part.project.name}' has a model '{name}' already; choose another name")
@@ -50,5 +50,5 @@ def give(part: LanguageModelPart, given: Given, name: str, arguments: argparse.N
 
 
 def specification(part: LanguageModelPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What a model's file says of what was given."""
+    """The content of the file of a given model."""
     return {**scoring_model(given), "studies": [NAME]}

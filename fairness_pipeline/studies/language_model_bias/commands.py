@@ -1,4 +1,4 @@
-"""What the study exports and imports: phrases and their labels, texts and their log-probabilities."""
+"""Exports phrases and texts, and imports their labels and log-probabilities."""
 
 import argparse
 from pathlib import Path
@@ -12,7 +12,7 @@ from fairness_pipeline.studies.language_model_bias.profile import NAME, Language
 
 
 def add_commands(command: Command) -> None:
-    """Adds what is exported to the command line."""
+    """Adds the export commands to the command line."""
     phrases = command(
         "export phrases",
         _export_phrases,
@@ -52,9 +52,9 @@ def _export_phrases(arguments: argparse.Namespace) -> int:
     if arguments.count is not None:
         if arguments.count < 1:
             raise FairnessError(f"--count: expected 1 or more, found {arguments.count}")
-        places = list(range(phrases.num_rows))
-        random.Random(part.project.profile.seed).shuffle(places)
-        phrases = phrases.take(sorted(places[: arguments.count]))
+        indices = list(range(phrases.num_rows))
+        random.Random(part.project.profile.seed).shuffle(indices)
+        phrases = phrases.take(sorted(indices[: arguments.count]))
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         write_template(phrases, stream)
     guidelines = path.with_name(f"{path.stem}-guidelines.txt")
@@ -75,17 +75,17 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     check_key(arguments.name, "--name")
     part, path = part_of(arguments.profile, NAME, LanguageModelPart), Path(arguments.file)
     dimension = _dimension(part, arguments.dimension)
-    known = None
+    phrase_texts = None
     if part.corpus.grammar or part.corpus.comments:
         phrases = Lake(part.project.workspace).read("bias_phrases", {"dimension": dimension})
-        known = dict(zip(phrases["phrase_id"].to_pylist(), phrases["phrase"].to_pylist(), strict=True))
-    read = read_annotations(path, arguments.name, ignored=part.corpus.ignored_labels, known=known)
-    labelled = read.table.num_rows - read.table["bias_phrase"].null_count
+        phrase_texts = dict(zip(phrases["phrase_id"].to_pylist(), phrases["phrase"].to_pylist(), strict=True))
+    annotations = read_annotations(path, arguments.name, ignored=part.corpus.ignored_labels, known=phrase_texts)
+    labelled = annotations.table.num_rows - annotations.table["bias_phrase"].null_count
     if not labelled:
         raise FairnessError(f"{path}: no phrase has a label in 'bias_phrase'; fill in 1 or 0")
     target = part.annotations_folder(dimension) / f"{arguments.name}.csv"
     import_file(path, target, part.project.workspace, f"the labels of '{arguments.name}'")
-    biased = int(pc.sum(read.table["bias_phrase"].cast("int64")).as_py() or 0)
+    biased = int(pc.sum(annotations.table["bias_phrase"].cast("int64")).as_py() or 0)
     print(f"{labelled:,} labels of '{arguments.name}', {biased:,} of them biased phrases, in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --dimension {dimension}")
     return 0
@@ -101,26 +101,26 @@ def _export_texts(arguments: argparse.Namespace) -> int:
     part = part_of(arguments.profile, NAME, LanguageModelPart)
     texts = _texts_to_score(part, _dimension(part, arguments.dimension) if arguments.dimension else None)
     with replacing(path) as temporary:
-        marked = write_texts(texts, temporary, path.suffix)
+        escaped = write_texts(texts, temporary, path.suffix)
     print(
         f"{path}: {len(texts):,} texts; in a copy fill in 'logprob' (the sum of the natural logarithms of the tokens' "
         "probabilities, each given the tokens before it) and 'tokens' (how many they are). A first token that nothing "
-        f"stands before counts in neither. Then:{say_escaped(marked)}"
+        f"stands before counts in neither. Then:{say_escaped(escaped)}"
     )
     print(f"fairness-pipeline import FILE --name NAME --profile {arguments.profile}")
     return 0
 
 
 def _texts_to_score(part: LanguageModelPart, dimension: str | None) -> list[str]:
-    """Every text of the splits that are scored, each once, of one dimension or all that have phrases."""
+    """The distinct texts of the scored splits, of one dimension or of all that have phrases."""
     from fairness_pipeline.cli.run import make
     from fairness_pipeline.measures.language.phrase_bias import scored_versions
     from fairness_pipeline.workspace.lake import Lake
 
     lake, texts = Lake(part.project.workspace), dict[str, None]()
-    for own in [dimension] if dimension else [name for name in part.dimensions if part.has_phrases(name)]:
-        make(part.project, NAME, "counterfactual_phrases", own)
-        versions = scored_versions(lake.read("counterfactual_phrases", {"dimension": own}))
+    for key in [dimension] if dimension else [name for name in part.dimensions if part.has_phrases(name)]:
+        make(part.project, NAME, "counterfactual_phrases", key)
+        versions = scored_versions(lake.read("counterfactual_phrases", {"dimension": key}))
         texts |= dict.fromkeys(versions["text"].to_pylist())
     return list(texts)
 
@@ -129,14 +129,14 @@ def _import_logprobs(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.models.language.log_probability_files import FORMS, read_log_probabilities
 
     part, path = part_of(arguments.profile, NAME, LanguageModelPart), Path(arguments.file)
-    known = part.models.get(arguments.name)
-    taken = known is not None and known.architecture != "logprobs"
+    existing = part.models.get(arguments.name)
+    taken = existing is not None and existing.architecture != "logprobs"
     check_name(arguments.name, part.project.name, taken=taken)
     count = len(read_log_probabilities(path))
-    before = [part.log_probability_file(arguments.name, form) for form in FORMS]
+    earlier_files = [part.log_probability_file(arguments.name, form) for form in FORMS]
     target = part.log_probability_file(arguments.name, path.suffix)
-    what = f"the log-probabilities of '{arguments.name}'"
-    import_file(path, target, part.project.workspace, what, before)
+    description = f"the log-probabilities of '{arguments.name}'"
+    import_file(path, target, part.project.workspace, description, earlier_files)
     print(f"{count:,} texts scored by '{arguments.name}' in {target}; now:")
     print(f"fairness-pipeline run --profile {part.project.name} --study {NAME} --model {arguments.name}")
     return 0
@@ -161,6 +161,6 @@ def _check_comments(part: LanguageModelPart) -> None:
         )
 
 
-def _dimension(part: LanguageModelPart, asked: str | None) -> str:
-    """The dimension that was asked for, of those with stereotypes."""
-    return chosen("--dimension", asked, part.dimensions, part.project.name)
+def _dimension(part: LanguageModelPart, requested: str | None) -> str:
+    """The requested dimension, of those with stereotypes."""
+    return chosen("--dimension", requested, part.dimensions, part.project.name)

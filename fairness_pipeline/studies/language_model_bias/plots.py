@@ -1,4 +1,4 @@
-"""Pictures of study 2."""
+"""Draws the plots of study 2."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ _COLOURS = ("#0b57d0", "#8a6d00", "#00696f", "#b3261e", "#7b3fa0", "#777777", "#
 
 
 def t_values(part: LanguageModelPart, audits: Sequence[Audit]) -> bytes:
-    """Figure 1a: t of the paper's test, a bar a model and dimension; a star where its p is below the level.
+    """Figure 1a: t of the paper's test, a bar per model and dimension; a star marks a p below the level.
 
     Args:
         part: The profile's part of the study.
-        audits: All of them.
+        audits: All audits.
     """
     values: dict[str, dict[str, tuple[float, bool]]] = {}
     for audit in audits:
@@ -28,11 +28,11 @@ def t_values(part: LanguageModelPart, audits: Sequence[Audit]) -> bytes:
 
 
 def reference_perplexities(part: LanguageModelPart, rows: Sequence[tuple[dict[str, str], Row]]) -> bytes:
-    """Figure 1b: the mean perplexity of human references, a bar a model and dimension; a base's is the same in all.
+    """Figure 1b: the mean perplexity of human references, a bar per model and dimension; a base has one value for all.
 
     Args:
         part: The profile's part of the study.
-        rows: Keys and rows of the task, as `results.tasks`.
+        rows: Keys and rows of the task, as `results.tasks` returns them.
     """
     values: dict[str, dict[str, tuple[float, bool]]] = {}
     for key, row in rows:
@@ -48,13 +48,13 @@ def _bars(dimensions: list[str], values: dict[str, dict[str, tuple[float, bool]]
     figure = Figure(figsize=(9.2, 3.2), dpi=110, layout="constrained")
     axes = figure.add_subplot()
     width = 0.8 / max(1, len(values))
-    for number, (model, own) in enumerate(values.items()):
-        places = [place for place, dimension in enumerate(dimensions) if dimension in own]
-        heights = [own[dimensions[place]][0] for place in places]
-        lefts = [place - 0.4 + (number + 0.5) * width for place in places]
+    for number, (model, bars) in enumerate(values.items()):
+        positions = [position for position, dimension in enumerate(dimensions) if dimension in bars]
+        heights = [bars[dimensions[position]][0] for position in positions]
+        lefts = [position - 0.4 + (number + 0.5) * width for position in positions]
         axes.bar(lefts, heights, width * 0.92, label=model, color=_COLOURS[number % len(_COLOURS)])
-        for place, left, height in zip(places, lefts, heights, strict=True):
-            if own[dimensions[place]][1]:
+        for position, left, height in zip(positions, lefts, heights, strict=True):
+            if bars[dimensions[position]][1]:
                 axes.annotate("*", (left, height), ha="center", va="bottom" if height > 0 else "top", fontsize=9)
     axes.axhline(0, color="#444444", linewidth=0.8)
     axes.set_xticks(range(len(dimensions)), dimensions)

@@ -1,4 +1,4 @@
-"""What a profile says of this study: a corpus of stereotyped phrases, language models, and how they are judged."""
+"""The profile's section for this study: a corpus of stereotyped phrases, language models, and how they are judged."""
 
 import csv
 import re
@@ -32,15 +32,15 @@ _FIGURES = ("perplexity_a", "perplexity_b")
 
 
 class LanguageModelBias(Specification):
-    """The section of a profile. Models given to `audit`, and imported annotations, come on top of what it names."""
+    """The section of a profile. Models given to `audit` and imported annotations are added to what it names."""
 
     corpus: str
-    """The phrases; a file of data/corpora."""
+    """The corpus of the phrases; a file in data/corpora."""
     debias: tuple[str, ...] | None = None
     """Dimensions in which debiased models are made by default; all dimensions if left out."""
     pairs: Literal["printed", "extended"] = "extended"
-    """Over which pairs of words LMD, ADD and HD run: those of the paper's list, or further ones too. Phrases are always
-    exchanged with all of them."""
+    """The pairs of words in the losses of LMD, ADD and HD: those of the paper's list, or further ones as well. Phrases
+    are always exchanged with all pairs."""
     significance: LanguageModelBiasSettings = LanguageModelBiasSettings()
     """How perplexities are judged."""
     state_tracking: StateTrackingSettings = StateTrackingSettings()
@@ -65,7 +65,9 @@ class LanguageModelPart(Part[LanguageModelBias]):
         path = find("corpora", settings.corpus, project.path, f"{NAME}.corpus")
         self.corpus: PhraseCorpus = load(PhraseCorpus, path)
         self.folder = path.parent
-        self.dimensions = {key: own for key, own in project.dimensions.items() if has_stereotypes(own)}
+        self.dimensions = {
+            key: dimension for key, dimension in project.dimensions.items() if has_stereotypes(dimension)
+        }
         self.models: dict[str, LanguageModelSpecification] = {}
         for key in project.profile.models:
             self._add_model(key)
@@ -94,24 +96,24 @@ class LanguageModelPart(Part[LanguageModelBias]):
                     f"{path}: phrases: dimension '{key}' has no stereotypes; give its file a section 'stereotypes'"
                 )
 
-    # What the shared code asks
+    # For the shared code
 
     @property
     def level(self) -> float:
-        """That of its tests."""
+        """The significance level of its tests."""
         return self.settings.significance.alpha
 
     def expected(self) -> list[Key]:
-        """Every dimension and model that is made for it, or was published in it."""
+        """Every dimension with each model that is scored or published in it."""
         keys = ({"dimension": dimension, "model": model} for dimension in self.dimensions for model in self.models)
         return [key for key in keys if self.measured(key)]
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
-        """Debiased models only in the profile's `debias` dimensions, or in a dimension that is named."""
-        wanted = self.settings.debias
-        if wanted is None or "dimension" not in key or "model" not in key or "dimension" in named:
+        """Whether a partition is made by default: a debiased model's only in a dimension of `debias` or a named one."""
+        debias = self.settings.debias
+        if debias is None or "dimension" not in key or "model" not in key or "dimension" in named:
             return True
-        return key["dimension"] in wanted or not self.base_of(key)
+        return key["dimension"] in debias or not self.base_of(key)
 
     def base_of(self, key: Key) -> Key | None:
         """The model that a debiased one was made from."""
@@ -119,16 +121,17 @@ class LanguageModelPart(Part[LanguageModelBias]):
         return {**key, "model": base} if base else None
 
     def baselines_of(self, key: Key) -> list[Key]:
-        """The model of the same base that was trained without a cure, if the profile has one."""
-        own = self.models[key["model"]] if "model" in key else None
+        """The control of a debiased model: the plain fine-tuning of the same base, if the profile has one."""
+        debiased = self.models[key["model"]] if "model" in key else None
         plain = [
             name for name, model in self.models.items()
-            if own and own.debiasing and name != key["model"] and (model.base, model.debiasing) == (own.base, "plain")
+            if debiased and debiased.debiasing and name != key["model"]
+            and (model.base, model.debiasing) == (debiased.base, "plain")
         ]  # fmt: skip
         return [{**key, "model": name} for name in plain[:1]]
 
     def measures(self) -> list[str]:
-        """The row that a verdict hangs on."""
+        """The row that the verdict rests on."""
         return [STEREOTYPE]
 
     @property
@@ -143,29 +146,29 @@ class LanguageModelPart(Part[LanguageModelBias]):
         return {path.stem: path for path in files if path.suffix in FORMS}
 
     def log_probabilities(self, model: str) -> File | None:
-        """The log-probabilities of a model that came in a file: an imported one, or one that the model's file names."""
+        """The file of a model's log-probabilities, imported or named in the model's file; None if it has none."""
         if model in self._log_probabilities:
             return imported_file(self._log_probabilities[model], self.project.workspace)
-        named = self.models[model].logprobs
-        return File.of(Path(named)) if named else None
+        declared = self.models[model].logprobs
+        return File.of(Path(declared)) if declared else None
 
     def log_probability_file(self, model: str, form: str) -> Path:
-        """Where imported log-probabilities of a model lie."""
+        """The file of a model's imported log-probabilities."""
         return self.project.workspace / "log_probabilities" / f"{model}{form}"
 
     @property
     def corpora_of_all(self) -> Sequence[str]:
-        """The one corpus of the profile."""
+        """The only corpus of the profile."""
         return (self.settings.corpus,)
 
-    # What the study itself asks
+    # For the study itself
 
     def debiasing_terms(self, dimension: str) -> StereotypeTerms:
-        """The terms of a dimension's stereotypes with the pairs over which the debiasing losses run."""
+        """The terms of a dimension's stereotypes, with the pairs in the debiasing losses."""
         return stereotypes_of(self.dimensions[dimension], printed=self.settings.pairs == "printed")
 
     def has_phrases(self, dimension: str) -> bool:
-        """Whether there can be labelled phrases in a dimension: generated, sought in comments, released or imported."""
+        """Whether there can be labelled phrases in a dimension: generated, found in comments, released or imported."""
         if self.imported(dimension):
             return True
         if self.grammar:
@@ -173,22 +176,22 @@ class LanguageModelPart(Part[LanguageModelBias]):
         return dimension in self.corpus.phrases or bool(self.corpus.comments)
 
     def query_epoch_of(self, model: str) -> str | None:
-        """When the present query epoch of a model began."""
+        """The start of a model's current query epoch."""
         return self.project.query_epochs.get((NAME, model))
 
     def asked(self, key: Key) -> bool:
         """Whether a model is scored in a dimension."""
         model = self.models[key["model"]]
-        made = model.dimensions is None or key["dimension"] in model.dimensions
-        return model.scored and made and self.has_phrases(key["dimension"])
+        included = model.dimensions is None or key["dimension"] in model.dimensions
+        return model.scored and included and self.has_phrases(key["dimension"])
 
     def measured(self, key: Key) -> bool:
-        """Whether there are perplexities of a model in a dimension: asked for, or published."""
+        """Whether a model has perplexities in a dimension, scored or published."""
         model = self.models[key["model"]]
         return self.asked(key) if model.scored else bool(self.published(key))
 
     def published(self, key: Key) -> list[dict[str, str]]:
-        """The published perplexities of a model in a dimension, a phrase a row.
+        """The published perplexities of a model in a dimension, one row per phrase.
 
         Raises:
             FairnessError: as `published_perplexities` does.
@@ -198,15 +201,15 @@ class LanguageModelPart(Part[LanguageModelBias]):
         return [row for row in published_perplexities(paths.data_file(name)) if row["dimension"] == key["dimension"]]
 
     def annotations_folder(self, dimension: str) -> Path:
-        """Where imported annotations of a dimension lie, a file an annotator."""
+        """The folder of a dimension's imported annotations, one file per annotator."""
         return self.project.workspace / "annotations" / dimension
 
     def imported(self, dimension: str) -> list[Path]:
-        """Imported annotations of a dimension, a file an annotator."""
+        """The files of a dimension's imported annotations, one per annotator."""
         return [path for path in imported_files(self.annotations_folder(dimension)) if path.suffix == ".csv"]
 
     def given_model(self, model: str) -> Path:
-        """Where the file of a model lies that was given to `audit`."""
+        """The file of a model that was given to `audit`."""
         return self.project.workspace / "language_models" / f"{model}.yaml"
 
     @cached_property
@@ -215,16 +218,16 @@ class LanguageModelPart(Part[LanguageModelBias]):
         return StereotypeGrammar.load(self.corpus.grammar.file) if self.corpus.grammar else None
 
     def _add_model(self, key: str) -> None:
-        """Reads a model, and its base before it; one that other studies alone audit is left out."""
+        """Reads a model, and its base before it; skips a model that only other studies audit."""
         if key in self.models:
             return
         project = self.project
-        named = project.named_studies(key)
+        studies = project.named_studies(key)
         path = find("models", key, project.path, "models")
         declared, changes = read_yaml(path), project.profile.models[key]
-        if named is None and not self._can_audit(declared, key):
+        if studies is None and not self._can_audit(declared, key):
             return
-        if named is not None and NAME not in named:
+        if studies is not None and NAME not in studies:
             return
         if "base" in declared or "debiasing" in declared:
             self.models[key] = self._debiased(key, declared, path)
@@ -235,14 +238,14 @@ class LanguageModelPart(Part[LanguageModelBias]):
         ).located(path.parent)
 
     def _can_audit(self, declared: dict[str, Any], key: str) -> bool:
-        """Whether a model, if its file names no study, is a published language model or one without a base."""
-        whole = merged(declared, self.project.profile.models[key])
-        if whole.get("debiasing") in METHODS and whole.get("base") not in self.project.profile.models:
-            return True  # which is refused
-        return whole.get("architecture") in ARCHITECTURES and "training" not in whole and "base" not in whole
+        """Whether this study audits a model whose file names no study: a language model without a base or training."""
+        document = merged(declared, self.project.profile.models[key])
+        if document.get("debiasing") in METHODS and document.get("base") not in self.project.profile.models:
+            return True  # refused later, with a message
+        return document.get("architecture") in ARCHITECTURES and "training" not in document and "base" not in document
 
     def _debiased(self, key: str, declared: dict[str, Any], path: Path) -> LanguageModelSpecification:
-        """A model made from another one; it inherits what its file does not say."""
+        """A model made from another one; it inherits every key that its file leaves out."""
         profile, changes = self.project.path, self.project.profile.models[key]
         method = method_named(
             METHODS, merged(declared, changes).get("debiasing"), profile if "debiasing" in changes else path
@@ -271,7 +274,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
 
 
 def published_perplexities(path: Path) -> list[dict[str, str]]:
-    """The rows of a file of published perplexities; read once while it is unchanged.
+    """The rows of a file of published perplexities; an unchanged file is read only once.
 
     Raises:
         FairnessError: a column is missing, or a perplexity is no number of 1 or more; names the line.

@@ -1,4 +1,4 @@
-"""What the paper prints, to stand beside ours."""
+"""Reads the paper's tables, for comparison with ours."""
 
 from fairness_pipeline.measures.language.phrase_bias import PAPER
 from fairness_pipeline.workspace.published import rows
@@ -8,11 +8,11 @@ TABLES = ("redditbias_bias_findings", "redditbias_counts", "redditbias_downstrea
 DATA = {"state_tracking": "MultiWOZ 2.0", "responses": "DSTC-7"}
 """The data sets of the paper's downstream tasks (section 3.2)."""
 DOUBTFUL = "crg_nist2"
-"""The paper's table of NIST-2 repeats that of METEOR cell for cell: which of the two it belongs to cannot be told."""
+"""The paper's tables of NIST-2 and METEOR have the same values, so that one of them is wrong; which one is unknown."""
 
 
 def findings(model: str | None, dimension: str) -> dict[str, str]:
-    """What section 5.2 says of a model's bias, by our measure: `p < 0.05` or `not significant`."""
+    """The finding of section 5.2 on a model's bias, by our measure: `p < 0.05` or `not significant`."""
     for row in rows("redditbias_bias_findings"):
         if (row["model"], row["dimension"]) == (model, dimension) and row["significant_stereotypical_bias"]:
             return {PAPER: "p < 0.05" if row["significant_stereotypical_bias"] == "yes" else "not significant"}
@@ -20,7 +20,7 @@ def findings(model: str | None, dimension: str) -> dict[str, str]:
 
 
 def downstream(model: str | None, dimension: str | None) -> dict[str, float]:
-    """What tables 4, 5 and appendix C print of a model, by metric; the base's values are the same in all dimensions."""
+    """The values of tables 4, 5 and appendix C for a model, by metric; a base has the same values in all dimensions."""
     return {
         row["metric"]: float(row["value"])
         for row in rows("redditbias_downstream")

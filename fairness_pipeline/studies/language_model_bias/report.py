@@ -1,4 +1,4 @@
-"""The report of study 2: one self-contained HTML file."""
+"""Renders the report of study 2 as one self-contained HTML file."""
 
 from collections import Counter
 from pathlib import Path
@@ -31,12 +31,12 @@ _DATA: dict[str, DownstreamTask] = {
 
 
 def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> str:
-    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+    """Returns the whole report; audits that are missing in the lake are listed as not measured.
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        audits: All of them.
+        lake: The assets made so far.
+        audits: All audits.
     """
     measured = [audit for audit in audits if audit.measured]
     perplexities = tasks(part, lake, "reddit_perplexity")
@@ -61,10 +61,10 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
         effects=_effects(part, lake),
         grids=_grids(part, lake),
         tasks={title: _task(tasks(part, lake, name)) for name, title in _TASKS.items()},
-        data={title: (part.corpus.data_of(own), published.DATA[own]) for title, own in _DATA.items()},
+        data={title: (part.corpus.data_of(task), published.DATA[task]) for title, task in _DATA.items()},
         printed={title: _printed(name) for name, title in _TASKS.items()},
         doubtful=published.DOUBTFUL,
-        disagreements=[found for d in part.dimensions if (found := _disagreements(lake, d))],
+        disagreements=[disagreement for d in part.dimensions if (disagreement := _disagreements(lake, d))],
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, measured)],
         alpha=part.level,
         settings=part.settings.model_dump(exclude_none=True),
@@ -77,10 +77,10 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
 def _striking(part: LanguageModelPart, lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
     """The phrase whose perplexities differ most in the direction of a finding."""
     gaps = widest_gaps(lake.read("phrase_perplexities", audit.key), 2)
-    shown = [gap for gap in gaps if gap["gap"] * row["difference"] > 0]
-    if not shown:
+    matching = [gap for gap in gaps if gap["gap"] * row["difference"] > 0]
+    if not matching:
         return None
-    widest = max(shown, key=lambda gap: abs(gap["gap"]))
+    widest = max(matching, key=lambda gap: abs(gap["gap"]))
     groups = STUDY.groups(part, audit.key)
     return {
         side: {
@@ -93,7 +93,7 @@ def _striking(part: LanguageModelPart, lake: Lake, audit: Audit, row: Row) -> di
 
 
 def _phrases(part: LanguageModelPart, lake: Lake, dimension: str) -> dict[str, Any]:
-    """Table 3's row, ours and the paper's, and the agreement of annotators."""
+    """A dimension's row of table 3, ours and the paper's, and the agreement of its annotators."""
     key = {"dimension": dimension}
     annotated = lake.card("phrase_annotations", key)
     split = lake.card("phrase_splits", key)
@@ -129,14 +129,14 @@ def _effects(part: LanguageModelPart, lake: Lake) -> list[Row]:
 
 
 def _grids(part: LanguageModelPart, lake: Lake) -> list[dict[str, Any]]:
-    """The grid of each debiased model, with the point that was kept."""
-    found = []
+    """The grid of each debiased model, and the chosen point."""
+    entries = []
     for key in part.expected():
         card = lake.card("debiased_language_models", key)
         if card and "grid" in card.figures:
             pairs = len(part.debiasing_terms(key["dimension"]).pairs)
             sums = part.models[key["model"]].debiasing == "add"
-            found.append(
+            entries.append(
                 {
                     "key": key,
                     "points": card.figures["grid"],
@@ -145,11 +145,11 @@ def _grids(part: LanguageModelPart, lake: Lake) -> list[dict[str, Any]]:
                     "sums": sums,
                 }
             )
-    return found
+    return entries
 
 
 def _task(rows: list[tuple[dict[str, str], Row]]) -> dict[str, Any]:
-    """A task's metrics as columns, and a line a model and dimension."""
+    """A task's metrics as columns, with a line per model and dimension."""
     metrics = list(dict.fromkeys(row["metric"] for _, row in rows))
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for key, row in rows:
@@ -158,7 +158,7 @@ def _task(rows: list[tuple[dict[str, str], Row]]) -> dict[str, Any]:
 
 
 def _printed(task: str) -> list[dict[str, Any]]:
-    """What the paper prints of a task: a line a metric and model, a column a dimension."""
+    """The paper's values for a task: a line per metric and model, a column per dimension."""
     prefix = {"dialogue_state_tracking": "dst", "response_generation": "crg"}[task]
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows("redditbias_downstream"):

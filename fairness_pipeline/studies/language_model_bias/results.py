@@ -1,4 +1,4 @@
-"""What the lake holds of study 2, put together for a reader."""
+"""Assembles rows and phrases for reports."""
 
 import math
 from typing import Any
@@ -18,7 +18,7 @@ def row_of(audit: Audit, measure: str) -> Row | None:
 
 
 def paper_t(audit: Audit) -> float | None:
-    """t of the paper's test: below 0 the stereotype is likelier of side b."""
+    """t of the paper's test; below 0, the stereotype is likelier of side b."""
     row = row_of(audit, PAPER)
     return row["statistic"] if row else None
 
@@ -35,8 +35,8 @@ def widest_gaps(perplexities: pa.Table, count: int) -> list[dict[str, Any]]:
         if row["split"] == "test" and row["reading"] == OWN and row["text"]:
             sides.setdefault(row["phrase_id"], {})[row["side"]] = row
     gaps: list[dict[str, Any]] = [
-        {"a": own["a"], "b": own["b"], "gap": math.log(own["a"]["perplexity"] / own["b"]["perplexity"])}
-        for own in sides.values()
+        {"a": pair["a"], "b": pair["b"], "gap": math.log(pair["a"]["perplexity"] / pair["b"]["perplexity"])}
+        for pair in sides.values()
     ]
     ordered = sorted(gaps, key=lambda gap: -gap["gap"])
     half = count // 2
@@ -44,7 +44,7 @@ def widest_gaps(perplexities: pa.Table, count: int) -> list[dict[str, Any]]:
 
 
 def by_word(perplexities: pa.Table) -> list[dict[str, Any]]:
-    """Of each target word in the test split how many phrases it has, and their mean difference of log-perplexities.
+    """The target words in the test split, with the number of their phrases and the mean difference of log-perplexities.
 
     Args:
         perplexities: As `measures.language.phrase_bias.PHRASE_PERPLEXITIES`.
@@ -60,8 +60,8 @@ def by_word(perplexities: pa.Table) -> list[dict[str, Any]]:
 
 
 def tasks(part: LanguageModelPart, lake: Lake, name: str) -> list[tuple[Key, Row]]:
-    """The metrics of a task: of base models, then of debiased ones in each dimension."""
-    found: list[tuple[Key, Row]] = []
+    """The metrics of a task, by model: once for a base, in each dimension for a debiased model."""
+    entries: list[tuple[Key, Row]] = []
     for model, specification in part.models.items():
         keys: list[Key] = (
             [{"dimension": d, "model": model} for d in part.dimensions] if specification.base else [{"model": model}]
@@ -69,5 +69,5 @@ def tasks(part: LanguageModelPart, lake: Lake, name: str) -> list[tuple[Key, Row
         for key in keys:
             table = name if specification.base else f"base_{name}"
             if lake.card(table, key):
-                found += [(key, row) for row in lake.read(table, key).to_pylist()]
-    return found
+                entries += [(key, row) for row in lake.read(table, key).to_pylist()]
+    return entries

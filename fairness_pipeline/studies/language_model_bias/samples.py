@@ -1,4 +1,4 @@
-"""The phrases behind the verdicts on a language model."""
+"""Collects the phrases behind the verdicts on a language model."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,25 +14,25 @@ from fairness_pipeline.workspace.lake import Key, Lake
 def samples(part: LanguageModelPart, lake: Lake, key: Key) -> Samples:
     """Every phrase of the test split about both groups.
 
-    The values of `stereotype` are how much less likely the phrase is than that with the opposite attribute, about each
-    group (nats); their difference is the phrase's log odds ratio. Those of `perplexity` are the phrase's.
+    The values of `stereotype` say how much less likely the phrase is than the one with the opposite attribute, about
+    each group (nats); their difference is the phrase's log odds ratio. The values of `perplexity` are the phrase's.
     """
     table = lake.read("phrase_perplexities", key)
     table = table.filter(pc.equal(table["split"], "test"))
     surprise = pc.multiply(pc.ln(table["perplexity"]), table["tokens"])
     table = table.append_column("surprise", surprise).sort_by("phrase_id")
-    own = [_of(table, OWN, side) for side in ("a", "b")]
-    values = {"perplexity": tuple(np.asarray(side["perplexity"]) for side in own)}
+    sides = [_select(table, OWN, side) for side in ("a", "b")]
+    values = {"perplexity": tuple(np.asarray(side["perplexity"]) for side in sides)}
     values[STEREOTYPE] = tuple(
-        np.asarray(side["surprise"]) - _beside(side, _of(table, OPPOSITE, name), "surprise")
-        for name, side in zip("ab", own, strict=True)
+        np.asarray(side["surprise"]) - _aligned(side, _select(table, OPPOSITE, name), "surprise")
+        for name, side in zip("ab", sides, strict=True)
     )
-    a, b = own
-    named = part.dimensions[key["dimension"]].names_the_group
+    a, b = sides
+    names_the_group = part.dimensions[key["dimension"]].names_the_group
     return Samples.of(
         {"id": a["phrase_id"], "word": a["target"], "asked_a": a["text"], "asked_b": b["text"]},
         {name: values[name] for name in (STEREOTYPE, "perplexity")},  # type: ignore[misc]
-        [_numbered(a[column]) for column in ("attribute", *([] if named else ["target"]))],
+        [_numbered(a[column]) for column in ("attribute", *([] if names_the_group else ["target"]))],
     )
 
 
@@ -40,11 +40,11 @@ def _numbered(column: pa.ChunkedArray) -> np.ndarray:
     return np.asarray(column.combine_chunks().dictionary_encode().indices)
 
 
-def _of(table: pa.Table, reading: str, side: str) -> pa.Table:
+def _select(table: pa.Table, reading: str, side: str) -> pa.Table:
     return table.filter(pc.and_(pc.equal(table["reading"], reading), pc.equal(table["side"], side)))
 
 
-def _beside(own: pa.Table, other: pa.Table, column: str) -> np.ndarray:
-    """The column of another reading of the same phrases; NaN where a phrase has none."""
-    place = pc.index_in(own["phrase_id"], other["phrase_id"])
-    return np.asarray(pc.fill_null(pc.take(other[column], place), float("nan")))
+def _aligned(table: pa.Table, other_table: pa.Table, column: str) -> np.ndarray:
+    """A column of another reading, in the order of the table's phrases; NaN if a phrase has none."""
+    positions = pc.index_in(table["phrase_id"], other_table["phrase_id"])
+    return np.asarray(pc.fill_null(pc.take(other_table[column], positions), float("nan")))

@@ -38,10 +38,10 @@ def _finding(part: LanguageModelPart, key: Key, row: Row) -> str:
     if ratio < 1:
         ratio, low, high = 1 / ratio, 1 / high, 1 / low if low else float("inf")
     words = row["exchanged"].split("; ")
-    told = ", ".join([*words[:_WORDS], *([f"... {len(words)} words in all"] if len(words) > _WORDS else [])])
+    listed = ", ".join([*words[:_WORDS], *([f"... {len(words)} words in all"] if len(words) > _WORDS else [])])
     return (
         f"{key['model']}: a stereotype of {b} people rather than its opposite is {ratio:.3g} times as likely about "
-        f"{about} people as about {against} people (95% interval {low:.3g} to {high:.3g}; {told})"
+        f"{about} people as about {against} people (95% interval {low:.3g} to {high:.3g}; {listed})"
     )
 
 
@@ -57,15 +57,19 @@ def _more(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
 def _cure(part: LanguageModelPart, rows: Sequence[Judged]) -> str:
     name = rows[0].key["model"]
     run, page = f"fairness-pipeline run --profile {part.project.name} --model", "docs/language-models.md"
-    found = {judged.key["model"] for judged in rows}
-    methods = {key: m for key, m in part.models.items() if key == name or (m.debiasing != "plain" and key not in found)}
+    biased = {judged.key["model"] for judged in rows}
+    methods = {
+        key: model
+        for key, model in part.models.items()
+        if key == name or (model.debiasing != "plain" and key not in biased)
+    }
     return compare_debiased(
         name, methods, run, page, f"add a model with `base: {name}` and one of four methods ({page})"
     )
 
 
 def _decisive(row: Row) -> Row:
-    """A row with opposite stereotypes has the typical S of an attribute word, which has no side and no interval."""
+    """A row as its verdict reads it: with opposite stereotypes the typical S of an attribute word, and no interval."""
     return (
         {**row, "difference": row["spread"], "ci_low": None, "ci_high": None}
         if hides_opposite_stereotypes(row)
@@ -80,38 +84,40 @@ def _direction(row: Row, groups: tuple[str, str]) -> str:
 
 
 _WORDS = 6
-"""Attribute words that a sentence names."""
+"""The number of attribute words that a sentence names."""
 
 _FEWEST = 10
-"""Phrases of the test split below which nothing is said."""
+"""The number of phrases in the test split below which there is no verdict."""
 
 
 def _degenerate(part: LanguageModelPart, key: Key, lake: Lake) -> str | None:
-    """Weights that were never trained: as likely to write any token as any other."""
+    """Why a model is degenerate: its weights guess every token alike, or there are too few phrases."""
     card = lake.card("phrase_perplexities", key)
     figures = card.figures if card else {}
     if figures.get("guesses"):
         return "its weights predict no better than guessing; was it trained?"
-    judged = lake.card("language_model_bias", key)
-    pairs = judged.figures.get("pairs", _FEWEST) if judged else _FEWEST
+    verdict_card = lake.card("language_model_bias", key)
+    pairs = verdict_card.figures.get("pairs", _FEWEST) if verdict_card else _FEWEST
     return f"{pairs} phrases to compare are too few; {_FEWEST} at least" if pairs < _FEWEST else None
 
 
 def _asides(part: LanguageModelPart, key: Key, rows: list[Row]) -> list[str]:
-    """How much of S each method left of a base, in a sentence."""
-    lake, told = Lake(part.project.workspace), []
+    """The share of a base's S that each method left, in a sentence."""
+    lake, shares = Lake(part.project.workspace), []
     for name, model in part.models.items():
-        own = {**key, "model": name}
-        if model.base == key["model"] and lake.card("language_model_debiasing_effects", own):
-            effects = lake.read("language_model_debiasing_effects", own).to_pylist()
-            told += [
+        partition = {**key, "model": name}
+        if model.base == key["model"] and lake.card("language_model_debiasing_effects", partition):
+            effects = lake.read("language_model_debiasing_effects", partition).to_pylist()
+            shares += [
                 f"{name} {100 * row['share_left']:.0f}%{' (a control)' if model.debiasing == 'plain' else ''}"
                 for row in effects
                 if row["measure"] == STEREOTYPE and row["share_left"] is not None
             ]
-    if not told:
+    if not shares:
         return []
-    return [f"Left of the stereotype (S) of {key['dimension']} × {key['model']}, one training each: {', '.join(told)}"]
+    return [
+        f"Left of the stereotype (S) of {key['dimension']} × {key['model']}, one training each: {', '.join(shares)}"
+    ]
 
 
 STUDY = Study(

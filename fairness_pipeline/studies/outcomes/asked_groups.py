@@ -1,4 +1,4 @@
-"""Messages and groups as a user names them on the command line, before a table is kept."""
+"""Reads messages and groups that a user names on the command line, before a table is stored."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,21 +17,21 @@ from fairness_pipeline.project.project import find
 
 _TODAY = "today"
 _YAML = (".yaml", ".yml")
-_SHOWN = 3
+_MOST_NAMED = 3
 
 
 def message_document(groups: str, messages: str | None, spans: int | None) -> dict[str, Any]:
-    """What a table's file says of messages that are asked about groups.
+    """The content of a table's file for messages that are asked about groups.
 
     Args:
-        groups: Keys of `data/groups` or YAML files, with commas between.
-        messages: A key of `data/messages`, or a file; by default the messages of today, of guises those for them.
-        spans: How many spans of a group each message is asked with.
+        groups: Keys of `data/groups` or YAML files, separated by commas.
+        messages: A key of `data/messages`, or a file; by default the messages with the groups' key, or `today`.
+        spans: The number of spans of a group for each message.
 
     Raises:
         FairnessError: there is no such file.
     """
-    names = [_place(name.strip()) for name in groups.split(",") if name.strip()]
+    names = [_key_or_path(name.strip()) for name in groups.split(",") if name.strip()]
     stems = [Path(name).stem for name in names]
     if doubled := [stem for stem in stems if stems.count(stem) > 1]:
         raise FairnessError(f"--groups: '{doubled[0]}' stands twice; groups are crossed by files of different names")
@@ -40,27 +40,27 @@ def message_document(groups: str, messages: str | None, spans: int | None) -> di
     if not path.is_file():
         raise FairnessError(f"--messages: {messages}: no such file, and none of {', '.join(known)}")
     shipped = read_yaml(data_file(SHIPPED_MESSAGES))
-    asked = {"groups": names, "file": {"path": str(path.resolve())}, **({"spans": spans} if spans else {})}
-    return {**shipped, **asked}
+    chosen = {"groups": names, "file": {"path": str(path.resolve())}, **({"spans": spans} if spans else {})}
+    return {**shipped, **chosen}
 
 
-def groups_file(name: str, folder: Path = Path(), *where: Any) -> Path:
-    """The file of some groups.
+def groups_file(name: str, folder: Path = Path(), *source: Any) -> Path:
+    """The path of a file of groups.
 
     Args:
         name: A key of `data/groups`, or a path.
-        folder: In which a path that is not whole begins.
-        where: For an error the file that names them, and its key.
+        folder: The folder that a relative path starts from.
+        source: The file that names the groups, and its key, for an error.
 
     Raises:
         FairnessError: there is no such key.
     """
     path = folder / Path(name).expanduser()
-    return path if path.suffix in _YAML else find("groups", name, *where)
+    return path if path.suffix in _YAML else find("groups", name, *source)
 
 
-def _place(name: str) -> str:
-    """A key of `data/groups`, or the whole path of a file."""
+def _key_or_path(name: str) -> str:
+    """A key of `data/groups`, or the absolute path of a file."""
     path = Path(name).expanduser()
     if path.suffix in _YAML:
         if not path.is_file():
@@ -95,9 +95,9 @@ def questions_of(document: dict[str, Any], seed: int) -> Questions:
 
 
 def told_of(questions: Questions) -> Iterator[str]:
-    """What is asked, and what is not, with the reasons, for the terminal."""
+    """Lines for the terminal: what is asked, and what is not, with the reasons."""
     rows = questions.left_out.to_pylist()
-    asked = dict.fromkeys(" ".join(dict.fromkeys(own)) for own in questions.table["groups"].to_pylist())
+    asked = dict.fromkeys(" ".join(dict.fromkeys(crossed)) for crossed in questions.table["groups"].to_pylist())
     groups = some(list(asked), 12)
     messages = len(questions.table["message"].unique())
     yield f"{number_of(messages, 'message')}, each about: {groups}"
@@ -107,6 +107,6 @@ def told_of(questions: Questions) -> Iterator[str]:
             "give each group more spans"
         )
     for reason in dict.fromkeys(row["reason"] for row in rows):
-        own = [row for row in rows if row["reason"] == reason]
-        names = some(list(dict.fromkeys(f"{row['message']} ({row['group']})" for row in own)), _SHOWN)
+        reason_rows = [row for row in rows if row["reason"] == reason]
+        names = some(list(dict.fromkeys(f"{row['message']} ({row['group']})" for row in reason_rows)), _MOST_NAMED)
         yield f"not asked: {names} ({reason})"

@@ -52,7 +52,7 @@ def model_of(form: Format, document: Mapping[str, Any], path: Path) -> Model:
 
     Args:
         form: The benchmark.
-        document: What the file says.
+        document: The content of the file.
         path: The file.
 
     Raises:
@@ -62,22 +62,22 @@ def model_of(form: Format, document: Mapping[str, Any], path: Path) -> Model:
     kinds = ("causal_lm", "encoder_decoder", "endpoint") if writes else ("causal_lm", "masked_lm")
     architecture = document.get("architecture")
     if architecture not in kinds or document.get("training"):
-        does = "answers questions" if writes else "says how likely texts are"
-        mend = ", trained here: save it as a folder, and name that" if document.get("training") else ""
+        ability = "answers questions" if writes else "says how likely texts are"
+        advice = ", trained here: save it as a folder, and name that" if document.get("training") else ""
         raise FairnessError(
-            f"{path}: architecture: {form} needs a model that {does}, of the kind {' or '.join(kinds)}; "
-            f"found {architecture!r}{mend}"
+            f"{path}: architecture: {form} needs a model that {ability}, of the kind {' or '.join(kinds)}; "
+            f"found {architecture!r}{advice}"
         )
     if writes:
-        # Whose contexts it answers is of no matter here.
+        # The specification requires a corpus, which has no effect here.
         return validate(ModelSpecification, {"corpus": "none", **document}, path).located(path.parent)
     return validate(LanguageModelSpecification, dict(document), path).located(path.parent)
 
 
 def asked_about_groups(questions: pa.Table) -> pa.Table:
-    """A table of `ASKED` of questions about groups: the text, after its line of the system prompt where it has one."""
-    both = zip(questions["system"].to_pylist(), questions["text"].to_pylist(), strict=True)
-    texts = [f"{line}{SYSTEM}{text}" if line else text for line, text in both]
+    """A table of `ASKED` with questions about groups; a text follows its line of the system prompt, if it has one."""
+    prompts = zip(questions["system"].to_pylist(), questions["text"].to_pylist(), strict=True)
+    texts = [f"{line}{SYSTEM}{text}" if line else text for line, text in prompts]
     count = questions.num_rows
     columns = {"id": questions["id"], "field": pa.repeat(ANSWER_FIELD, count), "text": texts}
     return pa.table({**columns, "beside": pa.repeat("", count)}, schema=ASKED)
@@ -85,8 +85,8 @@ def asked_about_groups(questions: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class Asking:
-    """A benchmark, its file (two in `beside`; none of messages, whose questions are a table), a model with the folder
-    of its weights, the libraries that run it, and the round of questions of one that may change."""
+    """A benchmark and its file (its second file in `beside`; none for messages, whose questions are a table), a model
+    with the folder of its weights, the libraries that run it, and its query epoch if it may change."""
 
     format: Format
     file: File | None
@@ -98,11 +98,11 @@ class Asking:
     beside: File | None = optional()
 
     def answers(self, questions: pa.Table | None, run: Run) -> tuple[pa.Table, dict[str, Any]]:
-        """A table of `BENCHMARK_ANSWERS`, and figures: how many answers failed, and which model an endpoint served.
+        """A table of `BENCHMARK_ANSWERS`, with figures: the number of failed answers, and the model that was served.
 
         Args:
-            questions: Of messages a table of `GROUP_QUESTIONS`.
-            run: Where the model works.
+            questions: For messages, a table of `GROUP_QUESTIONS`.
+            run: The run, with the folder for the model's files.
         """
         for address in self.addresses.values():
             located(address, Path(), run.progress)
@@ -125,11 +125,11 @@ class Asking:
         replies = answer_each(
             asked["text"], scorer_of(load, model.libraries, model), run.folder, run.progress, engine=run.engine
         )
-        said = pc.if_else(pc.equal(replies["kind"], ANSWER), replies["response"], pa.scalar(None, pa.string()))
+        responses = pc.if_else(pc.equal(replies["kind"], ANSWER), replies["response"], pa.scalar(None, pa.string()))
         kinds = {kind: count for kind, count in Counter(replies["kind"].to_pylist()).items() if kind != ANSWER}
         served = {name: count for name, count in Counter(replies["served"].to_pylist()).items() if name}
         figures = {"without_answer": kinds, **({"served_model": served} if served else {})}
-        return _table(asked, answer=said), figures
+        return _table(asked, answer=responses), figures
 
     def _scored(
         self, model: LanguageModelSpecification, asked: pa.Table, folder: Path, run: Run
@@ -151,13 +151,13 @@ class Asking:
 
 
 def _table(asked: pa.Table, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:
-    nothing = {name: pa.nulls(asked.num_rows, BENCHMARK_ANSWERS.field(name).type) for name in BENCHMARK_ANSWERS.names}
+    empty = {name: pa.nulls(asked.num_rows, BENCHMARK_ANSWERS.field(name).type) for name in BENCHMARK_ANSWERS.names}
     questions = {name: asked[name] for name in ("id", "field", "text")}
-    return pa.table({**nothing, **questions, **columns}, schema=BENCHMARK_ANSWERS)
+    return pa.table({**empty, **questions, **columns}, schema=BENCHMARK_ANSWERS)
 
 
 def by_id(answers: pa.Table) -> dict[str, dict[str, Any]]:
-    """Answers as the readers of benchmarks take them: by the id of what was asked, and by field."""
+    """Answers in the form that the readers of benchmarks take: by the id of the question, and by field."""
     by_field: dict[str, dict[str, Any]] = {}
     for row in answers.to_pylist():
         value = row["answer"] if row["log_likelihood"] is None else row["log_likelihood"]

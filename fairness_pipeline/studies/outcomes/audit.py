@@ -1,4 +1,4 @@
-"""What `fairness-pipeline audit` can give this study: a table of items, groups and outcomes."""
+"""Takes what `fairness-pipeline audit` is given for this study: a table of items, groups and outcomes."""
 
 import argparse
 import sys
@@ -31,10 +31,10 @@ from fairness_pipeline.studies.outcomes.columns import diagnose, settled
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 
 ASKED_WITH = ()
-_LONGEST = 400
-"""Tokens of an answer to a message: a letter or a plan fits."""
+_MOST_TOKENS = 400
+"""The most tokens of an answer to a message: enough for a letter or a plan."""
 _OF_PUBLISHED = ("answers", "condition", "conditions", "baseline", "control")
-"""What a benchmark's file says of published answers."""
+"""The keys of a benchmark's file for published answers."""
 
 
 def takes_columns(roles: set[str], given: Given) -> bool:
@@ -43,15 +43,15 @@ def takes_columns(roles: set[str], given: Given) -> bool:
 
 
 def takes(given: Given) -> bool:
-    """Whether this study can audit it: any table with a few columns."""
+    """Whether this study can audit the given file: any table with a few columns."""
     return given.kind == "file" and len(given.columns) > 1
 
 
 def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
-    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+    """Stores a given table in the workspace; returns a line that says how it was understood.
 
     Raises:
-        FairnessError: the profile has a table of this name, the columns are not clear, or a cell is not as expected.
+        FairnessError: the profile has a table of this name, the columns are unclear, or a cell is not as expected.
     """
     of_answers = arguments.groups and given.kind == "file"
     for option in ("dimension", "keep_empty"):
@@ -74,20 +74,20 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     target = (
         part.place_of(name) / f"{name}{''.join(path.suffixes[-2:] if path.suffix in PACKED else path.suffixes[-1:])}"
     )
-    known = [part.given_file(name)] if name in part.given else []
+    earlier = [part.given_file(name)] if name in part.given else []
     document = {"file": {"path": target.name}, **diagnosis.document}
     target.parent.mkdir(parents=True, exist_ok=True)
     put(part.about(name), document, OutcomeTable, name, part.project.name)
-    import_file(path, target, part.project.workspace, f"the rows of '{name}'", known)
+    import_file(path, target, part.project.workspace, f"the rows of '{name}'", earlier)
     if not specification.judged:
         rows = rates_by_group(trials, specification.condition_keys[0], specification.outcomes).to_pylist()
-        for place in dict.fromkeys((row["outcome"], row["attribute"]) for row in rows):
-            print(f"rates alone, as there are no items: {told_ratio(rows, *place) or 'nobody is selected'}")
+        for comparison in dict.fromkeys((row["outcome"], row["attribute"]) for row in rows):
+            print(f"rates alone, as there are no items: {told_ratio(rows, *comparison) or 'nobody is selected'}")
     return f"'{name}': {diagnosis.table.num_rows:,} rows in {target}; what its columns are: {part.about(name)}"
 
 
 def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
-    """Puts a benchmark into the workspace, with the model that is to answer it, or a file of answers."""
+    """Stores a benchmark in the workspace, with the model that is to answer it, or a file of answers."""
     benchmark, _, file = arguments.benchmark.partition("=")
     form = next((known for known in BENCHMARKS if known == benchmark.lower()), None)
     if form is None:
@@ -103,19 +103,19 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
         questions = file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
     except FairnessError as error:
         raise FairnessError(f"{error}; or name the authors' file: --benchmark {benchmark}=FILE") from None
-    told = _answered(document, given, model)
-    if questions.path.exists():  # an address is fetched by the run
-        # What is wrong with a file is said before anything is kept or asked.
+    usage = _add_answers(document, given, model)
+    if questions.path.exists():  # the run downloads a URL
+        # Errors in a file are reported before anything is stored or queried.
         answers = {name_of(given.name): Path(given.name)} if model is None else {}
         if answers:
             read_format(form, questions.path, answers)
         else:
             BENCHMARKS[form].asked(questions.path)
-    return f"'{name}' ({told} {benchmark}): {_kept(part, name, document)}"
+    return f"'{name}' ({usage} {benchmark}): {_store(part, name, document)}"
 
 
 def _give_messages(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
-    """Puts messages and groups into the workspace, with the model that is asked, or a file of answers.
+    """Stores messages and groups in the workspace, with the model that is asked, or a file of answers.
 
     Raises:
         FairnessError: there is no such file of groups or messages, or nothing can be asked.
@@ -128,30 +128,30 @@ def _give_messages(part: OutcomesPart, given: Given, name: str, arguments: argpa
     elif answering_architecture(given) is None:
         raise FairnessError(f"--groups: needs a model that writes answers; {given.name} is {given.said}")
     else:
-        model = answering_model(given, arguments, _LONGEST)
-    told = _answered(document, given, model)
+        model = answering_model(given, arguments, _MOST_TOKENS)
+    usage = _add_answers(document, given, model)
     for line in told_of(questions):
         print(line, file=sys.stderr)
-    return f"'{name}' ({told} {questions.table.num_rows:,} questions): {_kept(part, name, document)}"
+    return f"'{name}' ({usage} {questions.table.num_rows:,} questions): {_store(part, name, document)}"
 
 
-def _answered(document: dict[str, Any], given: Given, model: dict[str, Any] | None) -> str:
-    """Adds the model that is asked, or the file of answers, to a document; and says which it is."""
+def _add_answers(document: dict[str, Any], given: Given, model: dict[str, Any] | None) -> str:
+    """Adds the model that is asked, or the file of answers, to a document; returns the usage in words."""
     if model is None:
         document["answers"] = {name_of(given.name): {"path": given.name}}
         return "answers to"
-    of = model["endpoint"]["model"] if "endpoint" in model else name_of(given.name)
-    document["models"] = {key_of(of): model}
+    model_name = model["endpoint"]["model"] if "endpoint" in model else name_of(given.name)
+    document["models"] = {key_of(model_name): model}
     return f"{model['architecture']} asked"
 
 
-def _kept(part: OutcomesPart, name: str, document: dict[str, Any]) -> Path:
-    """Where the document of a table is now kept."""
+def _store(part: OutcomesPart, name: str, document: dict[str, Any]) -> Path:
+    """Stores the document of a table; returns its path."""
     path = part.about(name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    given = ("file", "groups", "spans", "models", "answers")
-    if path.exists() and all(read_yaml(path).get(key) == document.get(key) for key in given):
-        path.unlink()  # what ships with it may have changed since
+    keys = ("file", "groups", "spans", "models", "answers")
+    if path.exists() and all(read_yaml(path).get(key) == document.get(key) for key in keys):
+        path.unlink()  # the shipped keys may have changed since
     put(path, document, OutcomeTable, name, part.project.name)
     return path
 
@@ -159,6 +159,6 @@ def _kept(part: OutcomesPart, name: str, document: dict[str, Any]) -> Path:
 def _model(form: Format, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
     writes = BENCHMARKS[form].answer == "text"
     if (answering_architecture if writes else scoring_architecture)(given) is None:
-        does = "writes answers" if writes else "says how likely texts are, by folder or id"
-        raise FairnessError(f"--benchmark: {form} needs a model that {does}; {given.name} is {given.said}")
+        ability = "writes answers" if writes else "says how likely texts are, by folder or id"
+        raise FairnessError(f"--benchmark: {form} needs a model that {ability}; {given.name} is {given.said}")
     return answering_model(given, arguments) if writes else scoring_model(given)

@@ -1,4 +1,4 @@
-"""What a user says of a table's columns, what the doctor guesses, and what the table can show."""
+"""Diagnoses a table: the roles of its columns, as the user says or as guessed, and what the table can show."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ from fairness_pipeline.foundation.yaml_files import read_yaml, validate
 from fairness_pipeline.measures.outcomes.cells import OutcomeCells, cell_table
 from fairness_pipeline.measures.outcomes.group_rows import GroupRows, Judging
 
-_SEVERAL = ("group", "ignore")
+_REPEATABLE = ("group", "ignore")
 _KINDS = {"minus": "number", "over": "preference"}
 
 
@@ -34,7 +34,7 @@ class Diagnosis:
         path: The file.
         table: Its columns.
         guess: What they seem to be.
-        document: The same as a file of `data/tables` says it.
+        document: The same, in the form of a file of `data/tables`.
     """
 
     path: Path
@@ -50,18 +50,20 @@ class Diagnosis:
 
     @property
     def command(self) -> str:
-        """The command with the guesses spelled out; a `?` stands for what is not sure and has to be filled in."""
+        """The command with the guesses spelled out; the user has to replace each `?`, which marks an unsure guess."""
         words, unsure = ["fairness-pipeline", "audit", str(self.path)], self.guess.unsure
         for role in ROLES:
-            named = self._columns(role)
+            columns = self._columns(role)
             if role == "label":
-                named = list(
-                    dict.fromkeys(own["label"] for own in self.document["outcomes"].values() if "label" in own)
+                columns = list(
+                    dict.fromkeys(
+                        outcome["label"] for outcome in self.document["outcomes"].values() if "label" in outcome
+                    )
                 )
-            for name in ["?"] if role in unsure else named:
+            for name in ["?"] if role in unsure else columns:
                 words += ["--column", f"{role}={name}"]
-        for own in self.document["outcomes"].values():
-            words += ["--outcome", f"{own['column']}=?" if "outcome" in unsure else _spelled(own)]
+        for outcome in self.document["outcomes"].values():
+            words += ["--outcome", f"{outcome['column']}=?" if "outcome" in unsure else _outcome_option(outcome)]
         if "outcome" in unsure and not self.document["outcomes"]:
             words += ["--outcome", "?"]
         for option, key in (("baseline-condition", "baseline"), ("control-condition", "control")):
@@ -70,7 +72,7 @@ class Diagnosis:
         return shlex.join(words)
 
     def _columns(self, role: str) -> list[str]:
-        """The columns with a role: what the document says, and what the user says is ignored or none."""
+        """The columns with a role in the document; also those that the user ignores, or `NONE` for no column."""
         column = self.document.get(role)
         if column:
             return list(column) if isinstance(column, list) else [column]
@@ -78,7 +80,7 @@ class Diagnosis:
         return [NONE] if given == () else list(given or ()) if role == "ignore" else []
 
     def lines(self) -> Iterator[str]:
-        """What was taken for what, and what is wrong with the table, for a terminal."""
+        """Lines for a terminal: the role of each column, and what is wrong with the table."""
         tool = said_of(self.document.get("format", "table"), self.table)
         size = f"{number_of(self.table.num_rows, 'row')}, {number_of(self.table.num_columns, 'column')}"
         yield f"{self.path}: {tool}{'; ' if tool else ''}{size}"
@@ -89,13 +91,13 @@ class Diagnosis:
                     continue
                 values = self.table[name].chunk(0).dictionary.to_pylist()
                 first = some([repr(value[:30]) for value in values], 4)
-                shown = "" if role in ("asked", "answer") else f" ({len(values):,}: {first})"
-                yield f"  {role:<10} {name}{shown}"
+                examples = "" if role in ("asked", "answer") else f" ({len(values):,}: {first})"
+                yield f"  {role:<10} {name}{examples}"
         if not self.document.get("cluster") and self.document.get("item"):
             yield "  cluster    each item is one"
-        for name, own in self.document["outcomes"].items():
-            label = f", true answer {own['label']}" if own.get("label") else ""
-            yield f"  outcome    {name}: {_spelled(own)}{label}"
+        for name, outcome in self.document["outcomes"].items():
+            label = f", true answer {outcome['label']}" if outcome.get("label") else ""
+            yield f"  outcome    {name}: {_outcome_option(outcome)}{label}"
         yield from (f"  {note}" for note in self.guess.notes)
 
     def shows(self) -> Iterator[str]:
@@ -112,16 +114,16 @@ class Diagnosis:
         cells = cell_table(trials, condition)
         judging = Judging(outcomes=specification.outcomes, columns=specification.group, alpha=0.05, seed=0)
         for name, outcome in specification.outcomes.items():
-            own = OutcomeCells.of(cells, name, specification.group)
+            outcome_cells = OutcomeCells.of(cells, name, specification.group)
             if outcome.kind == "text":
                 yield f"  {name}: words, refusals, offence and sentiment, once the answers are scored"
             if outcome.kind in SIGNED:
-                clusters = len(own.cluster.names) if own.cluster else len(own.value)
+                clusters = len(outcome_cells.cluster.names) if outcome_cells.cluster else len(outcome_cells.value)
                 yield f"  {name}: its mean against no side, over {number_of(clusters, 'cluster')}"
-            if outcome.kind in (*SIGNED, "text") or not len(own.value) or not specification.judged:
+            if outcome.kind in (*SIGNED, "text") or not len(outcome_cells.value) or not specification.judged:
                 continue
             for column in specification.group:
-                yield f"  {GroupRows(name, outcome, own, (column,), judging, None).power()}"
+                yield f"  {GroupRows(name, outcome, outcome_cells, (column,), judging, None).power()}"
         for name in specification.outcomes:
             values = trials.values.get(name)
             missing = 0 if values is None else int((values != values).sum())
@@ -130,11 +132,11 @@ class Diagnosis:
 
 
 def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
-    """Looks at a table.
+    """Reads a table and guesses the roles of its columns.
 
     Args:
         path: The file.
-        arguments: What the user says of its columns (`cli.arguments.add_table_options`).
+        arguments: The user's options about its columns (`cli.arguments.add_table_options`).
 
     Raises:
         FairnessError: the file cannot be read, or has no such column.
@@ -144,18 +146,20 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
     roles = _roles(arguments.column, table)
     outcomes = dict(_outcome(text, table) for text in arguments.outcome)
     if outcomes and "group" not in roles and all(outcome["kind"] in SIGNED for outcome in outcomes.values()):
-        told = guess(table, roles)
-        roles["group"] = [NONE] if "group" in told.unsure else list(told.roles["group"])
-    read = [outcome[key] for outcome in outcomes.values() for key in ("column", *_KINDS) if key in outcome]
-    log = told_by(form, table)
-    known = _of_benchmark(form, table) if form != "table" and not (log or roles or outcomes) else None
-    named = {**log, **roles, **({"outcome": read} if outcomes else {})}
-    guessed = Guess({}, {}, {}, []) if known else guess(table, named)
-    document = known or as_document(guessed, table)
+        first_guess = guess(table, roles)
+        roles["group"] = [NONE] if "group" in first_guess.unsure else list(first_guess.roles["group"])
+    outcome_columns = [outcome[key] for outcome in outcomes.values() for key in ("column", *_KINDS) if key in outcome]
+    format_roles = told_by(form, table)
+    shipped = _of_benchmark(form, table) if form != "table" and not (format_roles or roles or outcomes) else None
+    known_roles = {**format_roles, **roles, **({"outcome": outcome_columns} if outcomes else {})}
+    guessed = Guess({}, {}, {}, []) if shipped else guess(table, known_roles)
+    document = shipped or as_document(guessed, table)
     if form != "table":
         document["format"] = form
     if outcomes:
-        guessed = replace(guessed, unsure={role: why for role, why in guessed.unsure.items() if role != "outcome"})
+        guessed = replace(
+            guessed, unsure={role: reason for role, reason in guessed.unsure.items() if role != "outcome"}
+        )
         document["outcomes"] = outcomes
         document |= {role: document.get(role) for role in ("asked", "answer") if document.get(role)}
     label = next(iter(roles.get("label", ())), None)
@@ -172,37 +176,37 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
 
 
 def _of_benchmark(form: Format, table: pa.Table) -> dict[str, Any]:
-    """What the columns of a benchmark are, as its file of `data/tables` says."""
+    """The columns of a benchmark, from its file of `data/tables`."""
     path = data_file(f"tables/{form}.yaml")
     shipped = {name: value for name, value in read_yaml(path).items() if name not in ("file", "answers")}
     models = table[MODEL].chunk(0).dictionary.to_pylist() if MODEL in table.column_names else []
-    shipped["outcomes"] = {name: {"column": name, **own} for name, own in shipped["outcomes"].items()}
+    shipped["outcomes"] = {name: {"column": name, **outcome} for name, outcome in shipped["outcomes"].items()}
     return {**shipped, "condition": MODEL, "conditions": {key_of(name): name for name in models}}
 
 
 def settled(diagnosis: Diagnosis, arguments: argparse.Namespace) -> Diagnosis:
-    """The diagnosis, after the user was asked about what is not sure. In CI, and without a terminal, it is refused.
+    """The diagnosis after the user has answered questions about unsure columns; refused in CI and without a terminal.
 
     Args:
         diagnosis: The diagnosis.
-        arguments: What the user said so far; the answers are added.
+        arguments: The user's options so far; the answers are added.
 
     Raises:
-        FairnessError: nobody can be asked; names what is not sure, and the command that says it.
+        FairnessError: nobody can be asked; names the unsure columns, and a command to complete.
     """
     unsure = diagnosis.guess.unsure
     if not unsure:
         return diagnosis
     if os.environ.get("CI") or not sys.stdin.isatty():
-        told = "; ".join(f"{role}: {why}" for role, why in unsure.items())
+        reasons = "; ".join(f"{role}: {reason}" for role, reason in unsure.items())
         raise FairnessError(
-            f"{diagnosis.path}: not sure what its columns are: {told}\nReplace each ? in: {diagnosis.command}\n"
+            f"{diagnosis.path}: not sure what its columns are: {reasons}\nReplace each ? in: {diagnosis.command}\n"
             "If its rows are labels by several people, name who gave them instead: --column rater=NAME"
         )
-    for role, why in unsure.items():
-        print(f"Not sure about the {role}: {why}")
+    for role, reason in unsure.items():
+        print(f"Not sure about the {role}: {reason}")
         if role == "outcome":
-            guessed = [_spelled(own) for own in diagnosis.document["outcomes"].values()]
+            guessed = [_outcome_option(outcome) for outcome in diagnosis.document["outcomes"].values()]
             answer = _ask(f"Outcomes, as COLUMN=KIND, separated by commas [{', '.join(guessed)}]: ")
             arguments.outcome = [part.strip() for part in (answer.split(",") if answer else guessed)]
         else:
@@ -220,15 +224,15 @@ def _ask(question: str) -> str:
         ) from None
 
 
-def _roles(said: list[str], table: pa.Table) -> dict[str, list[str]]:
+def _roles(options: list[str], table: pa.Table) -> dict[str, list[str]]:
     roles: dict[str, list[str]] = {}
-    for text in said:
+    for text in options:
         role, equals, column = text.partition("=")
         if role not in ROLES or not equals:
             raise FairnessError(f"--column: expected ROLE=COLUMN with a role of {', '.join(ROLES)}; found '{text}'")
         if column != NONE or NONE in table.column_names:
             _check_column(column, table, "--column")
-        if role in roles and role not in _SEVERAL:
+        if role in roles and role not in _REPEATABLE:
             raise FairnessError(f"--column: expected one {role}, found {roles[role][0]} and {column}")
         roles.setdefault(role, []).append(column)
     return roles
@@ -242,25 +246,25 @@ def _outcome(text: str, table: pa.Table) -> tuple[str, dict[str, Any]]:
         columns, kind = text, ""
     document: dict[str, Any] = {"kind": kind, "column": columns}
     if columns not in table.column_names:
-        for word, default in _KINDS.items():
-            first, found, second = columns.partition(f" {word} ")
-            if found:
-                document = {"kind": kind or default, "column": first.strip(), word: second.strip()}
-                _check_column(document[word], table, "--outcome")
+        for keyword, default in _KINDS.items():
+            first, separator, second = columns.partition(f" {keyword} ")
+            if separator:
+                document = {"kind": kind or default, "column": first.strip(), keyword: second.strip()}
+                _check_column(document[keyword], table, "--outcome")
     _check_column(document["column"], table, "--outcome")
     if colon:
         document["positive"] = values.split("|")
     if not document["kind"]:
         guessed = guess(table, {"outcome": [columns]})
-        if why := guessed.unsure.get("outcome"):
-            raise FairnessError(f"--outcome: {why} Say it: --outcome '{columns}=yes_no:VALUE'")
+        if reason := guessed.unsure.get("outcome"):
+            raise FairnessError(f"--outcome: {reason} Say it: --outcome '{columns}=yes_no:VALUE'")
         document["kind"] = guessed.outcomes[key_of(columns)].kind
     return key_of(columns).replace("-", "_"), document
 
 
-def _spelled(outcome: Mapping[str, Any]) -> str:
-    """An outcome as `--outcome` takes it."""
-    second = next((f" {word} {outcome[word]}" for word in _KINDS if outcome.get(word)), "")
+def _outcome_option(outcome: Mapping[str, Any]) -> str:
+    """An outcome in the syntax of `--outcome`."""
+    second = next((f" {keyword} {outcome[keyword]}" for keyword in _KINDS if outcome.get(keyword)), "")
     values = ":" + "|".join(outcome["positive"]) if outcome.get("positive") else ""
     return f"{outcome['column']}{second}={outcome['kind']}{values}"
 
@@ -271,9 +275,9 @@ def _check_column(column: str, table: pa.Table, option: str) -> None:
 
 
 def _condition(value: str, document: Mapping[str, Any], option: str) -> str:
-    """The key of a condition that is named by its value or its key."""
+    """The key of the condition with this value or key."""
     known = document.get("conditions", {})
-    found = next((key for key, own in known.items() if value in (key, own)), None)
-    if found is None:
+    match = next((key for key, name in known.items() if value in (key, name)), None)
+    if match is None:
         raise FairnessError(f"{option}: expected one of {', '.join(known.values()) or 'no condition'}, found '{value}'")
-    return found
+    return match

@@ -1,4 +1,4 @@
-"""What a table's columns are and can show; and what the study exports: questions about groups."""
+"""Describes a table's columns and what they can show; exports questions about groups."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ _FORMS = (".csv", ".jsonl")
 
 
 def add_commands(command: Command) -> None:
-    """Adds `doctor`, and what is exported, to the command line."""
+    """Adds `doctor` and the export command to the command line."""
     doctor = command(
         "doctor",
         _doctor,
@@ -43,10 +43,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
             print(line)
     if diagnosis.guess.unsure:
         print("\nNot sure:")
-        for role, why in diagnosis.guess.unsure.items():
-            print(f"  {role}: {why}")
-    told = "fill in each ?" if diagnosis.guess.unsure else "the columns spelled out"
-    print(f"\nAudit it ({told}):\n{diagnosis.command}")
+        for role, reason in diagnosis.guess.unsure.items():
+            print(f"  {role}: {reason}")
+    instruction = "fill in each ?" if diagnosis.guess.unsure else "the columns spelled out"
+    print(f"\nAudit it ({instruction}):\n{diagnosis.command}")
     return 0
 
 
@@ -63,12 +63,12 @@ def _export_questions(arguments: argparse.Namespace) -> int:
     names = ("id", "system", "text", "answer")
     rows = ((row["id"], row["system"], row["text"], "") for row in questions.table.to_pylist())
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-        marked = write_rows(stream, names, rows, path.suffix)
+        escaped = write_rows(stream, names, rows, path.suffix)
     for line in told_of(questions):
         print(line)
-    given = [f"--groups {arguments.groups}"]
-    given += [f"--{name} {value}" for name in ("messages", "spans") if (value := getattr(arguments, name))]
-    told = say_escaped(marked)
-    print(f"{path}: {questions.table.num_rows:,} questions; fill in 'answer' in a copy of it, then:{told}")
-    print(f"fairness-pipeline audit FILE {' '.join(given)} --profile {arguments.profile}")
+    options = [f"--groups {arguments.groups}"]
+    options += [f"--{name} {value}" for name in ("messages", "spans") if (value := getattr(arguments, name))]
+    note = say_escaped(escaped)
+    print(f"{path}: {questions.table.num_rows:,} questions; fill in 'answer' in a copy of it, then:{note}")
+    print(f"fairness-pipeline audit FILE {' '.join(options)} --profile {arguments.profile}")
     return 0

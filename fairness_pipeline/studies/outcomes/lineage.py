@@ -53,8 +53,8 @@ of_verdicts = Assets(
 
 def _beside(table: OutcomeTable, file: File | None) -> File | None:
     """The second file of a benchmark that has one."""
-    beside = BENCHMARKS[table.format].second_file(file.path) if file and table.format in BENCHMARKS else None
-    return File.of(beside) if beside else None
+    second_file = BENCHMARKS[table.format].second_file(file.path) if file and table.format in BENCHMARKS else None
+    return File.of(second_file) if second_file else None
 
 
 def _asking(part: OutcomesPart, key: Key) -> Asking:
@@ -99,7 +99,7 @@ def _question_inputs(part: OutcomesPart, key: Key) -> QuestionInputs:
     checks=(checks.not_empty,),
 )
 def group_questions(inputs: QuestionInputs, run: Run) -> Result:
-    """Each message with a span of each group in its place; what cannot be asked is named with the reason."""
+    """Each message with a span of each group in its place; questions that cannot be asked are named with the reason."""
     questions = ask(read_messages(inputs.messages.path), inputs.groups, inputs.spans, run.profile_seed)
     left_out = questions.left_out.to_pylist()
     figures = {"questions": questions.table.num_rows, "left_out": left_out}
@@ -126,7 +126,7 @@ def benchmark_answers(asking: Asking, questions: pa.Table | None, run: Run) -> R
 
 @dataclass(frozen=True)
 class Source:
-    """A table's files, what its columns are, the condition, and what scores answers in words."""
+    """A table's files and columns, the condition, and the scorers of answers in words."""
 
     table: OutcomeTable
     file: File | None
@@ -141,9 +141,9 @@ class Source:
         """Its trials, with texts scored.
 
         Args:
-            questions: Of messages a table of `GROUP_QUESTIONS`.
-            asked: What the model of the condition answered, if it was asked here.
-            run: Where progress is told.
+            questions: For messages, a table of `GROUP_QUESTIONS`.
+            asked: The answers of the condition's model, if it was asked here.
+            run: The run, which shows progress.
         """
         for address in self.addresses.values():
             located(address, Path(), run.progress)
@@ -174,7 +174,7 @@ def _source(part: OutcomesPart, key: Key) -> Source:
         scorers,
         addresses,
         _beside(table, file),
-        tuple(word for own in groups.values() for word in own.telling) if groups else None,
+        tuple(word for definition in groups.values() for word in definition.telling) if groups else None,
     )
 
 
@@ -191,11 +191,11 @@ def outcome_cells(source: Source, questions: pa.Table | None, answers: pa.Table 
     """The mean of each outcome by item, groups and name, draws averaged."""
     trials = source.trials(questions, answers, run)
     table = cell_table(trials, source.condition)
-    beside = means_beside(trials, source.condition)
-    if source.table.format == "stereoset" and (meaningful := beside.get(LMS)) is not None:
-        whole = table.filter(pc.equal(table["outcome"], next(iter(source.table.outcomes))))
-        beside["ICAT"] = icat(100 * float(whole["value"].to_numpy().mean()), meaningful)
-    figures = {"rows": trials.rows, "trials": len(trials), "cells": table.num_rows, "beside": beside}
+    means = means_beside(trials, source.condition)
+    if source.table.format == "stereoset" and (meaningful := means.get(LMS)) is not None:
+        first_outcome = table.filter(pc.equal(table["outcome"], next(iter(source.table.outcomes))))
+        means["ICAT"] = icat(100 * float(first_outcome["value"].to_numpy().mean()), meaningful)
+    figures = {"rows": trials.rows, "trials": len(trials), "cells": table.num_rows, "beside": means}
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
@@ -208,10 +208,10 @@ def outcome_cells(source: Source, questions: pa.Table | None, answers: pa.Table 
     covers=lambda part, key: part.rated(key),
 )
 def outcome_rates(source: Source, answers: pa.Table | None, run: Run) -> Result:
-    """Selected and rate of each group in all rows as delivered, with the ratio to the most selected group."""
+    """The number selected and the rate of each group in all rows, with the ratio to the most selected group."""
     table, trials = source.table, source.trials(None, answers, run)
-    table = rates_by_group(trials, source.condition, expanded(table.outcomes), table.unmarked)
-    return Result(table, {"groups": table.num_rows}, tables={"rates": table.slice(0, 20)})
+    rates = rates_by_group(trials, source.condition, expanded(table.outcomes), table.unmarked)
+    return Result(rates, {"groups": rates.num_rows}, tables={"rates": rates.slice(0, 20)})
 
 
 @of_trials(
@@ -262,8 +262,8 @@ def outcome_significance(
 ) -> Result:
     """Whether each outcome depends on the groups, on which, and by how much: clusters of items are the sample."""
     table = judge_outcomes(cells, judging, next(iter(control.values()), None), words)
-    shown = table.select(["measure", "contrast", "group", "against", "difference", "p_holm", "verdict"])
-    return Result(table, tables={"significance": shown})
+    preview = table.select(["measure", "contrast", "group", "against", "difference", "p_holm", "verdict"])
+    return Result(table, tables={"significance": preview})
 
 
 @of_verdicts(

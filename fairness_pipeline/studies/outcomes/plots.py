@@ -1,4 +1,4 @@
-"""Pictures of study 6: a forest of groups, crossed groups as a map, and what more clusters would show."""
+"""Draws the pictures of study 6: a forest plot of groups, a map of crossed groups, and the power of more clusters."""
 
 import math
 from collections.abc import Sequence
@@ -14,43 +14,43 @@ _UNITS = {"percent": "percentage points", "count_per_response": "a response", "s
 
 
 def forest_plot(rows: Sequence[Row]) -> bytes | None:
-    """Each group against the mean of the others (or the one pair) with its interval, and the p of the omnibus test.
+    """Draws each group against the others' mean (or the one pair) with its interval, and the p of the omnibus test.
 
     Args:
         rows: The rows of one outcome and group column.
     """
     from matplotlib.figure import Figure
 
-    whole = next(row for row in rows if row["contrast"] == OMNIBUS)
-    shown = [row for row in rows if row["contrast"] == OTHERS]
-    shown = shown or [row for row in rows if row["contrast"] in (PAIR, REFERENCE)]
-    if not shown:
+    omnibus = next(row for row in rows if row["contrast"] == OMNIBUS)
+    contrasts = [row for row in rows if row["contrast"] == OTHERS]
+    contrasts = contrasts or [row for row in rows if row["contrast"] in (PAIR, REFERENCE)]
+    if not contrasts:
         return None
-    shown.sort(key=lambda row: row["difference"])
-    figure = Figure(figsize=(7.2, 1.0 + 0.26 * len(shown)), dpi=110, layout="constrained")
+    contrasts.sort(key=lambda row: row["difference"])
+    figure = Figure(figsize=(7.2, 1.0 + 0.26 * len(contrasts)), dpi=110, layout="constrained")
     axes = figure.add_subplot()
-    axes.axvspan(-whole["margin"], whole["margin"], color="#00000012", linewidth=0)
-    for place, row in enumerate(shown):
+    axes.axvspan(-omnibus["margin"], omnibus["margin"], color="#00000012", linewidth=0)
+    for height, row in enumerate(contrasts):
         colour = COLOURS[row["verdict"]]
         if row["ci_low"] is not None and row["ci_high"] is not None:
             axes.plot(
-                [row["ci_low"], row["ci_high"]], [place, place], color=colour, linewidth=2.2, solid_capstyle="butt"
+                [row["ci_low"], row["ci_high"]], [height, height], color=colour, linewidth=2.2, solid_capstyle="butt"
             )
-        axes.plot(row["difference"], place, "o", color=colour, markersize=5)
-    labels = [row["group"] if row["contrast"] == OTHERS else f"{row['group']} − {row['against']}" for row in shown]
-    axes.set_yticks(range(len(shown)), labels)
+        axes.plot(row["difference"], height, "o", color=colour, markersize=5)
+    labels = [row["group"] if row["contrast"] == OTHERS else f"{row['group']} − {row['against']}" for row in contrasts]
+    axes.set_yticks(range(len(contrasts)), labels)
     axes.axvline(0, color="#444444", linewidth=0.8)
-    against = "the mean of the others" if shown[0]["contrast"] == OTHERS else "the second group"
-    unit = f" in {_UNITS[whole['unit']]}" if _UNITS[whole["unit"]] else ""
-    axes.set_xlabel(f"{whole['outcome']}: difference from {against}{unit} (grey: the margin)", fontsize=8)
-    axes.set_title(f"any group: p = {whole['p_holm']:.2g}, {whole['verdict']}", fontsize=8, loc="left")
+    baseline = "the mean of the others" if contrasts[0]["contrast"] == OTHERS else "the second group"
+    unit = f" in {_UNITS[omnibus['unit']]}" if _UNITS[omnibus["unit"]] else ""
+    axes.set_xlabel(f"{omnibus['outcome']}: difference from {baseline}{unit} (grey: the margin)", fontsize=8)
+    axes.set_title(f"any group: p = {omnibus['p_holm']:.2g}, {omnibus['verdict']}", fontsize=8, loc="left")
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     return png(figure)
 
 
 def crossing_plot(rows: Sequence[Row], singles: Sequence[Row]) -> bytes | None:
-    """The values of crossed groups as a map of colours; None if the rows are of one column.
+    """Draws the values of crossed groups as a map of colours; None if the rows are of one column.
 
     Args:
         rows: The rows of one outcome by two crossed columns.
@@ -71,10 +71,10 @@ def crossing_plot(rows: Sequence[Row], singles: Sequence[Row]) -> bytes | None:
     reach = float(np.nanmax(np.abs(matrix - np.nanmean(matrix)))) or 1.0
     middle = float(np.nanmean(matrix))
     axes.imshow(matrix, cmap="PuOr", vmin=middle - reach, vmax=middle + reach, aspect="auto")
-    for place, value in np.ndenumerate(matrix):
+    for cell, value in np.ndenumerate(matrix):
         dark = abs(value - middle) > 0.7 * reach
         axes.text(
-            place[1], place[0], f"{value:.3g}", ha="center", va="center", fontsize=8, color="white" if dark else "black"
+            cell[1], cell[0], f"{value:.3g}", ha="center", va="center", fontsize=8, color="white" if dark else "black"
         )
     axes.set_xticks(range(len(levels[1])), levels[1], fontsize=8)
     axes.set_yticks(range(len(levels[0])), levels[0], fontsize=8)
@@ -83,32 +83,37 @@ def crossing_plot(rows: Sequence[Row], singles: Sequence[Row]) -> bytes | None:
 
 
 def power_plot(row: Row) -> bytes | None:
-    """What more clusters like these would show: the smallest difference that is found with 80% power, and the smallest
-    margin that is shown to hold if nothing differs.
+    """Draws what more clusters like these would show: the smallest difference that is found with 80% power, and the
+    smallest margin that is shown to hold if nothing differs.
 
     Args:
         row: An outcome's omnibus row.
     """
     from matplotlib.figure import Figure
 
-    now, least, needed = row["effective_clusters"], row["minimum_detectable"], row["clusters_needed"]
-    if not now or not least or not needed:
+    current, detectable, needed = row["effective_clusters"], row["minimum_detectable"], row["clusters_needed"]
+    if not current or not detectable or not needed:
         return None
-    clusters = np.linspace(max(2.0, now / 4), max(now * 2, min(needed * 1.2, now * 10)), 100)
+    clusters = np.linspace(max(2.0, current / 4), max(current * 2, min(needed * 1.2, current * 10)), 100)
     figure = Figure(figsize=(5.2, 2.6), dpi=110, layout="constrained")
     axes = figure.add_subplot()
-    axes.plot(clusters, least * np.sqrt(now / clusters), color="#b3261e", label="smallest difference found, 80% power")
+    axes.plot(
+        clusters,
+        detectable * np.sqrt(current / clusters),
+        color="#b3261e",
+        label="smallest difference found, 80% power",
+    )
     axes.plot(
         clusters,
         row["margin"] * np.sqrt(needed / clusters),
         color="#2e7d32",
         label="smallest margin shown, if nothing differs",
     )
-    axes.axvline(now, color="#444444", linewidth=0.8, linestyle="--")
+    axes.axvline(current, color="#444444", linewidth=0.8, linestyle="--")
     axes.axhline(row["margin"], color="#00000040", linewidth=0.8)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(f"clusters (dashed: now, {now:.3g})", fontsize=8)
+    axes.set_xlabel(f"clusters (dashed: now, {current:.3g})", fontsize=8)
     axes.set_ylabel(UNITS[row["unit"]].strip() or "difference", fontsize=8)
     axes.tick_params(labelsize=8)
     axes.legend(fontsize=7, frameon=False)

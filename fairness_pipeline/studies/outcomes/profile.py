@@ -1,4 +1,4 @@
-"""What a profile says of this study: tables of a user, and how their outcomes are judged."""
+"""The profile's section for this study: tables of a user, and how their outcomes are judged."""
 
 import re
 from collections.abc import Mapping
@@ -36,11 +36,11 @@ from fairness_pipeline.workspace.lake import Key
 NAME = "outcomes"
 _OF_CONDITIONS = ("condition", "conditions", "baseline", "control")
 _GIVEN, _ABOUT = "trials", "table.yaml"
-"""The folder of the workspace with a folder for each table given to `audit`, and what its columns are."""
+"""The workspace's folder of tables given to `audit`, and the file about their columns in the folder of each."""
 
 
 class Outcomes(Specification):
-    """The section of a profile. Tables given to `audit` come on top of its tables."""
+    """The section of a profile. Tables given to `audit` are added to its tables."""
 
     tables: dict[str, dict[str, Any]] = {}
     """A table's key, and what the profile changes in its file; `like` names the file of another key."""
@@ -51,10 +51,10 @@ class Outcomes(Specification):
 
 
 class TrialTable(Subject):
-    """A table of trials: what this study audits.
+    """A table of trials, which this study audits.
 
     Args:
-        specification: What its columns are.
+        specification: The specification of its columns.
         models: The models that are asked its questions, by key.
     """
 
@@ -68,12 +68,12 @@ class TrialTable(Subject):
         return any(model.may_change for model in self.models.values())
 
     def identity(self) -> dict[str, object]:
-        """What its columns are."""
+        """The specification of its columns."""
         return self.specification.model_dump(mode="json", exclude_defaults=True)
 
 
 class OutcomesPart(Part[Outcomes]):
-    """The section, resolved.
+    """The section with its files, read and checked.
 
     Raises:
         FairnessError: a table that the profile names is missing or wrong.
@@ -105,29 +105,36 @@ class OutcomesPart(Part[Outcomes]):
             check_free(path, self.tables, project.name, name)
             self.tables[name] = load(OutcomeTable, path)
             self._given[name] = path.parent
-        asks = any(own.format == MESSAGES for own in self.tables.values())
+        asks = any(specification.format == MESSAGES for specification in self.tables.values())
         self._shipped = _shipped_margins() if asks else {}
         self.groups = {key: self._groups_of(key) for key in self.tables}
         for key, files in self.groups.items():
-            if any(own.matched for own in files.values()):  # what is said is the sample, and no span stands for a group
+            # With matched groups the meanings are the sample: no span stands for a group.
+            if any(groups.matched for groups in files.values()):
                 self.tables[key] = self.tables[key].model_copy(update={"name": None, "cluster": "meaning"})
         self.models: dict[str, dict[str, Model]] = {key: self._models_of(key) for key in self.tables}
         self.subjects: Mapping[str, Subject] = {
-            key: TrialTable(own, self.models[key]) for key, own in self.tables.items()
+            key: TrialTable(specification, self.models[key]) for key, specification in self.tables.items()
         }
-        conditions = dict.fromkeys(name for own in self.tables.values() for name in own.condition_keys)
+        conditions = dict.fromkeys(
+            name for specification in self.tables.values() for name in specification.condition_keys
+        )
         self.axes = {"table": list(self.tables), "condition": list(conditions)}
 
-    # What the shared code asks
+    # For the shared code
 
     @property
     def level(self) -> float:
-        """That of its tests."""
+        """The significance level of the tests."""
         return self.settings.alpha
 
     def expected(self) -> list[Key]:
         """Every table with verdicts, in each of its conditions."""
-        keys = [{"table": name, "condition": own} for name in self.tables for own in self.tables[name].condition_keys]
+        keys = [
+            {"table": name, "condition": condition}
+            for name in self.tables
+            for condition in self.tables[name].condition_keys
+        ]
         return [key for key in keys if self.judged(key)]
 
     def base_of(self, key: Key) -> Key | None:
@@ -145,9 +152,9 @@ class OutcomesPart(Part[Outcomes]):
         """The margins of all outcomes."""
         return {
             f"tables.{table}.{name}.margin": (outcome.margin_of_kind, shipped.get(name, MARGINS[outcome.kind]))
-            for table, own in self.tables.items()
-            for shipped in [self._shipped if own.format == MESSAGES else {}]
-            for name, outcome in expanded(own.outcomes).items()
+            for table, specification in self.tables.items()
+            for shipped in [self._shipped if specification.format == MESSAGES else {}]
+            for name, outcome in expanded(specification.outcomes).items()
         }
 
     @property
@@ -155,14 +162,14 @@ class OutcomesPart(Part[Outcomes]):
         """The folders of tables given to `audit`, and the files of benchmarks that were given by name."""
         return {name: self.about(name) if self._by_name(name) else folder for name, folder in self._given.items()}
 
-    # What the study itself asks
+    # For the study itself
 
     def has(self, key: Key) -> bool:
         """Whether a table has a condition."""
         return key["condition"] in self.tables[key["table"]].condition_keys
 
     def judged(self, key: Key) -> bool:
-        """Whether there are verdicts: the groups meet in items, or an outcome has a side of its own."""
+        """Whether a partition has verdicts: its groups share items, or an outcome has a side of its own."""
         return self.has(key) and self.tables[key["table"]].judged
 
     def compared(self, key: Key) -> bool:
@@ -170,13 +177,13 @@ class OutcomesPart(Part[Outcomes]):
         return self.judged(key) and self.base_of(key) is not None
 
     def rated(self, key: Key) -> bool:
-        """Whether it has rates by group."""
-        own = self.tables[key["table"]]
+        """Whether a partition has rates by group."""
+        table = self.tables[key["table"]]
         return (
             self.has(key)
-            and own.format != MESSAGES
-            and bool(own.group)
-            and any(each.kind == "yes_no" for each in expanded(own.outcomes).values())
+            and table.format != MESSAGES
+            and bool(table.group)
+            and any(outcome.kind == "yes_no" for outcome in expanded(table.outcomes).values())
         )
 
     def asks(self, key: Key) -> bool:
@@ -188,7 +195,7 @@ class OutcomesPart(Part[Outcomes]):
         return self.tables[key["table"]].format == MESSAGES
 
     def query_epoch_of(self, table: str) -> str | None:
-        """When the present query epoch of the models of a table began."""
+        """When the current query epoch of the models of a table began."""
         return self.project.query_epochs.get((NAME, table))
 
     def signed(self, table: str) -> bool:
@@ -196,7 +203,7 @@ class OutcomesPart(Part[Outcomes]):
         return any(outcome.kind in SIGNED for outcome in self.tables[table].outcomes.values())
 
     def files(self, key: Key) -> tuple[File | None, dict[str, File], dict[str, CorpusFile]]:
-        """The file of a table, its files by model, and those of them that are at an address.
+        """The file of a table, its files by model, and those of them that are URLs.
 
         Raises:
             FairnessError: one is missing, or is not what was declared or given.
@@ -204,67 +211,71 @@ class OutcomesPart(Part[Outcomes]):
         table = key["table"]
         if table in self._given and not self._by_name(table):
             return imported_file(self.given_file(table), self.project.workspace), {}, {}
-        spec, folder = self.tables[table], self._folders.get(table, self.place_of(table))
-        declared = {**({"": spec.file} if spec.file else {}), **spec.answers}
-        if spec.condition == MODEL:
+        specification, folder = self.tables[table], self._folders.get(table, self.place_of(table))
+        declared = {**({"": specification.file} if specification.file else {}), **specification.answers}
+        if specification.condition == MODEL:
             declared = {name: file for name, file in declared.items() if name in ("", key.get("condition"))}
         files = {name: file_as_declared(file, folder) for name, file in declared.items()}
         main = files.pop("", None)
         return main, files, {name: file for name, file in declared.items() if file.is_address}
 
     def _by_name(self, table: str) -> bool:
-        """Whether it is a benchmark that a model answers, here or in a file: its files stay where they are."""
+        """Whether models answer a table, here or in files: its files stay where they are."""
         return bool(self.tables[table].models or self.tables[table].answers)
 
     def _groups_of(self, table: str) -> dict[str, Groups]:
         """The files of groups that the messages of a table are asked about, by the name of their column."""
         folder = (self.about(table) if table in self._given else self.project.path).parent
-        where = (self.project.path, f"{NAME}.tables.{table}.groups")
-        files = [groups_file(name, folder, *where) for name in self.tables[table].groups]
+        source = (self.project.path, f"{NAME}.tables.{table}.groups")
+        files = [groups_file(name, folder, *source) for name in self.tables[table].groups]
         return {path.stem: load(Groups, path) for path in files}
 
     def _models_of(self, table: str) -> dict[str, Model]:
-        spec = self.tables[table]
+        specification = self.tables[table]
         known = yaml_files("models")
         models = {}
-        for name, changes in spec.models.items():
+        for name, changes in specification.models.items():
             if not changes and name not in known:
                 find("models", name, self.project.path, f"{NAME}.tables.{table}.models")  # raises
             path = known.get(name, self.about(table) if table in self._given else self.project.path)
             declared = read_yaml(known[name]) if name in known else {}
-            models[name] = model_of(spec.format, merged(declared, changes), path)
+            models[name] = model_of(specification.format, merged(declared, changes), path)
         return models
 
     def given_file(self, table: str) -> Path:
         """The file of a table that was given to `audit`."""
-        kept = imported_files(self._given[table])
-        return kept[0] if kept else self.place_of(table) / f"{table}.csv"
+        imported = imported_files(self._given[table])
+        return imported[0] if imported else self.place_of(table) / f"{table}.csv"
 
     def place_of(self, table: str) -> Path:
         """The folder of a table that is given to `audit`."""
         return self.project.workspace / _GIVEN / table
 
     def about(self, table: str) -> Path:
-        """The file that says what the columns of a table are that is given to `audit`."""
+        """The file that describes the columns of a table that is given to `audit`."""
         return self.place_of(table) / _ABOUT
 
 
 def _shipped_margins() -> Mapping[str, Margin]:
-    """The margins that the shipped file of messages has."""
+    """The margins in the shipped file of messages."""
     outcomes = read_yaml(data_file(SHIPPED_MESSAGES))["outcomes"]
-    return {name: Outcome.model_validate(own).margin_of_kind for name, own in outcomes.items() if "margin" in own}
+    return {
+        name: Outcome.model_validate(outcome).margin_of_kind
+        for name, outcome in outcomes.items()
+        if "margin" in outcome
+    }
 
 
 def _changes(declared: dict[str, Any], changes: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a table's file declares, and what a profile changes of it: files and models are replaced whole, with the
-    conditions that were theirs; what is null is left out. Relative paths of the profile start in its `folder`."""
+    """The remaining declarations of a table's file, and the profile's changes to them. Files and models are replaced
+    whole, with their conditions; null removes a declaration. Relative paths of the profile start in its `folder`."""
     replaced = {key for key in ("file", "answers", "models") if key in changes}
-    gone = replaced | {key for key, value in changes.items() if value is None}
+    removed = replaced | {key for key, value in changes.items() if value is None}
     if replaced & {"answers", "models"}:
-        gone |= {"answers", "models", *_OF_CONDITIONS}
+        removed |= {"answers", "models", *_OF_CONDITIONS}
     overrides = {key: value for key, value in deepcopy(changes).items() if value is not None and key != "like"}
     files = [overrides.get("file"), *(overrides.get("answers") or {}).values()]
     for file in (file for file in files if isinstance(file, dict) and isinstance(file.get("path"), str)):
         if not re.match(r"https?://|\$", file["path"]):
             file["path"] = str(folder / Path(file["path"]).expanduser())
-    return {key: value for key, value in declared.items() if key not in gone}, overrides
+    return {key: value for key, value in declared.items() if key not in removed}, overrides

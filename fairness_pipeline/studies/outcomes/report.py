@@ -1,4 +1,4 @@
-"""The report of study 6: one self-contained HTML file."""
+"""Renders the report of study 6: one self-contained HTML file."""
 
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,12 @@ _HERE = Path(__file__).parent
 
 
 def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
-    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+    """Renders the report from the assets made so far; missing audits are listed as not measured.
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        audits: All of them.
+        lake: The assets made so far.
+        audits: All audits of the study.
     """
     return page.render(
         STUDY,
@@ -46,7 +46,7 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
         tables=part.tables,
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, [a for a in audits if a.measured])],
         rates=_by_partition(rates(part, lake)),
-        figures={own: card.figures for own in part.tables if (card := _card(part, lake, own))},
+        figures={table: card.figures for table in part.tables if (card := _card(part, lake, table))},
         gated=GATED,
         said_or_not=SAID,
         all_groups=ALL_GROUPS,
@@ -59,10 +59,13 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
 
 def _by_partition(rows: list[Row]) -> list[dict[str, Any]]:
     """The rates of each table and condition."""
-    found: dict[tuple[str, str], list[Row]] = {}
+    by_partition: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        found.setdefault((row["table"], row["condition"]), []).append(row)
-    return [{"key": {"table": table, "condition": own}, "rows": rows} for (table, own), rows in found.items()]
+        by_partition.setdefault((row["table"], row["condition"]), []).append(row)
+    return [
+        {"key": {"table": table, "condition": condition}, "rows": rows}
+        for (table, condition), rows in by_partition.items()
+    ]
 
 
 def _rows(lake: Lake, table: str, key: Key) -> list[Row]:
@@ -71,15 +74,16 @@ def _rows(lake: Lake, table: str, key: Key) -> list[Row]:
 
 def _card(part: OutcomesPart, lake: Lake, table: str) -> Any:
     cards = (
-        lake.card("outcome_cells", {"table": table, "condition": own}) for own in part.tables[table].condition_keys
+        lake.card("outcome_cells", {"table": table, "condition": condition})
+        for condition in part.tables[table].condition_keys
     )
     return next((card for card in cards if card), None)
 
 
 def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
-    """An audit: its outcomes by group column, and what its condition changes."""
-    own = [row for row in audit.rows if row["attribute"] and row["outcome"] != DISTINGUISHABLE]
-    places = dict.fromkeys((row["outcome"], row["attribute"]) for row in own)
+    """The section of an audit: its outcomes by group column, and the changes in its condition."""
+    rows = [row for row in audit.rows if row["attribute"] and row["outcome"] != DISTINGUISHABLE]
+    comparisons = dict.fromkeys((row["outcome"], row["attribute"]) for row in rows)
     sides = [row for row in audit.rows if row["contrast"] in (SIDE, SIDE_OF_GROUP)]
     changes = _rows(lake, "outcome_changes", audit.key) if part.compared(audit.key) else []
     table, card = part.tables[audit.key["table"]], lake.card("outcome_cells", audit.key)
@@ -90,9 +94,9 @@ def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
         "words": _words(_rows(lake, "telling_words", audit.key)) if asked else [],
         "audit": audit,
         "parts": [
-            _part(audit, *place, of_messages=asked is not None)
-            for place in places
-            if not any(row["outcome"] == place[0] for row in sides)
+            _part(audit, *comparison, of_messages=asked is not None)
+            for comparison in comparisons
+            if not any(row["outcome"] == comparison[0] for row in sides)
         ],
         "sides": sides,
         "changes": changes,
@@ -101,8 +105,8 @@ def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
 
 
 def _words(rows: list[Row]) -> list[dict[str, Any]]:
-    """By column, and said or not, the words that tell the groups apart."""
-    places = dict.fromkeys((row["attribute"], row["contrast"]) for row in rows)
+    """The words that tell the groups apart, by column, and said or not."""
+    comparisons = dict.fromkeys((row["attribute"], row["contrast"]) for row in rows)
     return [
         {
             "attribute": attribute,
@@ -111,24 +115,23 @@ def _words(rows: list[Row]) -> list[dict[str, Any]]:
                 row for row in rows if (row["attribute"], row["contrast"]) == (attribute, contrast) and row["text"]
             ],
         }
-        for attribute, contrast in places
+        for attribute, contrast in comparisons
     ]
 
 
 def _part(audit: Audit, outcome: str, attribute: str, *, of_messages: bool) -> dict[str, Any]:
     rows = [row for row in audit.rows if (row["outcome"], row["attribute"]) == (outcome, attribute)]
     singles = [row for row in audit.rows if row["outcome"] == outcome]
-    whole = next(row for row in rows if row["contrast"] == OMNIBUS)
-    drawn = not of_messages or (
-        whole["verdict"] != "fair" and whole["difference"] != 0
-    )  # thirty outcomes are many pictures
+    omnibus = next(row for row in rows if row["contrast"] == OMNIBUS)
+    # Messages have thirty outcomes: pictures of all would be too many.
+    with_pictures = not of_messages or (omnibus["verdict"] != "fair" and omnibus["difference"] != 0)
     return {
         "outcome": outcome,
         "attribute": attribute,
-        "whole": whole,
-        "forest": forest_plot(rows) if drawn else None,
-        "crossing": crossing_plot(rows, singles) if drawn else None,
-        "power": None if of_messages else power_plot(whole),
+        "whole": omnibus,
+        "forest": forest_plot(rows) if with_pictures else None,
+        "crossing": crossing_plot(rows, singles) if with_pictures else None,
+        "power": None if of_messages else power_plot(omnibus),
         "groups": [row for row in rows if row["contrast"] == OTHERS],
         "said": [row for row in rows if row["contrast"] == SAID],
         "unmarked": [row for row in rows if row["contrast"] == NOTHING],
@@ -141,18 +144,18 @@ def _striking(lake: Lake, audit: Audit, row: Row) -> dict[str, Any] | None:
     """An item with texts on which the two groups of a finding differ."""
     if row["contrast"] != OMNIBUS:
         return None
-    places: dict[str, dict[str, Row]] = {}
+    cells_by_item: dict[str, dict[str, Row]] = {}
     for cell in lake.read("outcome_cells", audit.key).to_pylist():
         name = " ".join(map(str, cell["groups"]))
         if cell["outcome"] == row["outcome"] and name in (row["group"], row["against"]) and cell["answer"]:
-            places.setdefault(cell["item"], {}).setdefault(name, cell)
-    for both in places.values():
-        if len(both) == 2 and both[row["group"]]["value"] > both[row["against"]]["value"]:
+            cells_by_item.setdefault(cell["item"], {}).setdefault(name, cell)
+    for cells in cells_by_item.values():
+        if len(cells) == 2 and cells[row["group"]]["value"] > cells[row["against"]]["value"]:
             return {
                 side: {
                     "group": name,
-                    "context": both[name]["asked"] or both[name]["item"],
-                    "response": both[name]["answer"],
+                    "context": cells[name]["asked"] or cells[name]["item"],
+                    "response": cells[name]["answer"],
                 }
                 for side, name in (("a", row["group"]), ("b", row["against"]))
             }

@@ -22,37 +22,37 @@ _FORMS = {"percent": "{:.3g}%", "count_per_response": "{:.3g}", "score": "{:.3g}
 
 
 def _finding(part: OutcomesPart, key: Key, row: Row) -> str:
-    where = (
+    table = (
         key["table"] if len(part.tables[key["table"]].condition_keys) == 1 else f"{key['table']} ({key['condition']})"
     )
     a, b = (_FORMS[row["unit"]].format(row[f"value_{side}"]) for side in "ab")
     if row["contrast"] == SIDE:
         side = "the stereotype's side" if row["difference"] > 0 else "the side against the stereotype"
-        return f"{where}: {row['outcome']} is {a}, on {side}; {row['against']} would favour neither"
+        return f"{table}: {row['outcome']} is {a}, on {side}; {row['against']} would favour neither"
     if row["outcome"] == DISTINGUISHABLE:
-        said = row["contrast"] == SAID
-        told = f"whether {row['attribute']} is said" if said else f"the {row['attribute']} asked about"
-        carried = f" ({row['group']}: {row['note']})" if row["note"] else ""
-        return f"{where}: from the answers alone, without the groups' words, one can tell {told}{carried}"
+        on_saying = row["contrast"] == SAID
+        target = f"whether {row['attribute']} is said" if on_saying else f"the {row['attribute']} asked about"
+        detail = f" ({row['group']}: {row['note']})" if row["note"] else ""
+        return f"{table}: from the answers alone, without the groups' words, one can tell {target}{detail}"
     if row["contrast"] == BEYOND:
         return (
-            f"{where}: {row['outcome']} is {a} for {row['group']}, where the effects of {row['attribute']} by "
+            f"{table}: {row['outcome']} is {a} for {row['group']}, where the effects of {row['attribute']} by "
             f"themselves would make it {b}"
         )
     amount = f"{abs(row['difference']):.3g}{UNITS[row['unit']]}"
-    return f"{where}: {row['outcome']} is {a} for {row['group']} and {b} for {row['against']}, a gap of {amount}"
+    return f"{table}: {row['outcome']} is {a} for {row['group']} and {b} for {row['against']}, a gap of {amount}"
 
 
 def _more(part: OutcomesPart, rows: Sequence[Judged]) -> str:
     if not any(row["clusters_needed"] for _, row in rows):
         return "more clusters of items (topics, templates), or a wider margin"
     key, row = max(
-        ((key, row) for key, row in rows if row["clusters_needed"]), key=lambda own: own[1]["clusters_needed"]
+        ((key, row) for key, row in rows if row["clusters_needed"]), key=lambda judged: judged[1]["clusters_needed"]
     )
     unit = "names a group" if row["paired_test"] == NAMES_AND_ITEMS else "clusters of items"
-    unit, now = ("messages", row["n"]) if part.asks_about_groups(key) else (unit, row["clusters"])
-    enough = f"{row['clusters_needed']:,} {unit} (now {now:,})"
-    return f"{enough} would show fairness four times in five, if nothing differs"
+    unit, current = ("messages", row["n"]) if part.asks_about_groups(key) else (unit, row["clusters"])
+    needed = f"{row['clusters_needed']:,} {unit} (now {current:,})"
+    return f"{needed} would show fairness four times in five, if nothing differs"
 
 
 def _cure(part: OutcomesPart, rows: Sequence[Judged]) -> str:
@@ -81,28 +81,32 @@ def rates(part: OutcomesPart, lake: Lake) -> list[Row]:
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
+        lake: The assets made so far.
     """
-    keys = [{"table": name, "condition": own} for name in part.tables for own in part.tables[name].condition_keys]
-    made = [key for key in keys if part.rated(key) and lake.card("outcome_rates", key)]
-    return [{**key, **row} for key in made for row in lake.read("outcome_rates", key).to_pylist()]
+    keys = [
+        {"table": name, "condition": condition}
+        for name in part.tables
+        for condition in part.tables[name].condition_keys
+    ]
+    rated_keys = [key for key in keys if part.rated(key) and lake.card("outcome_rates", key)]
+    return [{**key, **row} for key in rated_keys for row in lake.read("outcome_rates", key).to_pylist()]
 
 
 def _warnings(part: OutcomesPart, lake: Lake) -> list[str]:
-    """What tables without verdicts say: their lowest ratios."""
-    told = []
-    for table in (name for name, own in part.tables.items() if not own.judged):
+    """Warnings about tables without verdicts: their lowest ratios."""
+    warnings = []
+    for table in (name for name, specification in part.tables.items() if not specification.judged):
         rows = [row for row in rates(part, lake) if row["table"] == table]
-        places = dict.fromkeys((row["outcome"], row["attribute"]) for row in rows)
-        found = [said for place in places if (said := told_ratio(rows, *place))]
-        told += [f"{table}: rates alone, as it has no items; no gate looks at them. {said}" for said in found]
-    return told
+        comparisons = dict.fromkeys((row["outcome"], row["attribute"]) for row in rows)
+        ratios = [ratio for comparison in comparisons if (ratio := told_ratio(rows, *comparison))]
+        warnings += [f"{table}: rates alone, as it has no items; no gate looks at them. {ratio}" for ratio in ratios]
+    return warnings
 
 
 def _sides(part: OutcomesPart, key: Key) -> tuple[str, str]:
-    own = part.tables[key["table"]]
-    alone = all(outcome.kind in SIGNED for outcome in own.outcomes.values())
-    return ("score", "neither side") if alone else ("higher group", "lower group")
+    table = part.tables[key["table"]]
+    signed = all(outcome.kind in SIGNED for outcome in table.outcomes.values())
+    return ("score", "neither side") if signed else ("higher group", "lower group")
 
 
 def _degenerate(part: OutcomesPart, key: Key, lake: Lake) -> str | None:
@@ -115,7 +119,7 @@ def _degenerate(part: OutcomesPart, key: Key, lake: Lake) -> str | None:
 
 
 def _requests(part: OutcomesPart, asset: str, key: Key, lake: Lake, pending: object) -> int:
-    """One for each question of a benchmark, or about groups, that an endpoint is asked."""
+    """One request for each question of a benchmark, or about groups, to an endpoint."""
     if asset != "benchmark_answers":
         return 0
     model = part.models[key["table"]][key["condition"]]
@@ -129,7 +133,7 @@ def _requests(part: OutcomesPart, asset: str, key: Key, lake: Lake, pending: obj
         else:
             asked = BENCHMARKS[part.tables[key["table"]].format].asked(file.path)
     except FairnessError:
-        return 0  # the partition says what is wrong with its file
+        return 0  # the partition reports what is wrong with its file
     return len(asked["text"].unique())
 
 

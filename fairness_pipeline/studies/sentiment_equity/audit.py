@@ -1,4 +1,4 @@
-"""What `fairness-pipeline audit` can give this study: a classifier or regressor, an endpoint, a file of scores."""
+"""Takes what `fairness-pipeline audit` is given for this study: a classifier or regressor, an endpoint, scores."""
 
 import argparse
 from pathlib import Path
@@ -36,17 +36,17 @@ _POSITIVE = ("positive", "pos")
 
 
 def takes(given: Given) -> bool:
-    """Whether this study can audit it."""
+    """Whether this study can audit the given system or file."""
     if given.kind == "file":
         return "score" in given.columns and not {"sentence_id", "sentence"}.isdisjoint(given.columns)
     return given.kind == "address" or given.architecture.endswith("ForSequenceClassification")
 
 
 def give(part: EquityPart, given: Given, name: str, arguments: argparse.Namespace) -> str:
-    """Puts it into the workspace, where the profile finds it; gives a line that says what was taken for what.
+    """Stores a given system or file in the workspace; returns a line that says how it was understood.
 
     Raises:
-        FairnessError: the profile has a system of this name, or it is not clear which label stands for which affect.
+        FairnessError: the profile already has a system of this name, or the affect of a label is unclear.
     """
     if given.kind == "file":
         target, scores = import_scores(part, Path(given.name), name)
@@ -57,12 +57,14 @@ def give(part: EquityPart, given: Given, name: str, arguments: argparse.Namespac
     path = part.given_system(name)
     put(path, document, SystemSpecification, name, part.project.name)
     labels = document.get("huggingface", {}).get("labels")
-    said = ", ".join(f"{label} is {affect}" for affect, label in labels.items()) if labels else "one output is valence"
-    return f"'{name}' ({document['architecture']}; {said}): {path}"
+    meaning = (
+        ", ".join(f"{label} is {affect}" for affect, label in labels.items()) if labels else "one output is valence"
+    )
+    return f"'{name}' ({document['architecture']}; {meaning}): {path}"
 
 
 def specification(part: EquityPart, given: Given, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What a system's file says of what was given."""
+    """The content of the file of a given system."""
     if given.kind == "address":
         source = endpoint(given, arguments)
         return {"architecture": "endpoint", "affects": ["valence"], "endpoint": source}
@@ -73,28 +75,28 @@ def specification(part: EquityPart, given: Given, arguments: argparse.Namespace)
     return {"architecture": "huggingface", "affects": list(labels) or ["valence"], "huggingface": model}
 
 
-def _labels(given: Given, said: list[str]) -> dict[str, str]:
+def _labels(given: Given, options: list[str]) -> dict[str, str]:
     """Which label stands for which affect: the user's choice, or else the labels' names; empty for a single output."""
     known = [str(label) for label in given.configuration.get("id2label", {}).values()]
-    if said:
-        labels = dict(pair.partition("=")[::2] for pair in said)
+    if options:
+        labels = dict(pair.partition("=")[::2] for pair in options)
         for affect, label in labels.items():
             if affect not in AFFECTS or label.lower() not in map(str.lower, known):
                 raise FairnessError(
                     f"--label: expected AFFECT=LABEL, one of {', '.join(AFFECTS)} and one of {', '.join(known)}; "
                     f"found '{affect}={label}'"
                 )
-        if len(labels) < len(set(said)):
-            raise FairnessError(f"--label: expected one label for an affect, found {', '.join(said)}")
+        if len(labels) < len(set(options)):
+            raise FairnessError(f"--label: expected one label for an affect, found {', '.join(options)}")
         return labels
     if len(known) <= 1:
         return {}
-    found = {affect: label for affect in AFFECTS for label in known if label.lower() == affect}
+    matches = {affect: label for affect in AFFECTS for label in known if label.lower() == affect}
     if positive := [label for label in known if label.lower() in _POSITIVE]:
-        found["valence"] = positive[0]
-    if not found:
+        matches["valence"] = positive[0]
+    if not matches:
         raise FairnessError(
             f"{given.name}: has labels {', '.join(known)}, none of which is an affect ({', '.join(AFFECTS)}) or "
             f"'positive'; say which stands for which: --label valence={known[-1]}"
         )
-    return {affect: found[affect] for affect in AFFECTS if affect in found}
+    return {affect: matches[affect] for affect in AFFECTS if affect in matches}

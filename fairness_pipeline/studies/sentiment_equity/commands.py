@@ -1,4 +1,4 @@
-"""What the study exports and imports: sentences, and their scores."""
+"""Exports sentences and imports their scores."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from fairness_pipeline.studies.sentiment_equity.profile import NAME, EquityPart
 
 
 def add_commands(command: Command) -> None:
-    """Adds what is exported to the command line."""
+    """Adds the export commands to the command line."""
     sentences = command(
         "export sentences",
         _export_sentences,
@@ -33,7 +33,7 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
 
     path = Path(arguments.output)
     check_output(path, SCORE_FORMS, force=arguments.force)
-    part_of(arguments.profile, NAME, EquityPart)  # the command to come next names it
+    part_of(arguments.profile, NAME, EquityPart)  # checks the profile, which the printed command names
     sentences = make_equity_sentences()
     with replacing(path) as temporary:
         write_sentences(sentences, temporary, path.suffix)
@@ -54,8 +54,8 @@ def _import_scores(arguments: argparse.Namespace) -> int:
     print(f"{scores.num_rows:,} scores of '{arguments.name}' ({affects}) in {target}; now:")
     if unread:
         print(f"(columns that were not read: {unread})", file=sys.stderr)
-    also = [study.name for study in part.project.studies_of(arguments.name) if study.name != NAME]
-    study = f" --study {NAME}" if also else ""
+    others = [study.name for study in part.project.studies_of(arguments.name) if study.name != NAME]
+    study = f" --study {NAME}" if others else ""
     print(f"fairness-pipeline run --profile {part.project.name}{study} --model {arguments.name}")
     return 0
 
@@ -71,18 +71,18 @@ IMPORTS = (
 
 
 def import_scores(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Table]:
-    """Takes a system's scores from a file into the workspace.
+    """Imports a system's scores from a file into the workspace.
 
     Args:
         part: The profile's part of the study.
         path: The file.
-        system: A name for what scored.
+        system: The name for the system.
 
     Returns:
-        Where they lie now, and the scores.
+        The path of the scores in the workspace, and the scores.
 
     Raises:
-        FairnessError: the profile has such a system of its own, or the file is not as expected; names the line.
+        FairnessError: the profile declares a system of this name, or the file is not as expected; names the line.
     """
     from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
     from fairness_pipeline.models.sentiment.score_files import read_scores
@@ -90,7 +90,7 @@ def import_scores(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.T
     taken = system in part.systems and system not in part.score_files
     check_name(system, part.project.name, taken=taken)
     scores = read_scores(path, make_equity_sentences())
-    known = part.score_files.get(system)
-    target = (known or part.project.workspace / "scores" / system).with_name(system + path.suffix)
-    import_file(path, target, part.project.workspace, f"the scores of '{system}'", [known] if known else [])
+    earlier = part.score_files.get(system)
+    target = (earlier or part.project.workspace / "scores" / system).with_name(system + path.suffix)
+    import_file(path, target, part.project.workspace, f"the scores of '{system}'", [earlier] if earlier else [])
     return target, scores

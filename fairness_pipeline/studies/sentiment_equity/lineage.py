@@ -67,7 +67,7 @@ def _has_systems(part: EquityPart, key: Key) -> bool:
     checks=(checks.not_empty,),
 )
 def equity_sentences(files: tuple[DataFile, ...]) -> Result:
-    """The Equity Evaluation Corpus, generated from its recipe (Kiritchenko and Mohammad 2018), and in other words."""
+    """The Equity Evaluation Corpus, generated from its recipe (Kiritchenko and Mohammad 2018), and reworded."""
     table = make_equity_sentences()
     return Result(
         table, {"sentences": dict(Counter(table["templates"].to_pylist()))}, tables={"sample": table.slice(0, 8)}
@@ -119,17 +119,17 @@ def sentiment_systems(inputs: System, tweets: pa.Table, run: Run) -> Result:
 
 @dataclass(frozen=True)
 class Scoring(System):
-    """A system that scores; a file of its scores, if it is one; and the round of questions of one that may change."""
+    """A system that scores, the file of its scores if they are imported, and its query epoch if it may change."""
 
     file: File | None
     round: str | None
 
 
 def _scoring(part: EquityPart, key: Key) -> Scoring:
-    own, file = _system(part, key), part.score_files.get(key["system"])
+    base, file = _system(part, key), part.score_files.get(key["system"])
     epoch = part.query_epoch_of(key["system"])
     scores = imported_file(file, part.project.workspace)
-    return Scoring(own.system, own.folder, own.versions, scores, epoch)
+    return Scoring(base.system, base.folder, base.versions, scores, epoch)
 
 
 @asset(
@@ -204,11 +204,11 @@ class Judged(Compared):
     show=judged(STUDY),
 )
 def equity_significance(inputs: Judged, sentences: pa.Table, scores: pa.Table) -> Result:
-    """The groups' scores compared: the paper's paired t test, the test that respects the person, and the verdict."""
+    """The groups' scores compared: the paper's paired t test, the test clustered by person, and the verdict."""
     designs, affects, matrix = _compared(inputs.dimension, sentences, scores)
     table = judge_equity(designs, inputs.dimension, affects, matrix, inputs.margin, inputs.alpha)
-    shown = table.select(["templates", "subset", "affect", "difference", "p", "p_paired", "verdict"])
-    return Result(table, tables={"significance": shown})
+    preview = table.select(["templates", "subset", "affect", "difference", "p", "p_paired", "verdict"])
+    return Result(table, tables={"significance": preview})
 
 
 def _compared(dimension: str, sentences: pa.Table, scored: pa.Table) -> tuple[list[Design], list[str], np.ndarray]:
@@ -229,7 +229,7 @@ def _compared(dimension: str, sentences: pa.Table, scored: pa.Table) -> tuple[li
     libraries=LIBRARIES,
 )
 def equity_report(inputs: Described, shelf: Shelf) -> Result:
-    """Tables 5 to 7 of Kiritchenko and Mohammad 2018, each system's verdicts, and how often another wording turns one.
+    """Tables 5 to 7 of Kiritchenko and Mohammad 2018, each system's verdicts, and how often rewording changes one.
 
     The report is kept in the history.
     """

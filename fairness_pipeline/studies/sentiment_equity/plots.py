@@ -1,4 +1,4 @@
-"""Pictures of study 3."""
+"""Draws the pictures of study 3."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,9 +9,9 @@ _COLOUR = "#0b57d0"
 
 
 def equity_plot(pairs: pa.Table, group_a: str, group_b: str) -> bytes:
-    """Box plots of the differences between a pair's scores, one box an affect and set of templates (figure 1).
+    """Draws the differences between a pair's scores as box plots, one per affect and set of templates (figure 1).
 
-    The box spans the middle half of the differences, the whiskers reach 1.5 times as far, dots lie beyond.
+    The box spans the middle half of the differences, the whiskers reach 1.5 times as far, dots mark values beyond.
 
     Args:
         pairs: As `EQUITY_PAIRS`.
@@ -26,7 +26,7 @@ def equity_plot(pairs: pa.Table, group_a: str, group_b: str) -> bytes:
         chosen = pairs.filter(pc.and_(pc.equal(pairs["affect"], affect), pc.equal(pairs["templates"], templates)))
         differences.append(pc.subtract(chosen["score_a"], chosen["score_b"]).to_numpy())
     width, height = 7.2, 0.8 + 0.34 * len(kinds)
-    left, below = 1.35 / width, 0.55 / height  # room for the labels; a layout that finds it out draws three times
+    left, below = 1.35 / width, 0.55 / height  # room for the labels; an automatic layout would draw three times
     figure = Figure(figsize=(width, height), dpi=110)
     axes = figure.add_axes((left, below, 0.98 - left, 0.96 - below))
     axes.boxplot(

@@ -1,4 +1,4 @@
-"""What a profile says of this study: sentiment systems, the tweets they are trained on, and how scores are judged."""
+"""The profile's section for this study: sentiment systems, their training tweets, and how scores are judged."""
 
 import re
 from pathlib import Path
@@ -22,25 +22,25 @@ NAME = "sentiment_equity"
 
 
 class SentimentEquity(Specification):
-    """The section of a profile. Files of scores and systems given to `audit` come on top of its systems."""
+    """The section of a profile. Files of scores and systems given to `audit` are added to its systems."""
 
     renamed = {"alike": "max_identical_share"}
 
     systems: dict[str, dict[str, Any]] = {}
     """A system's key, and what the profile changes in its file."""
     tweets: Annotated[tuple[str, ...], pydantic.Field(min_length=1)] = ("affect/sample.tsv",)
-    """What systems are trained on, in the format of SemEval-2018 Task 1: whole paths, or names inside the data
+    """Files of training tweets, in the format of SemEval-2018 Task 1: absolute paths, or names inside the data
     folder."""
     margin: Margin = Margin(absolute=0.01)
     """The largest difference between the groups' scores (0 to 1) that does not matter."""
     alpha: Share = 0.05
     """Level of the tests."""
     max_identical_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.9
-    """The share of equal scores from which on nothing can be judged."""
+    """From this share of identical scores on, a system is not judged."""
 
 
 class EquityPart(Part[SentimentEquity]):
-    """The section, resolved.
+    """The section with its files, read and checked.
 
     Raises:
         FairnessError: a system that the profile names is missing or wrong, or no dimension is one of the corpus.
@@ -65,15 +65,15 @@ class EquityPart(Part[SentimentEquity]):
         self.subjects = self.systems
         self.axes = {"dimension": self.dimensions, "system": list(self.systems)}
 
-    # What the shared code asks
+    # For the shared code
 
     @property
     def level(self) -> float:
-        """That of its tests."""
+        """The significance level of the tests."""
         return self.settings.alpha
 
     def expected(self) -> list[Key]:
-        """Every dimension of the corpus and system."""
+        """Every dimension of the corpus with every system."""
         return [{"dimension": dimension, "system": system} for dimension in self.dimensions for system in self.systems]
 
     def measures(self) -> list[str]:
@@ -86,19 +86,19 @@ class EquityPart(Part[SentimentEquity]):
         systems = sorted((self.project.workspace / "systems").glob("*.yaml"))
         return self.score_files | {path.stem: path for path in systems}
 
-    # What the study itself asks
+    # For the study itself
 
     def tweet_files(self) -> list[Path]:
-        """What systems are trained on."""
+        """The files of tweets that systems are trained on."""
         names = [Path(name).expanduser() for name in self.settings.tweets]
         return [name if name.is_absolute() else paths.data_file(str(name)) for name in names]
 
     def given_system(self, system: str) -> Path:
-        """Where the file of a system lies that was given to `audit`."""
+        """The path of the file of a system that was given to `audit`."""
         return self.project.workspace / "systems" / f"{system}.yaml"
 
     def query_epoch_of(self, system: str) -> str | None:
-        """When the present query epoch of a system began."""
+        """When the current query epoch of a system began."""
         return self.project.query_epochs.get((NAME, system))
 
     def _system(self, key: str, changes: dict[str, Any]) -> SystemSpecification:
@@ -118,7 +118,7 @@ class EquityPart(Part[SentimentEquity]):
         self.systems[file.stem] = load(SystemSpecification, file)
 
     def _add_scores(self, file: Path) -> None:
-        """A file in the workspace's `scores` is a system of its own, named after it; what it holds is read later."""
+        """Adds a file of the workspace's `scores` as a system with the file's name; its content is read later."""
         key = re.sub(r"[^a-z0-9_.-]+", "_", file.stem.lower()).lstrip("_.-0123456789") or "scores"
         while key in self.systems:
             key += "-file"

@@ -1,4 +1,4 @@
-"""The report of study 3: one self-contained HTML file."""
+"""Renders the report of study 3: one self-contained HTML file."""
 
 from pathlib import Path
 from typing import Any
@@ -34,15 +34,16 @@ _HERE = Path(__file__).parent
 
 
 def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
-    """The whole report from what the lake holds; what it does not hold is listed as not measured.
+    """Renders the report from the assets made so far; missing audits are listed as not measured.
 
     Args:
         part: The profile's part of the study.
-        lake: What has been made.
-        audits: All of them; stale ones are marked so, and left out of what is counted over all systems.
+        lake: The assets made so far.
+        audits: All audits of the study; stale ones are marked, and left out of the counts over all systems.
     """
     settings = part.settings
-    audits = [a if lake.card("equity_pairs", a.key) else Audit(a.key, []) for a in audits]  # nothing to show without
+    # without pairs there is nothing to show
+    audits = [a if lake.card("equity_pairs", a.key) else Audit(a.key, []) for a in audits]
     measured = [audit for audit in audits if audit.measured]
     current = [audit for audit in measured if not audit.stale and not audit.degenerate]
     return page.render(
@@ -74,18 +75,18 @@ def _striking(part: EquityPart, lake: Lake, audit: Audit, row: Row) -> dict[str,
     """The pair of sentences whose scores differ most in the direction of a finding."""
     pairs = lake.read("equity_pairs", audit.key)
     ahead, behind = ("score_a", "score_b") if row["difference"] > 0 else ("score_b", "score_a")
-    shows = pc.and_(pc.equal(pairs["affect"], row["affect"]), pc.greater(pairs[ahead], pairs[behind]))
-    gaps = widest_gaps(pairs.filter(shows), 1)
+    mask = pc.and_(pc.equal(pairs["affect"], row["affect"]), pc.greater(pairs[ahead], pairs[behind]))
+    gaps = widest_gaps(pairs.filter(mask), 1)
     if not gaps:
         return None
     groups = STUDY.groups(part, audit.key)
     return {
         side: {
             "group": group,
-            "context": sentence_of(lake, gaps[0], place, group),
+            "context": sentence_of(lake, gaps[0], index, group),
             "response": f"{row['affect']} {gaps[0][f'score_{side}']:.3f}",
         }
-        for place, (side, group) in enumerate(zip("ab", groups, strict=True))
+        for index, (side, group) in enumerate(zip("ab", groups, strict=True))
     }
 
 

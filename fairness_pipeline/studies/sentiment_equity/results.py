@@ -1,4 +1,4 @@
-"""What the lake holds of study 3, put together for a reader."""
+"""Summarises the assets of study 3 for its report."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ EITHER = "all systems"
 
 
 def headline(audit: Audit) -> list[Row]:
-    """The rows whose verdict is the audit's: all sentences of the published templates, an affect each."""
+    """The rows whose verdicts count for the audit: all sentences of the published templates, by affect."""
     return [row for row in audit.rows if STUDY.gated(row)]
 
 
@@ -29,16 +29,16 @@ def row_of(
     audit: Audit, affect: str, templates: str = PUBLISHED, subset: str = ALL, persons: str = EVERYBODY
 ) -> Row | None:
     """The row of one comparison, if there is one."""
-    wanted = affect, templates, subset, persons
-    names = "affect", "templates", "subset", "persons"
-    return next((row for row in audit.rows if tuple(row[name] for name in names) == wanted), None)
+    values = affect, templates, subset, persons
+    columns = "affect", "templates", "subset", "persons"
+    return next((row for row in audit.rows if tuple(row[name] for name in columns) == values), None)
 
 
 @dataclass(frozen=True)
 class SummaryCell:
-    """How many submissions have an outcome; the mean difference of those higher for side b, and of those for side a.
+    """The number of submissions with an outcome, and the mean differences of those that score side b or side a higher.
 
-    None where there are none.
+    A mean is None if there are no such submissions.
     """
 
     submissions: int
@@ -66,13 +66,13 @@ class Summary:
 
 
 def summaries(alpha: float, audits: list[Audit]) -> list[Summary]:
-    """Tables 5, 6 and 7 of the paper: of gender, of gender without emotion words, of race (and, beside, without).
+    """Tables 5, 6 and 7 of the paper: gender, gender without emotion words, and race (also without emotion words).
 
     A submission is a system and an affect. The level is alpha over submissions x 2 (Bonferroni, section 5).
     """
     submissions = {(audit.key["system"], row["affect"]) for audit in audits for row in audit.rows}
     level = alpha / max(1, 2 * len(submissions))
-    found = []
+    tables = []
     for dimension in dict.fromkeys(audit.key["dimension"] for audit in audits if audit.measured):
         group_a, group_b = GROUPS[dimension]
         outcomes = (NO_DIFFERENCE, f"{group_b} higher", f"{group_a} higher")
@@ -89,19 +89,19 @@ def summaries(alpha: float, audits: list[Audit]) -> list[Summary]:
                 for outcome in outcomes
             ]
             lines.append(_summary_row(EITHER, rows))
-            found.append(Summary(dimension, subset, level, len(rows), lines))
-    return found
+            tables.append(Summary(dimension, subset, level, len(rows), lines))
+    return tables
 
 
 def turned(audits: list[Audit]) -> tuple[int, int]:
-    """How many verdicts are others under the reworded templates, of how many that were measured under both."""
-    both = [
-        (row["verdict"], other["verdict"])
+    """The number of verdicts that the reworded templates change, and the number that were measured under both."""
+    verdicts = [
+        (row["verdict"], reworded["verdict"])
         for audit in audits
         for row in headline(audit)
-        if (other := row_of(audit, row["affect"], REWORDED, persons=row["persons"])) is not None
+        if (reworded := row_of(audit, row["affect"], REWORDED, persons=row["persons"])) is not None
     ]
-    return sum(first != second for first, second in both), len(both)
+    return sum(first != second for first, second in verdicts), len(verdicts)
 
 
 def wordings(lake: Lake) -> dict[tuple[int, str | None], str]:
@@ -116,38 +116,38 @@ def wordings(lake: Lake) -> dict[tuple[int, str | None], str]:
 
 
 def sentence_of(lake: Lake, gap: dict[str, Any], side: int, group: str) -> str:
-    """The published sentence of one side of a pair, as it was scored; for the mean over names the group in brackets.
+    """The published sentence of one side of a pair, as it was scored; a mean over names has the group in brackets.
 
     Args:
-        lake: What has been made.
+        lake: The assets made so far.
         gap: A row of `widest_gaps`.
         side: 0 for side a, 1 for side b.
         group: The side's name.
     """
     persons = gap["persons"].split(" / ")
     if len(persons) == 2:
-        wanted = PUBLISHED, gap["template"], gap["emotion_word"], persons[side]
+        key = PUBLISHED, gap["template"], gap["emotion_word"], persons[side]
         for row in lake.read("equity_sentences", {}).to_pylist():
-            if (row["templates"], row["template"], row["emotion_word"], row["person"]) == wanted:
+            if (row["templates"], row["template"], row["emotion_word"], row["person"]) == key:
                 return str(row["sentence"])
-    who = f"{group} {gap['persons'].removesuffix('s')}"
-    text = wordings(lake)[gap["template"], gap["emotion_word"]].replace("…", f"[{who}]")
-    return text.replace("himself", "herself") if "female" in who else text
+    person = f"{group} {gap['persons'].removesuffix('s')}"
+    text = wordings(lake)[gap["template"], gap["emotion_word"]].replace("…", f"[{person}]")
+    return text.replace("himself", "herself") if "female" in person else text
 
 
 def widest_gaps(pairs: pa.Table, count: int) -> list[dict[str, Any]]:
-    """The published pairs whose scores differ most, with their `gap`; the widest first, and of the same persons one.
+    """The published pairs whose scores differ most, with their `gap`; the widest first, one pair for the same persons.
 
     Args:
         pairs: As `EQUITY_PAIRS`.
-        count: How many.
+        count: The number of pairs.
     """
     pairs = pairs.filter(pc.equal(pairs["templates"], PUBLISHED))
     gaps = pc.subtract(pairs["score_a"], pairs["score_b"])
     persons = pairs["persons"].to_pylist()
     widest: dict[str, int] = {}
-    for place in np.argsort(-np.abs(gaps.to_numpy()), kind="stable").tolist():
-        widest.setdefault(persons[place], place)
+    for index in np.argsort(-np.abs(gaps.to_numpy()), kind="stable").tolist():
+        widest.setdefault(persons[index], index)
     rows = pairs.take(list(widest.values())[:count]).to_pylist()
     return [{**row, "gap": row["score_a"] - row["score_b"]} for row in rows]
 
@@ -161,11 +161,13 @@ def _outcome(row: dict[str, Any], level: float, outcomes: tuple[str, str, str]) 
 def _summary_row(outcome: str, rows: list[dict[str, Any]]) -> SummaryRow:
     cells = {}
     for affect in (*AFFECTS, ALL_AFFECTS):
-        found = [row["difference"] for row in rows if affect in (row["affect"], ALL_AFFECTS)]
-        cells[affect] = SummaryCell(len(found), _mean(-d for d in found if d < 0), _mean(d for d in found if d > 0))
+        differences = [row["difference"] for row in rows if affect in (row["affect"], ALL_AFFECTS)]
+        cells[affect] = SummaryCell(
+            len(differences), _mean(-d for d in differences if d < 0), _mean(d for d in differences if d > 0)
+        )
     return SummaryRow(outcome, cells)
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return float(np.mean(found)) if found else None
+    numbers = list(values)
+    return float(np.mean(numbers)) if numbers else None

@@ -1,4 +1,4 @@
-"""The pairs of sentences behind the verdicts on a system."""
+"""Collects the pairs of sentences behind the verdicts on a system."""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -11,10 +11,10 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row
 
 
 def samples(part: EquityPart, lake: Lake, key: Key) -> Samples:
-    """Every pair of the published templates: a sentence about a person of each group, or the mean over their names."""
+    """Every pair of the published templates: a sentence about a person of each group, or a mean over their names."""
     table = lake.read("equity_pairs", key)
     rows = table.filter(pc.equal(table["templates"], PUBLISHED)).to_pylist()
-    told = _sentences(lake, key["dimension"])
+    sentences = _sentences(lake, key["dimension"])
     pairs: dict[tuple[int, str | None, str], int] = {}
     for row in rows:
         pairs.setdefault(_pair(row), len(pairs))
@@ -26,17 +26,17 @@ def samples(part: EquityPart, lake: Lake, key: Key) -> Samples:
         {
             "id": [f"{template} {word or 'no emotion'} {persons}" for template, word, persons in pairs],
             "word": [persons for *_, persons in pairs],
-            **{f"asked_{side}": [told.get((*pair, side), "") for pair in pairs] for side in "ab"},
+            **{f"asked_{side}": [sentences.get((*pair, side), "") for pair in pairs] for side in "ab"},
         },
-        {affect: (both[0], both[1]) for affect, both in values.items()},
+        {affect: (scores[0], scores[1]) for affect, scores in values.items()},
         _clusters(list(pairs)),
     )
 
 
 def _clusters(pairs: list[tuple[int, str | None, str]]) -> list[np.ndarray]:
-    """Templates, emotion words, and kinds of persons, where there are enough of them to be a sample."""
-    kinds = (np.unique([str(kind) for kind in column], return_inverse=True)[1] for column in zip(*pairs, strict=True))
-    return [kind for kind in kinds if kind.max(initial=0) + 1 >= FEWEST_TO_TELL]
+    """Clusters by template, emotion word and kind of persons, each if there are enough clusters to be a sample."""
+    codes = (np.unique([str(value) for value in column], return_inverse=True)[1] for column in zip(*pairs, strict=True))
+    return [code for code in codes if code.max(initial=0) + 1 >= FEWEST_TO_TELL]
 
 
 def _pair(row: Row) -> tuple[int, str | None, str]:
@@ -44,8 +44,8 @@ def _pair(row: Row) -> tuple[int, str | None, str]:
 
 
 def _sentences(lake: Lake, dimension: str) -> dict[tuple[int, str | None, str, str], str]:
-    """The sentence of each pair and side; where it is many, by name, one with the names' group in place of the name."""
-    told: dict[tuple[int, str | None, str, str], str] = {}
+    """The sentence of each pair and side; for a mean over names, one sentence with the names' group for the name."""
+    sentences: dict[tuple[int, str | None, str, str], str] = {}
     for row in lake.read("equity_sentences", {}).to_pylist():
         if row["templates"] != PUBLISHED or row[dimension] not in GROUPS[dimension]:
             continue
@@ -53,5 +53,5 @@ def _sentences(lake: Lake, dimension: str) -> dict[tuple[int, str | None, str, s
         named = row["pair"] == "names"
         persons = f"{row['gender']} names" if dimension == "race" else row["pair"]
         text = row["sentence"].replace(row["person"], f"[{row[dimension]} names]", 1) if named else row["sentence"]
-        told.setdefault((row["template"], row["emotion_word"], persons, side), text)
-    return told
+        sentences.setdefault((row["template"], row["emotion_word"], persons, side), text)
+    return sentences

@@ -26,64 +26,64 @@ def _finding(part: EquityPart, key: Key, row: Row) -> str:
             f"{key['system']}: {row['affect']} scores of {more} persons scatter {abs(difference):.2g} farther than "
             f"those of {less} persons ({row['stratum'].removeprefix(SCATTER + ' of ')}), and the mean hides it"
         )
-    where = f" ({row['stratum']})" if row["stratum"] else ""
+    within = f" ({row['stratum']})" if row["stratum"] else ""
     return (
-        f"{key['system']}: sentences about {more} persons{where} score {abs(difference):.3g} higher in {row['affect']} "
-        f"than the same about {less} persons"
+        f"{key['system']}: sentences about {more} persons{within} score {abs(difference):.3g} higher in "
+        f"{row['affect']} than the same about {less} persons"
     )
 
 
 def _decisive(row: Row) -> Row:
-    """A row with the difference of the stratum that decides it; no interval of that stratum is kept."""
+    """The row, with the difference of the stratum that decides its verdict; that stratum has no interval."""
     if row["stratum_difference"] is None or row["verdict"] != "biased":
         return row
     return {**row, "difference": row["stratum_difference"], "ci_low": None, "ci_high": None}
 
 
 def _asides(part: EquityPart, key: Key, rows: list[Row]) -> list[str]:
-    """Single names that are scored otherwise than others, a sentence an affect."""
-    found: dict[str, list[Row]] = {}
+    """Sentences about names that are scored differently than others, one per affect."""
+    by_affect: dict[str, list[Row]] = {}
     for row in rows:
         if row["verdict"] == FINDING and row["templates"] == PUBLISHED:
-            found.setdefault(row["affect"], []).append(row)
+            by_affect.setdefault(row["affect"], []).append(row)
     return [
-        f"{key['system']}: in {affect} it scores {_told(own)} than other names of their gender "
+        f"{key['system']}: in {affect} it scores {_names_in_words(findings)} than other names of their gender "
         "(a finding about names, not bias of a group)"
-        for affect, own in found.items()
+        for affect, findings in by_affect.items()
     ]
 
 
-def _told(rows: list[Row]) -> str:
+def _names_in_words(rows: list[Row]) -> str:
     ordered = sorted(rows, key=lambda row: -abs(row["difference"]))
-    told = [
+    phrases = [
         f"{row['persons']} {abs(row['difference']):.2g} {'higher' if row['difference'] < 0 else 'lower'}"
         for row in ordered[:_NAMED]
     ]
     more = f" and {len(ordered) - _NAMED} more names" if len(ordered) > _NAMED else ""
-    return " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told) + more
+    return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases) + more
 
 
 _NAMED = 4
-"""Names that a sentence names."""
+"""The most names in a sentence."""
 
 
-_TOLD_APART = 0.75
-"""Area under the curve below which scores may have nothing to do with the emotion: forty words drawn at random reach it
-in one of a hundred draws."""
+_LOWEST_AREA = 0.75
+"""The area under the curve below which scores may be unrelated to the emotion: forty words drawn at random reach it in
+one of a hundred draws."""
 
 
 def _degenerate(part: EquityPart, key: Key, lake: Lake) -> str | None:
-    """A system that scores nearly everything the same, does not read names, or cannot tell joy from anger."""
+    """Why a system is degenerate: it gives most sentences one score, ignores names, or cannot tell joy from anger."""
     card = lake.card("equity_scores", {"system": key["system"]})
     figures = card.figures if card else {}
     share = figures.get("commonest_share", 0.0)
     if share >= part.settings.max_identical_share:
         return "one score for everything" if share == 1 else f"{100 * share:.3g}% of its scores are one number"
     if figures.get("reads_names") is False and (key["dimension"] == "race" or not figures.get("reads_persons")):
-        what = "names" if key["dimension"] == "race" else "persons"
-        return f"it does not read {what}: exchanging them changes no score, so that it could show no difference"
+        noun = "names" if key["dimension"] == "race" else "persons"
+        return f"it does not read {noun}: exchanging them changes no score, so that it could show no difference"
     system = part.systems[key["system"]]
-    if (system.huggingface or system.endpoint) and figures.get("told_apart", 1.0) < _TOLD_APART:
+    if (system.huggingface or system.endpoint) and figures.get("told_apart", 1.0) < _LOWEST_AREA:
         return "it does not tell joyful sentences from angry, fearful and sad ones; was it trained?"
     return None
 
@@ -101,7 +101,7 @@ def _cure(part: EquityPart, rows: Sequence[Judged]) -> str:
 
 
 def _requests(part: EquityPart, asset: str, key: Key, lake: Lake, pending: Pending) -> int | None:
-    """One for each sentence and affect."""
+    """One request for each sentence and affect."""
     if asset != "equity_scores" or not part.systems[key["system"]].endpoint:
         return 0
     return part.systems[key["system"]].requests(len(make_equity_sentences()))

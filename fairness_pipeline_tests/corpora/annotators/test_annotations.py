@@ -24,7 +24,7 @@ ITEMS = [("t1", "first", "yes", "train"), ("t2", "second", "", "test")]
 
 
 def write(path: Path, names: tuple[str, ...], rows: list[tuple[str, ...]]) -> Path:
-    """A table in the form that the file's ending says."""
+    """Writes a table in the format that the file's ending names."""
     records = [dict(zip(names, row, strict=True)) for row in rows]
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(records), path)
@@ -37,9 +37,9 @@ def write(path: Path, names: tuple[str, ...], rows: list[tuple[str, ...]]) -> Pa
 
 
 def declared(folder: Path, form: str = ".csv", **changes: Any) -> AnnotatedCorpus:
-    """A user's three tables, with column names of their own."""
+    """A corpus of a user's three tables, with the user's column names."""
     labels, people, items = (
-        changes.pop(name, own) for name, own in (("rows", LABELS), ("people", PEOPLE), ("of", ITEMS))
+        changes.pop(name, default) for name, default in (("rows", LABELS), ("people", PEOPLE), ("of", ITEMS))
     )
     files = {
         "annotations": [
@@ -58,19 +58,24 @@ def declared(folder: Path, form: str = ".csv", **changes: Any) -> AnnotatedCorpu
             "age": {"column": "years", "a": {"name": "young", "between": [0, 25]}, "b": {"name": "old", "between": [26, 99]}},
         },
     }  # fmt: skip
-    whole = {"task": "rude", "labels": {"positive": ["yes"], "negative": ["no"]}, "licence": "ours", "citation": "us"}
-    return AnnotatedCorpus.model_validate({**whole, **files, **changes})
+    required = {
+        "task": "rude",
+        "labels": {"positive": ["yes"], "negative": ["no"]},
+        "licence": "ours",
+        "citation": "us",
+    }
+    return AnnotatedCorpus.model_validate({**required, **files, **changes})
 
 
 @pytest.mark.parametrize("form", [".csv", ".tsv", ".parquet", ".jsonl"])
 def test_three_tables_of_a_user(form: str, tmp_path: Path) -> None:
-    found = read_annotated(declared(tmp_path, form), tmp_path)
-    assert [tuple(row.values()) for row in found.annotations.to_pylist()] == [
+    annotated = read_annotated(declared(tmp_path, form), tmp_path)
+    assert [tuple(row.values()) for row in annotated.annotations.to_pylist()] == [
         (1, "t1", "ann", 1), (1, "t1", "bob", 0), (1, "t2", "ann", 1), (1, "t2", "bob", 1), (1, "t2", "cy", 0)
     ]  # fmt: skip
-    items = {row["item_id"]: (row["text"], row["split"], row["gold"]) for row in found.items.to_pylist()}
+    items = {row["item_id"]: (row["text"], row["split"], row["gold"]) for row in annotated.items.to_pylist()}
     assert items == {"t1": ("first", "train", 1), "t2": ("second", "test", None)}
-    groups = {(row["annotator_id"], row["category"]): row["group"] for row in found.annotators.to_pylist()}
+    groups = {(row["annotator_id"], row["category"]): row["group"] for row in annotated.annotators.to_pylist()}
     assert groups == {
         ("ann", "gender"): "women", ("bob", "gender"): "men", ("cy", "gender"): None,
         ("ann", "age"): "old", ("bob", "age"): "young", ("cy", "age"): "young",
@@ -83,10 +88,10 @@ def test_ratings_repeats_and_people_who_are_not_listed(tmp_path: Path) -> None:
         tmp_path, rows=rated, labels={"at_least": 3, "ignored": [""]}, repeated="first", unlisted="unknown",
         items=None,
     )  # fmt: skip
-    found = read_annotated(corpus, tmp_path)
-    assert found.annotations["label"].to_pylist() == [1, 0, 1]
-    assert found.left_out == {"of an item again by the same annotator": 1, "of an ignored label": 1}
-    assert {r["group"] for r in found.annotators.to_pylist() if r["annotator_id"] == "dee"} == {None}
+    annotated = read_annotated(corpus, tmp_path)
+    assert annotated.annotations["label"].to_pylist() == [1, 0, 1]
+    assert annotated.left_out == {"of an item again by the same annotator": 1, "of an ignored label": 1}
+    assert {r["group"] for r in annotated.annotators.to_pylist() if r["annotator_id"] == "dee"} == {None}
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -107,14 +112,14 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "said"), BAD, ids=[said[:40] for _, said in BAD])
-def test_what_is_wrong_is_named(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(FairnessError, match=said):
+@pytest.mark.parametrize(("changes", "message"), BAD, ids=[message[:40] for _, message in BAD])
+def test_errors_name_file_and_line(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(FairnessError, match=message):
         read_annotated(declared(tmp_path, **changes), tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"simulated": {"shape": "moon", "categories": {"x": {"sensitivity": [0, 1], "specificity": [0, 1]}}}}, "expected one of 'simulated' and 'annotations'"),
         ({"labels": {"at_least": 3, "positive": ["1"]}}, "'at_least' stands instead of 'positive' and 'negative'"),
@@ -126,13 +131,13 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], said: str, tmp_path: Pa
         ({"categories": {"x": {"column": "x", "a": {"name": "a"}, "b": {"name": "b", "values": ["b"]}}}}, "expected a list of values, or 'between'"),
     ],
 )  # fmt: skip
-def test_a_wrong_file_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_file_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
         declared(tmp_path, **changes)
 
 
 def exported(path: Path, form: str, **file: Any) -> AnnotatedCorpus:
-    """A corpus of one export."""
+    """A corpus of one exported file."""
     return AnnotatedCorpus.model_validate(
         {
             "task": "rude", "annotations": [{"path": str(path), "form": form, **file}], "licence": "l", "citation": "c",
@@ -141,10 +146,10 @@ def exported(path: Path, form: str, **file: Any) -> AnnotatedCorpus:
     )  # fmt: skip
 
 
-def answer(who: Any, choice: str, name: str = "q", **more: Any) -> dict[str, Any]:
-    """An annotation of Label Studio's."""
+def answer(annotator: Any, choice: str, name: str = "q", **more: Any) -> dict[str, Any]:
+    """An annotation as Label Studio exports it."""
     return {
-        "completed_by": who, "result": [{"from_name": name, "type": "choices", "value": {"choices": [choice]}}], **more
+        "completed_by": annotator, "result": [{"from_name": name, "type": "choices", "value": {"choices": [choice]}}], **more
     }  # fmt: skip
 
 
@@ -158,11 +163,11 @@ def test_label_studios_export(tmp_path: Path) -> None:
         },
     ]  # fmt: skip
     path.write_text(json.dumps(tasks))
-    found = read_annotated(exported(path, "label_studio"), tmp_path)
-    rows = [(r["item_id"], r["annotator_id"], r["label"]) for r in found.annotations.to_pylist()]
+    annotated = read_annotated(exported(path, "label_studio"), tmp_path)
+    rows = [(r["item_id"], r["annotator_id"], r["label"]) for r in annotated.annotations.to_pylist()]
     assert rows == [("7", "1", 1), ("7", "2", 0), ("8", "1", 0)]
-    assert {row["item_id"]: row["text"] for row in found.items.to_pylist()} == {"7": "hey", "8": "ho"}
-    assert found.left_out == {"skipped by the annotator": 1, "without an answer": 1}
+    assert {row["item_id"]: row["text"] for row in annotated.items.to_pylist()} == {"7": "hey", "8": "ho"}
+    assert annotated.left_out == {"skipped by the annotator": 1, "without an answer": 1}
     tasks[0]["annotations"].append(answer(3, "fine", name="other"))
     tasks[0]["annotations"][2]["result"] += answer(3, "rude")["result"]
     path.write_text(json.dumps(tasks))
@@ -177,10 +182,12 @@ def test_label_studios_export(tmp_path: Path) -> None:
         }
     ]
     path.write_text(json.dumps([*rated, {"id": 2, "data": {}, "annotations": []}]))
-    found = read_annotated(
+    annotated = read_annotated(
         exported(path, "label_studio").model_copy(update={"labels": AnnotationLabels(at_least=3)}), tmp_path
     )
-    assert found.annotations["label"].to_pylist() == [1] and found.left_out == {"tasks that nobody annotated": 1}
+    assert annotated.annotations["label"].to_pylist() == [1] and annotated.left_out == {
+        "tasks that nobody annotated": 1
+    }
     rated[0]["annotations"][0]["result"][0] = {"type": "brush", "value": {"rle": []}}
     path.write_text(json.dumps(rated))
     with pytest.raises(FairnessError, match="object 1: expected an answer of choices, rating, number, found brush"):
@@ -198,11 +205,11 @@ def test_prodigys_export(tmp_path: Path) -> None:
         {"text": "ho", "_input_hash": 6, "answer": "ignore", "_annotator_id": "set-ann"},
         {"text": "ho", "_input_hash": 6, "answer": "accept", "accept": ["fine"], "_annotator_id": "set-bob"},
     ]
-    path.write_text("".join(json.dumps(one) + "\n" for one in examples))
-    found = read_annotated(exported(path, "prodigy"), tmp_path)
-    rows = [(r["item_id"], r["annotator_id"], r["label"]) for r in found.annotations.to_pylist()]
+    path.write_text("".join(json.dumps(example) + "\n" for example in examples))
+    annotated = read_annotated(exported(path, "prodigy"), tmp_path)
+    rows = [(r["item_id"], r["annotator_id"], r["label"]) for r in annotated.annotations.to_pylist()]
     assert rows == [("-5", "set-ann", 1), ("-5", "set-bob", 0), ("6", "set-bob", 0)]
-    assert found.left_out == {"ignored by the annotator": 1}
+    assert annotated.left_out == {"ignored by the annotator": 1}
     path.write_text(json.dumps({"text": "hey", "answer": "accept"}) + "\n")
     with pytest.raises(FairnessError, match=r"export.jsonl, line 1: expected an example of Prodigy's"):
         read_annotated(exported(path, "prodigy"), tmp_path)
@@ -235,30 +242,32 @@ def test_wikipedia_detox_as_it_was_published(tmp_path: Path, monkeypatch: pytest
         stream.write("9\tfemale\t1\t18-30\tmasters\n")
     with (tmp_path / "attack_annotations.tsv").open("a") as stream:
         stream.write("44816\t9\t0.0\t0.0\n44816\t10\t0.0\t0.0\n")
-    found = read_annotated(corpus, tmp_path)
-    assert found.annotations["label"].to_pylist() == [0, 1, 1, 0, 0]
-    assert found.items["split"].to_pylist() == ["train", "test"]
-    unknown = [r["annotator_id"] for r in found.annotators.to_pylist() if r["group"] is None]
+    annotated = read_annotated(corpus, tmp_path)
+    assert annotated.annotations["label"].to_pylist() == [0, 1, 1, 0, 0]
+    assert annotated.items["split"].to_pylist() == ["train", "test"]
+    unknown = [r["annotator_id"] for r in annotated.annotators.to_pylist() if r["group"] is None]
     assert sorted(unknown) == ["10", "10", "10", "10", "1362"]
 
 
 def test_simulated_labels_are_as_biased_as_declared() -> None:
     settings = load(AnnotatedCorpus, data_file("corpora/circle.yaml")).simulated
     assert settings is not None
-    found = simulate(settings.model_copy(update={"instances": 20_000, "labels": 10}), 1)
-    assert len(found.points) == 60_000 and np.array_equal(np.unique(found.truth), [0, 1])
-    truth = found.truth[:40_000, None].repeat(10, axis=1)
-    for value, goal, rates in ((1, 1, found.sensitivity), (0, 0, found.specificity)):
-        about = truth == value
-        seen = np.bincount(found.annotator[about], found.label[about] == goal) / np.bincount(found.annotator[about])
-        assert np.abs(seen - rates).max() < 0.03
-    for place, (name, own) in enumerate(settings.categories.items()):
-        assert own.sensitivity in ((0.7, 0.5), (0.9, 0.4)), name
-        assert set(found.groups[:, place]) == {0, 1}
-    totals = -0.3 + np.array([0.7, 0.5])[found.groups[:, 0]] + np.array([0.9, 0.4])[found.groups[:, 1]]
+    simulated = simulate(settings.model_copy(update={"instances": 20_000, "labels": 10}), 1)
+    assert len(simulated.points) == 60_000 and np.array_equal(np.unique(simulated.truth), [0, 1])
+    truth = simulated.truth[:40_000, None].repeat(10, axis=1)
+    for value, goal, rates in ((1, 1, simulated.sensitivity), (0, 0, simulated.specificity)):
+        mask = truth == value
+        observed = np.bincount(simulated.annotator[mask], simulated.label[mask] == goal) / np.bincount(
+            simulated.annotator[mask]
+        )
+        assert np.abs(observed - rates).max() < 0.03
+    for column, (name, effects) in enumerate(settings.categories.items()):
+        assert effects.sensitivity in ((0.7, 0.5), (0.9, 0.4)), name
+        assert set(simulated.groups[:, column]) == {0, 1}
+    totals = -0.3 + np.array([0.7, 0.5])[simulated.groups[:, 0]] + np.array([0.9, 0.4])[simulated.groups[:, 1]]
     inside = (totals > 0.3) & (totals < 0.7)
-    assert np.abs((found.sensitivity - totals)[inside].mean()) < 0.1
-    assert found.sensitivity.max() == 0.98 and not np.array_equal(found.label, simulate(settings, 2).label)
+    assert np.abs((simulated.sensitivity - totals)[inside].mean()) < 0.1
+    assert simulated.sensitivity.max() == 0.98 and not np.array_equal(simulated.label, simulate(settings, 2).label)
 
 
 def test_the_real_corpora(corpora: Path) -> None:
@@ -272,22 +281,22 @@ def test_the_real_corpora(corpora: Path) -> None:
     }
     for name, expected in counts.items():
         path = data_file(f"corpora/{name}.yaml")
-        found = read_annotated(load(AnnotatedCorpus, path), path.parent)
-        people = len(set(found.annotators["annotator_id"].to_pylist()))
-        assert (found.annotations.num_rows, found.items.num_rows, people) == expected
+        annotated = read_annotated(load(AnnotatedCorpus, path), path.parent)
+        people = len(set(annotated.annotators["annotator_id"].to_pylist()))
+        assert (annotated.annotations.num_rows, annotated.items.num_rows, people) == expected
     with gzip.open(corpora / "crowdsourcing" / "social_bias_frames_v2_dev.csv.gz", "rt", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["offensiveYN"] in ("0.0", "1.0")]
     assert len({(row["post"], row["WorkerId"]) for row in rows}) == 11_224
 
 
 def test_two_levels_of_u() -> None:
-    """Specificities are 0.3 above sensitivities where u is, and groups' probabilities differ by less than their sums."""
+    """Specificities are 0.3 above sensitivities, as u is; the groups' clipped probabilities differ by less than their sums."""
     settings = Simulated.model_validate(
         {"shape": "circle", "level": [-0.4, -0.1], "annotators": 400, "labels": 4, "individual_sd": 0.05,
          "categories": {"one": {"sensitivity": [0.9, 0.9], "specificity": [0.9, 0.9]}}}
     )  # fmt: skip
-    found = simulate(settings, 1)
-    assert found.specificity.mean() - found.sensitivity.mean() == pytest.approx(0.3, abs=0.01)
+    simulated = simulate(settings, 1)
+    assert simulated.specificity.mean() - simulated.sensitivity.mean() == pytest.approx(0.3, abs=0.01)
     beyond = settings.model_copy(
         update={
             "level": 0.0,

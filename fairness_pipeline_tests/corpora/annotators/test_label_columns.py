@@ -1,4 +1,4 @@
-"""Files of labels as tools and published data sets give them: what is taken for rater, item, label and traits."""
+"""Files of labels in the forms of tools and published data sets: the columns taken for rater, item, label and traits."""
 
 import csv
 import json
@@ -18,15 +18,15 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import command
 
-RATERS, ITEMS, EACH = 30, 24, 5
+RATERS, ITEMS, LABELS_PER_ITEM = 30, 24, 5
 RACES = ("White", "Black", "Latine", "Asian")
 
 
-def given() -> Iterator[tuple[int, int, int]]:
-    """Item, rater, and a number from 0 to 4 of each label; women (odd raters) rate higher."""
+def drawn_labels() -> Iterator[tuple[int, int, int]]:
+    """Yields the item, the rater and a number from 0 to 4 of each label; women (odd raters) rate higher."""
     random = np.random.default_rng(1)
     for item in range(ITEMS):
-        for rater in random.choice(RATERS, EACH, replace=False).tolist():
+        for rater in random.choice(RATERS, LABELS_PER_ITEM, replace=False).tolist():
             yield item, rater, int(np.clip(random.integers(0, 4) + rater % 2, 0, 4))
 
 
@@ -52,14 +52,14 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def dices(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
-    said = ("No", "No", "Unsure", "Yes", "Yes")
+    answers = ("No", "No", "Unsure", "Yes", "Yes")
     rows = [
         {
             "id": n, "rater_id": r, "rater_gender": gender(r), "rater_race": race(r), "rater_age": ("gen z", "gen x+")[r % 3 > 0],
             "item_id": i, "answer_time_ms": 900 + n, "context": f"LAMDA: {i}", "response": f"answer {i}",
-            "degree_of_harm": "Benign", "safety_gold": "No", "Q4_misinformation": "No", "Q_overall": said[v],
+            "degree_of_harm": "Benign", "safety_gold": "No", "Q4_misinformation": "No", "Q_overall": answers[v],
         }
-        for n, (i, r, v) in enumerate(given())
+        for n, (i, r, v) in enumerate(drawn_labels())
     ]  # fmt: skip
     return table(folder / "dices.csv", rows), None, {}
 
@@ -67,7 +67,7 @@ def dices(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
 def d3code(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
     ratings = [
         {"rater_id": f"r{r}", "item_id": i, "raw_rating": v - (v == 0) * (n % 5 == 0)}
-        for n, (i, r, v) in enumerate(given())
+        for n, (i, r, v) in enumerate(drawn_labels())
     ]
     raters = [
         {"rater_id": f"r{r}", "Age": "18-30", "Gender": gender(r), "Region": race(r), "SES": r % 9}
@@ -78,7 +78,7 @@ def d3code(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
 
 def kumar(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
     items: dict[int, list[dict[str, Any]]] = {}
-    for i, r, v in given():
+    for i, r, v in drawn_labels():
         items.setdefault(i, []).append(
             {
                 "worker_id": f"w{r}",
@@ -90,8 +90,8 @@ def kumar(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
             }
         )
     rows = [
-        {"comment_id": f"c{i}", "comment": f"text {i}", "platform": "reddit", "ratings": own}
-        for i, own in items.items()
+        {"comment_id": f"c{i}", "comment": f"text {i}", "platform": "reddit", "ratings": ratings}
+        for i, ratings in items.items()
     ]
     return lines(folder / "kumar.jsonl", rows), None, {}
 
@@ -103,7 +103,7 @@ def measuring_hate_speech(folder: Path) -> tuple[Path, Path | None, dict[str, li
             "text": f"text {i}", "annotator_gender": gender(r).lower(), "annotator_age": 20.0 + 3 * (r // 2),
             **{f"annotator_race_{name.lower()}": race(r) == name for name in RACES},
         }
-        for i, r, v in given()
+        for i, r, v in drawn_labels()
     ]  # fmt: skip
     return table(folder / "mhs.csv", rows), None, {}
 
@@ -126,11 +126,11 @@ def prism(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
 
 def multipico(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
     items: dict[str, Any] = {}
-    for i, r, v in given():
-        own = items.setdefault(
+    for i, r, v in drawn_labels():
+        entry = items.setdefault(
             str(i), {"text": {"post": f"post {i}", "reply": f"reply {i}"}, "annotations": {}, "split": "dev"}
         )
-        own["annotations"][f"Ann{r}"] = str(int(v > 2))
+        entry["annotations"][f"Ann{r}"] = str(int(v > 2))
     (folder / "MP_dev.json").write_text(json.dumps(items))
     meta = {
         str(r): {"Age": 20.0 + r, "Gender": gender(r), "Ethnicity simplified": "DATA_EXPIRED" if r == 0 else race(r)}
@@ -150,17 +150,17 @@ def popquorn(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
             "gender": gender(r),
             "race": race(r),
         }
-        for i, r, v in given()
+        for i, r, v in drawn_labels()
     ]
     return table(folder / "raw_data.csv", rows), None, {}
 
 
 def label_studio(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
     tasks: dict[int, dict[str, Any]] = {}
-    for i, r, v in given():
-        own = tasks.setdefault(i, {"id": i, "data": {"text": f"text {i}"}, "annotations": []})
-        said = {"from_name": "tone", "type": "choices", "value": {"choices": [("fine", "rude")[v > 2]]}}
-        own["annotations"].append({"completed_by": {"id": r}, "result": [said]})
+    for i, r, v in drawn_labels():
+        task = tasks.setdefault(i, {"id": i, "data": {"text": f"text {i}"}, "annotations": []})
+        result = {"from_name": "tone", "type": "choices", "value": {"choices": [("fine", "rude")[v > 2]]}}
+        task["annotations"].append({"completed_by": {"id": r}, "result": [result]})
     (folder / "export.json").write_text(json.dumps(list(tasks.values())))
     people = [{"annotator": r, "gender": gender(r), "race": race(r)} for r in range(RATERS)]
     return folder / "export.json", table(folder / "people.csv", people), {}
@@ -169,7 +169,7 @@ def label_studio(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]
 def prodigy(folder: Path) -> tuple[Path, Path | None, dict[str, list[str]]]:
     rows = [
         {"_input_hash": i, "text": f"text {i}", "answer": ("reject", "accept")[v > 2], "_annotator_id": f"set-{r}"}
-        for i, r, v in given()
+        for i, r, v in drawn_labels()
     ]
     people = [{"annotator_id": f"set-{r}", "gender": gender(r), "race": race(r)} for r in range(RATERS)]
     return lines(folder / "annotations.jsonl", rows), table(folder / "people.csv", people), {}
@@ -188,52 +188,58 @@ FORMS = {
 }
 
 
-def found(path: Path, raters: Path | None, roles: dict[str, list[str]], positive: str | None = None) -> LabelColumns:
+def columns_of(
+    path: Path, raters: Path | None, roles: dict[str, list[str]], positive: str | None = None
+) -> LabelColumns:
     return find_columns(read_label_rows(path), read_raters(raters) if raters else None, roles, positive, path)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
-def test_what_is_taken_for_what(form: Any, tmp_path: Path) -> None:
+def test_columns_of_each_form_are_recognised(form: Any, tmp_path: Path) -> None:
     path, raters, roles = form(tmp_path)
-    said, left_out, trait = FORMS[form]
-    own = found(path, raters, roles)
-    told = "\n".join(own.lines)
-    assert said in told and (left_out in told)
-    groups = own.document["categories"][trait]["groups"]
+    label_line, left_out, trait = FORMS[form]
+    columns = columns_of(path, raters, roles)
+    text = "\n".join(columns.lines)
+    assert label_line in text and (left_out in text)
+    groups = columns.document["categories"][trait]["groups"]
     assert {name.lower() for name in groups} == {name.lower() for name in RACES}
-    assert any("gender" in name.lower() for name in own.document["categories"])
+    assert any("gender" in name.lower() for name in columns.document["categories"])
     assert is_label_file(path) is (form in (kumar, multipico, label_studio, prodigy))
-    own.table.to_parquet(tmp_path / "labels.parquet", index=False)
-    document = own.document | {"annotations": [{"path": "labels.parquet", **own.document["annotations"][0]}]}
+    columns.table.to_parquet(tmp_path / "labels.parquet", index=False)
+    document = columns.document | {"annotations": [{"path": "labels.parquet", **columns.document["annotations"][0]}]}
     corpus = AnnotatedCorpus.model_validate(document)
-    read = read_annotated(corpus, tmp_path)
-    assert read.annotators.num_rows >= 28 * len(corpus.categories)  # all who said more than "unsure"
+    annotated = read_annotated(corpus, tmp_path)
+    assert annotated.annotators.num_rows >= 28 * len(corpus.categories)  # all raters with another label than "unsure"
     if form is popquorn:
-        assert read.annotations["label"].to_pylist() == [int(v >= 2) for _, _, v in given()]
+        assert annotated.annotations["label"].to_pylist() == [int(v >= 2) for _, _, v in drawn_labels()]
     if form is prism:
-        assert "their mean counts" in told and not own.table.duplicated(["item_id", "annotator_id"]).any()
+        assert "their mean counts" in text and not columns.table.duplicated(["item_id", "annotator_id"]).any()
     if form is measuring_hate_speech:
-        assert own.document["categories"]["annotator_age"]["groups"].keys() == {"under 30", "30 to 44", "45 and over"}
+        assert columns.document["categories"]["annotator_age"]["groups"].keys() == {
+            "under 30",
+            "30 to 44",
+            "45 and over",
+        }
 
 
-def test_what_is_not_clear_is_asked(tmp_path: Path) -> None:
+def test_unclear_columns_are_asked_for(tmp_path: Path) -> None:
     path, raters, _ = prism(tmp_path)
     with pytest.raises(
         FairnessError, match="which column holds the item; several raters .* --column item=NAME, one of"
     ):
-        found(path, raters, {})
+        columns_of(path, raters, {})
     path, _, _ = popquorn(tmp_path)
     with pytest.raises(FairnessError, match="--column label=nothing: .* has no such column"):
-        found(path, None, {"label": ["nothing"]})
-    assert "4 or more is positive" in "\n".join(found(path, None, {}, "4").lines)
-    other = table(tmp_path / "other.csv", [{"annotator": "x", "sex": "m"}, {"annotator": "y", "sex": "w"}])
+        columns_of(path, None, {"label": ["nothing"]})
+    assert "4 or more is positive" in "\n".join(columns_of(path, None, {}, "4").lines)
+    other_raters = table(tmp_path / "other.csv", [{"annotator": "x", "sex": "m"}, {"annotator": "y", "sex": "w"}])
     with pytest.raises(
         FairnessError, match="other.csv: none of its columns has the raters of .*; 'annotator' has such as x, y"
     ):
-        found(path, other, {})
-    words = [{"item": i, "rater": r, "label": f"word {v} {i}"} for i, r, v in given()]
+        columns_of(path, other_raters, {})
+    words = [{"item": i, "rater": r, "label": f"word {v} {i}"} for i, r, v in drawn_labels()]
     with pytest.raises(FairnessError, match="labels .*expected two, a scale of numbers, or up to 10 classes"):
-        found(table(tmp_path / "words.csv", words), None, {})
+        columns_of(table(tmp_path / "words.csv", words), None, {})
 
 
 def test_columns_of_other_names_are_found_by_structure(tmp_path: Path) -> None:
@@ -245,23 +251,23 @@ def test_columns_of_other_names_are_found_by_structure(tmp_path: Path) -> None:
             "Team": race(r),
             "Note": f"{i}{r}{v}",
         }
-        for i, r, v in given()
+        for i, r, v in drawn_labels()
     ]
-    own = found(table(tmp_path / "odd.csv", rows), None, {})
-    told = "\n".join(own.lines)
-    assert "item       Ticket (24)" in told and "label      Verdict: not ok is positive, ok negative" in told
-    assert own.document["categories"].keys() == {"Team"} and set(own.table["label"]) == {"ok", "not ok"}
+    columns = columns_of(table(tmp_path / "odd.csv", rows), None, {})
+    text = "\n".join(columns.lines)
+    assert "item       Ticket (24)" in text and "label      Verdict: not ok is positive, ok negative" in text
+    assert columns.document["categories"].keys() == {"Team"} and set(columns.table["label"]) == {"ok", "not ok"}
     with pytest.raises(FairnessError, match=r"all labels are by one rater \(x\)"):
-        found(table(tmp_path / "one.csv", [{**row, "Coder": "x"} for row in rows]), None, {})
+        columns_of(table(tmp_path / "one.csv", [{**row, "Coder": "x"} for row in rows]), None, {})
     with pytest.raises(FairnessError, match="which column holds the label; it has two values or more"):
-        found(table(tmp_path / "same.csv", [{**row, "Verdict": "ok"} for row in rows]), None, {})
+        columns_of(table(tmp_path / "same.csv", [{**row, "Verdict": "ok"} for row in rows]), None, {})
 
 
-def plain(said: tuple[str, ...] = ("fine", "fine", "fine", "rude", "rude"), **more: Any) -> list[dict[str, Any]]:
+def plain(values: tuple[str, ...] = ("fine", "fine", "fine", "rude", "rude"), **further: Any) -> list[dict[str, Any]]:
     """Rows of a file with the plainest names, and more columns by a function of item and rater."""
     return [
-        {"item": i, "rater": r, "label": said[v], **{name: of(i, r) for name, of in more.items()}}
-        for i, r, v in given()
+        {"item": i, "rater": r, "label": values[v], **{name: value_of(i, r) for name, value_of in further.items()}}
+        for i, r, v in drawn_labels()
     ]
 
 
@@ -269,65 +275,65 @@ def people(key: str, name_of: Any, count: int = RATERS) -> list[dict[str, Any]]:
     return [{key: name_of(r), "gender": gender(r), "race": race(r)} for r in range(count)]
 
 
-def told(path: Path, raters: Path | None = None, positive: str | None = None, **roles: list[str]) -> str:
-    return "\n".join(found(path, raters, roles, positive).lines)
+def text_of(path: Path, raters: Path | None = None, positive: str | None = None, **roles: list[str]) -> str:
+    return "\n".join(columns_of(path, raters, roles, positive).lines)
 
 
 def test_a_file_of_raters_is_matched_by_what_it_holds(tmp_path: Path) -> None:
-    """By the raters' names or by another name that each has, whatever its columns are called."""
+    """By the raters' names, or by another column that identifies them, whatever the columns are called."""
     labels = table(tmp_path / "labels.csv", plain(email=lambda i, r: f"r{r}@example.org"))
     ours = table(tmp_path / "ours.csv", people("Who", str, RATERS - 2))
-    own = told(labels, ours)
-    assert f"ours.csv, by Who: {RATERS - 2} of {RATERS} raters; not in it, so unknown: 2" in own
-    assert "trait      race: " in own
+    text = text_of(labels, ours)
+    assert f"ours.csv, by Who: {RATERS - 2} of {RATERS} raters; not in it, so unknown: 2" in text
+    assert "trait      race: " in text
     mail = table(tmp_path / "mail.csv", people("contact", lambda r: f"r{r}@example.org"))
-    own = told(labels, mail)
-    assert f"by contact: {RATERS} of {RATERS}" in own and "unknown" not in own
-    assert found(labels, mail, {"rater": ["contact"]}).table["annotator_id"].nunique() == RATERS
+    text = text_of(labels, mail)
+    assert f"by contact: {RATERS} of {RATERS}" in text and "unknown" not in text
+    assert columns_of(labels, mail, {"rater": ["contact"]}).table["annotator_id"].nunique() == RATERS
     loud = table(tmp_path / "loud.csv", people("contact", lambda r: f"R{r}@Example.org "))
-    assert f"by contact: {RATERS} of {RATERS}" in told(labels, loud)
-    twice = table(tmp_path / "twice.csv", [{**own, "Who": "1", "race": "x"} for own in people("Who", str)])
+    assert f"by contact: {RATERS} of {RATERS}" in text_of(labels, loud)
+    twice = table(tmp_path / "twice.csv", [{**row, "Who": "1", "race": "x"} for row in people("Who", str)])
     with pytest.raises(FairnessError, match=r"twice.csv: expected a row for each rater, .* keep one row for each"):
-        found(labels, twice, {})
+        columns_of(labels, twice, {})
 
 
-def test_what_labels_say(tmp_path: Path) -> None:
-    """Two words, three, numbers around 0 or with commas, numbers that name classes, slips, words of doubt."""
+def test_kinds_of_labels_are_recognised(tmp_path: Path) -> None:
+    """Two or three words, numbers around 0 or with commas, numbers that name classes, slips, words of doubt."""
 
-    def of(*said: str) -> Path:
-        return table(tmp_path / "labels.csv", plain(said))
+    def labelled(*values: str) -> Path:
+        return table(tmp_path / "labels.csv", plain(values))
 
-    assert "label: 3 classes: " in told(of("negative", "neutral", "positive", "positive", "positive"))
-    own = found(of("fine", "fine", "fine", "rude", "unclear"), None, {})
-    assert own.document["labels"]["ignored"] == ["unclear"] and own.document["labels"]["positive"] == ["rude"]
-    assert "a scale from -2 to 2; 1 or more is positive" in told(of("-2", "-1", "0", "1", "2"))
-    assert found(of("0,5", "1,5", "2", "3", "4"), None, {}).document["labels"]["at_least"] == 3
-    numbers = of("0", "1", "2", "3", "3")
-    assert "where numbers name classes: --label classes" in told(numbers)
-    classes = found(numbers, None, {}, "classes").document["labels"]
-    assert classes["classes"] == {own: [own] for own in "0123"}
+    assert "label: 3 classes: " in text_of(labelled("negative", "neutral", "positive", "positive", "positive"))
+    columns = columns_of(labelled("fine", "fine", "fine", "rude", "unclear"), None, {})
+    assert columns.document["labels"]["ignored"] == ["unclear"] and columns.document["labels"]["positive"] == ["rude"]
+    assert "a scale from -2 to 2; 1 or more is positive" in text_of(labelled("-2", "-1", "0", "1", "2"))
+    assert columns_of(labelled("0,5", "1,5", "2", "3", "4"), None, {}).document["labels"]["at_least"] == 3
+    numbers = labelled("0", "1", "2", "3", "3")
+    assert "where numbers name classes: --label classes" in text_of(numbers)
+    classes = columns_of(numbers, None, {}, "classes").document["labels"]
+    assert classes["classes"] == {name: [name] for name in "0123"}
     rows = plain()
     rows[0]["label"] = "rudee"
-    slip = told(table(tmp_path / "slips.csv", rows))
+    slip = text_of(table(tmp_path / "slips.csv", rows))
     assert "label: 3 classes" in slip and "a slip for 'rude'? 'rudee' (1) counts as a label of its own" in slip
 
 
 def test_traits_that_are_left_out_are_named(tmp_path: Path) -> None:
     rows = plain(
         team=lambda i, r: "few" if r < 3 else ("red", "blue")[r % 2],
-        shift=lambda i, r: "late" if i == 0 else "early",  # not of a person
+        shift=lambda i, r: "late" if i == 0 else "early",  # no trait of a rater
         city=lambda i, r: f"c{r // 2}",
         years=lambda i, r: (r % 2) * 6 + 3,
     )
     rows[0]["team"] = "red" if rows[0]["team"] == "blue" else "blue"
     path = table(tmp_path / "labels.csv", rows)
-    own = found(path, None, {})
-    said = "\n".join(own.lines)
-    assert own.document["categories"].keys() == {"team", "years"}
-    assert list(own.document["categories"]["years"]["groups"]) == ["3", "9"]
-    assert "of fewer than 5 raters, so unknown: few (3)" in said
-    assert f"1 rater in two groups, so unknown: {rows[0]['rater']}" in said
-    assert "no trait   city: 15 values, fewer than two of 5 raters or more" in said
+    columns = columns_of(path, None, {})
+    text = "\n".join(columns.lines)
+    assert columns.document["categories"].keys() == {"team", "years"}
+    assert list(columns.document["categories"]["years"]["groups"]) == ["3", "9"]
+    assert "of fewer than 5 raters, so unknown: few (3)" in text
+    assert f"1 rater in two groups, so unknown: {rows[0]['rater']}" in text
+    assert "no trait   city: 15 values, fewer than two of 5 raters or more" in text
 
 
 def test_gold_repeated_labels_semicolons_and_wide_files(tmp_path: Path) -> None:
@@ -335,27 +341,27 @@ def test_gold_repeated_labels_semicolons_and_wide_files(tmp_path: Path) -> None:
     path = table(
         tmp_path / "labels.csv", [*rows, {**rows[0], "label": "rude" if rows[0]["label"] == "fine" else "fine"}]
     )
-    own = found(path, None, {})
-    assert "1 labels of an item again by the same rater, 1 time another: the first counts" in "\n".join(own.lines)
-    assert own.document["annotations"][0]["columns"]["gold"] == "gold"
-    assert own.table.groupby("item_id")["gold"].nunique().eq(1).all()
+    columns = columns_of(path, None, {})
+    assert "1 labels of an item again by the same rater, 1 time another: the first counts" in "\n".join(columns.lines)
+    assert columns.document["annotations"][0]["columns"]["gold"] == "gold"
+    assert columns.table.groupby("item_id")["gold"].nunique().eq(1).all()
     numbers = [{**row, "label": (1, 2, 4)[n % 3], "gold": ""} for n, row in enumerate(rows)]
     twice = table(tmp_path / "numbers.csv", [*numbers, *({**row, "label": 4} for row in numbers[:40])])
-    own_numbers = found(twice, None, {})
-    share = 100 * (own_numbers.table["label"].astype(float) >= 3).mean()
-    assert f"their mean counts, so that {share:.0f}% are positive" in "\n".join(own_numbers.lines)
-    assert own_numbers.document["task"] == "label, 3 or more"
+    numeric_columns = columns_of(twice, None, {})
+    share = 100 * (numeric_columns.table["label"].astype(float) >= 3).mean()
+    assert f"their mean counts, so that {share:.0f}% are positive" in "\n".join(numeric_columns.lines)
+    assert numeric_columns.document["task"] == "label, 3 or more"
     semicolons = tmp_path / "semicolons.csv"
     semicolons.write_text(path.read_text().replace(",", ";"))
-    assert found(semicolons, None, {}).table.equals(own.table)
+    assert columns_of(semicolons, None, {}).table.equals(columns.table)
     wide = [{"item": i, **{f"u{r}": ("fine", "rude")[(i + r) % 2] for r in range(4)}} for i in range(6)]
     with pytest.raises(FairnessError, match="Is it a column for each rater. Then write a row for each label"):
-        found(table(tmp_path / "wide.csv", wide), None, {})
+        columns_of(table(tmp_path / "wide.csv", wide), None, {})
 
 
-def test_columns_that_are_named_decide(data: Path, tmp_path: Path) -> None:
-    """Of names that nothing knows, and beside a column that another study would take."""
-    rows = [{"Thing": i, "Who": r, "response": ("ok", "bad")[v > 2], "Team": race(r)} for i, r, v in given()]
+def test_named_columns_take_precedence(data: Path, tmp_path: Path) -> None:
+    """Columns of unknown names, beside a column that another study would take."""
+    rows = [{"Thing": i, "Who": r, "response": ("ok", "bad")[v > 2], "Team": race(r)} for i, r, v in drawn_labels()]
     path = table(tmp_path / "odd.csv", rows)
     refused = command("audit", str(path), "--name", "odd")
     assert refused.returncode == 1 and "--column rater=NAME" in refused.stderr
@@ -367,7 +373,7 @@ def test_columns_that_are_named_decide(data: Path, tmp_path: Path) -> None:
 
 
 def test_audit_of_a_file_of_labels(data: Path, tmp_path: Path) -> None:
-    """Dices' form, whose column `response` another study would take; given again, and taken back."""
+    """The form of DICES, whose column `response` another study would take; its name is refused again, and forgotten."""
     path, _, _ = dices(tmp_path)
     done = command("audit", str(path), "--name", "safety", "--column", "trait=rater_race", "--column", "rater=rater_id")
     assert done.returncode == 0, done.stderr

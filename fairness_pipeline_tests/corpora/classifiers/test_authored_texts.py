@@ -1,4 +1,4 @@
-"""Texts by authors of two groups: every form they come in, what is refused, and how they are shared out and skewed."""
+"""Texts by authors of two groups: their formats, what is refused, and how they are split and skewed."""
 
 import zipfile
 from collections import Counter
@@ -28,14 +28,14 @@ from fairness_pipeline.foundation.yaml_files import load, validate
 GROUPS = {"a": {"name": "men", "values": ["m"]}, "b": {"name": "women", "values": ["w"]}}
 
 
-def corpus(**own: Any) -> AuthoredCorpus:
-    whole = {"task": "t", "attribute": "g", "groups": GROUPS, "licence": "none", "citation": "none", **own}
-    return validate(AuthoredCorpus, whole, Path("corpus.yaml"))
+def corpus(**fields: Any) -> AuthoredCorpus:
+    document = {"task": "t", "attribute": "g", "groups": GROUPS, "licence": "none", "citation": "none", **fields}
+    return validate(AuthoredCorpus, document, Path("corpus.yaml"))
 
 
-def table(folder: Path, text: str, name: str = "texts.csv", **file: Any) -> tuple[AuthoredCorpus, Path]:
+def table(folder: Path, text: str, name: str = "texts.csv", **options: Any) -> tuple[AuthoredCorpus, Path]:
     (folder / name).write_text(text, encoding="utf-8")
-    return corpus(files=[{"path": name, **file}]), folder
+    return corpus(files=[{"path": name, **options}]), folder
 
 
 def test_a_users_own_table(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_columns_labels_numbers_and_a_separator_of_their_own(tmp_path: Path) -> 
     (tmp_path / "x.csv").write_bytes(
         "WHO|AGE|SAID|MOOD\n1|20|café|joy\n2|51|non|sad\n3|35|huh\n4|9|eh|joy\n".encode("latin-1")
     )
-    own = corpus(
+    specification = corpus(
         files=[
             {
                 "path": "x.csv", "separator": "|", "encoding": "latin-1", "skip_malformed": True,
@@ -59,7 +59,7 @@ def test_columns_labels_numbers_and_a_separator_of_their_own(tmp_path: Path) -> 
         labels={"positive": ["joy"], "negative": ["sad"]},
         groups={"a": {"name": "young", "between": [18, 34]}, "b": {"name": "old", "between": [35, 99]}, "ignored": ["9"]},
     )  # fmt: skip
-    texts, left_out = read_authored(own, tmp_path)
+    texts, left_out = read_authored(specification, tmp_path)
     assert texts == [AuthoredText("café", 1, "a", "1"), AuthoredText("non", 0, "b", "2")]
     assert left_out == {"with too many or too few cells": 1, "of no group": 1}
 
@@ -72,11 +72,11 @@ def test_a_label_that_is_not_mapped_is_named_with_how_often_and_how_to_map_it(tm
         read_authored(*table(tmp_path, text))
     with pytest.raises(FairnessError, match=r"line 2: group 'x' is not mapped; 1 such: 'x' \(1\).*groups.a.values"):
         read_authored(*table(tmp_path, "text,label,group\na,1,x\n"))
-    own, folder = table(tmp_path, text)
-    read, left_out = read_authored(
-        own.model_copy(update={"labels": own.labels.model_copy(update={"ignored": ("*",)})}), folder
+    specification, folder = table(tmp_path, text)
+    texts, left_out = read_authored(
+        specification.model_copy(update={"labels": specification.labels.model_copy(update={"ignored": ("*",)})}), folder
     )
-    assert len(read) == 2 and left_out == {"of another label": 3}
+    assert len(texts) == 2 and left_out == {"of another label": 3}
 
 
 @pytest.mark.parametrize(
@@ -94,25 +94,28 @@ def test_an_unreadable_table_is_refused(tmp_path: Path, text: str, reason: str) 
 
 def test_a_mention_is_the_label_and_leaves_the_text(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,g\n@anna how are you,m\nhow is it,w\n", encoding="utf-8")
-    own = corpus(files=[{"path": "t.csv", "columns": {"label": None, "group": "g"}}], mention=True)
-    assert read_authored(own, tmp_path)[0] == [AuthoredText("how are you", 1, "a"), AuthoredText("how is it", 0, "b")]
+    specification = corpus(files=[{"path": "t.csv", "columns": {"label": None, "group": "g"}}], mention=True)
+    assert read_authored(specification, tmp_path)[0] == [
+        AuthoredText("how are you", 1, "a"),
+        AuthoredText("how is it", 0, "b"),
+    ]
 
 
 def test_words_by_number_lose_their_padding(tmp_path: Path) -> None:
-    own, folder = table(tmp_path, "text,label,group\n0 0 17 4 0 2,1,m\n0 9,0,w\n", padding="0")
-    assert read_authored(own, folder)[0][0].text == "17 4 0 2"
+    specification, folder = table(tmp_path, "text,label,group\n0 0 17 4 0 2,1,m\n0 9,0,w\n", padding="0")
+    assert read_authored(specification, folder)[0][0].text == "17 4 0 2"
 
 
 def test_four_cells_as_demog_text_removal_writes_them(tmp_path: Path) -> None:
     (tmp_path / "vocab").write_text("so\nhappy\nsad\n", encoding="utf-8")
     for name, line in (("pos_pos", "0 1"), ("pos_neg", "1"), ("neg_pos", "0 2"), ("neg_neg", "2")):
         (tmp_path / name).write_text(line + "\n", encoding="utf-8")
-    own = corpus(cells={"folder": "."}, groups={"a": {"name": "white"}, "b": {"name": "black"}})
+    specification = corpus(cells={"folder": "."}, groups={"a": {"name": "white"}, "b": {"name": "black"}})
     expected = [("so happy", 1, "b"), ("happy", 1, "a"), ("so sad", 0, "b"), ("sad", 0, "a")]
-    assert [tuple(text)[:3] for text in read_authored(own, tmp_path)[0]] == expected
+    assert [tuple(text)[:3] for text in read_authored(specification, tmp_path)[0]] == expected
     (tmp_path / "neg_neg").write_text("7\n", encoding="utf-8")
     with pytest.raises(FairnessError, match=r"neg_neg, line 1: expected numbers of words, 0 to 2 .*found '7'"):
-        read_authored(own, tmp_path)
+        read_authored(specification, tmp_path)
 
 
 def test_chat_rooms_and_a_table_in_a_zip(tmp_path: Path) -> None:
@@ -120,12 +123,12 @@ def test_chat_rooms_and_a_table_in_a_zip(tmp_path: Path) -> None:
     room += '<Post class="Statement">yes</Post></Posts></Session>'
     with zipfile.ZipFile(tmp_path / "nps.zip", "w") as archive:
         archive.writestr("nps_chat/10-19-teens_2posts.xml", room)
-    own = corpus(
+    specification = corpus(
         chat_rooms={"path": "nps.zip"},
         labels={"positive": ["ynQuestion"], "negative": ["Statement"], "ignored": ["*"]},
         groups={"a": {"name": "teens", "values": ["teens"]}, "b": {"name": "others", "values": ["40s"]}},
     )
-    assert read_authored(own, tmp_path) == (
+    assert read_authored(specification, tmp_path) == (
         [AuthoredText("you ok?", 1, "a", "U1"), AuthoredText("yes", 0, "a")],
         {"of another label": 1},
     )
@@ -141,7 +144,7 @@ def test_chat_rooms_and_a_table_in_a_zip(tmp_path: Path) -> None:
 
 
 def test_contradictions_of_a_corpus_are_refused() -> None:
-    for own, reason in (
+    for fields, reason in (
         ({"files": [{"path": "x.csv"}], "chat_rooms": {"path": "y.zip"}}, "expected one of"),
         ({"files": [{"path": "x.csv"}], "groups": {"a": {"name": "a"}, "b": {"name": "b"}}}, "needs 'values'"),
         ({"files": [{"path": "x.csv", "columns": {"label": None}}]}, "'columns.label' is missing"),
@@ -155,7 +158,7 @@ def test_contradictions_of_a_corpus_are_refused() -> None:
         ),
     ):
         with pytest.raises(FairnessError, match=reason):
-            corpus(**own)
+            corpus(**fields)
 
 
 def drawn(count: int = 4000, authors: int | None = None) -> list[AuthoredText]:
@@ -198,26 +201,28 @@ def test_a_cell_without_texts_is_named_with_all_counts() -> None:
         balanced([text for text in drawn(400) if text.label], "c", AuthoredShares(), 100, seed=1)
 
 
-def test_what_an_empty_cell_comes_from_is_said(tmp_path: Path) -> None:
-    own, folder = table(tmp_path, "text,label,group\n")
+def test_the_cause_of_an_empty_cell_is_named(tmp_path: Path) -> None:
+    specification, folder = table(tmp_path, "text,label,group\n")
     with pytest.raises(FairnessError, match=r"texts.csv: expected rows, found none"):
-        read_authored(own, folder)
-    own, folder = table(tmp_path, "text,label,group\na,joy,m\n")
-    wrong = own.model_copy(update={"labels": own.labels.model_copy(update={"positive": ("Joy",), "ignored": ("*",)})})
+        read_authored(specification, folder)
+    specification, folder = table(tmp_path, "text,label,group\na,joy,m\n")
+    wrong = specification.model_copy(
+        update={"labels": specification.labels.model_copy(update={"positive": ("Joy",), "ignored": ("*",)})}
+    )
     with pytest.raises(FairnessError, match=r"no row has the label 'Joy'; labels found: 'joy' \(1\)"):
         read_authored(wrong, folder)
     with pytest.raises(FairnessError, match=r"negative of group b: 0; left out, empty: 7"):
         balanced([], "c", AuthoredShares(), 100, seed=1, left_out={"empty": 7})
 
 
-def test_all_texts_may_be_put_to_the_test() -> None:
+def test_all_texts_may_be_in_the_test_split() -> None:
     texts = balanced(drawn(400), "c", AuthoredShares(train=0, valid=0, test=1), 10_000, seed=1)
     assert set(texts["split"].to_pylist()) == {"test"} and len(set(cells(texts, "test").values())) == 1
     assert texts.num_rows == 400  # none is lost, whatever the labels' and groups' numbers
 
 
 def test_of_more_groups_the_first_is_learned_against_all_others() -> None:
-    """One group without positive texts is tested as far as it goes, and in no balanced set."""
+    """A group without positive texts is tested, but is in no balanced set."""
     random = np.random.default_rng(4)
     texts = [AuthoredText(f"text {i}", int(random.integers(2)) if i % 4 < 3 else 0, "abcd"[i % 4]) for i in range(4000)]
     table = balanced(texts, "c", AuthoredShares(), 10_000, seed=1)
@@ -242,7 +247,7 @@ def test_skewed_sets_are_balanced_overall_and_skewed_within_groups() -> None:
         assert counts[1, "a"] / counts[0, "a"] == pytest.approx(positive / negative, rel=0.02)
         assert counts[1, "a"] == counts[0, "b"] and counts[0, "a"] == counts[1, "b"]
         sizes.add(len(ids) // 10)
-    assert len(sizes) == 1  # the rates differ in nothing else
+    assert len(sizes) == 1  # the sets of all rates have one size
     taken = skewed(texts, ["4:1"])
     more = set(added(texts, taken, "train"))
     ids = {row["text_id"] for row in taken.to_pylist() if row["split"] == "train"}
@@ -256,24 +261,26 @@ def test_skewed_sets_are_balanced_overall_and_skewed_within_groups() -> None:
 
 def test_the_sample_hides_no_label_in_the_spelling_and_half_a_style_tells_nothing() -> None:
     grammar = load(AuthoredGrammarFile, data_file("grammars/authored_sample.yaml"))
-    cue = {theirs for _, theirs in grammar.spellings}
+    cues = {spelling for _, spelling in grammar.spellings}
 
     def shares(grammar: AuthoredGrammarFile) -> dict[tuple[int, str], float]:
         rows = list(grammar.texts(8000, 1))
         return {
-            (y, z): float(np.mean([bool(cue & set(r.text.split())) for r in rows if (r.label, r.group) == (y, z)]))
-            for y in (0, 1)
-            for z in "ab"
+            (label, group): float(
+                np.mean([bool(cues & set(r.text.split())) for r in rows if (r.label, r.group) == (label, group)])
+            )
+            for label in (0, 1)
+            for group in "ab"
         }
 
     planted = shares(grammar)
     assert planted[1, "b"] - planted[1, "a"] > 0.6 and abs(planted[1, "b"] - planted[0, "b"]) < 0.04
-    none = shares(grammar.model_copy(update={"styled": 0.5}))
-    assert max(none.values()) - min(none.values()) < 0.06
+    unstyled = shares(grammar.model_copy(update={"styled": 0.5}))
+    assert max(unstyled.values()) - min(unstyled.values()) < 0.06
 
 
 def test_dialects_by_hand(tmp_path: Path) -> None:
-    """One word: p(k | w) is proportional to (count + 1) / total of k; two words pull each other along."""
+    """One word: p(k | w) is proportional to (count + 1) / total of k; two words influence each other."""
     (tmp_path / "counts.txt").write_text("9 0 0 0\n0 0 0 19\n0 9 9 0\n", encoding="utf-8")
     (tmp_path / "vocab.txt").write_text("9\tfinna\n19\tindeed\n18\tla\n", encoding="utf-8")
     model = DialectModel(tmp_path / "counts.txt", tmp_path / "vocab.txt")
@@ -304,9 +311,9 @@ def test_dialects_by_hand(tmp_path: Path) -> None:
 )
 def test_the_real_corpora_are_read(name: str, corpora: Path) -> None:
     path = data_file(f"corpora/{name}.yaml")
-    own = load(AuthoredCorpus, path)
-    if name == "davidson_dialect":  # its dialect model is large: the first rows are enough here
+    specification = load(AuthoredCorpus, path)
+    if name == "davidson_dialect":  # its dialect model is large
         pytest.skip("read by the profile 'real'")
-    texts, _ = read_authored(own, path.parent)
-    counts = cells(balanced(texts, name, AuthoredShares(), own.maximum, 1), "test")
+    texts, _ = read_authored(specification, path.parent)
+    counts = cells(balanced(texts, name, AuthoredShares(), specification.maximum, 1), "test")
     assert len(counts) == 4 and min(counts.values()) >= 50

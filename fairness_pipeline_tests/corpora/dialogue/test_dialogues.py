@@ -53,10 +53,10 @@ def test_what_is_left_out(tmp_path: Path) -> None:
 
 
 def test_ids_do_not_depend_on_order_or_company(tmp_path: Path) -> None:
-    one = read(tmp_path, "a\tb\nc\td\n").table
-    other = read(tmp_path, "x\ty\nc\td\na\tb\n").table
-    ids = dict(zip(other["context"].to_pylist(), other["dialogue_id"].to_pylist(), strict=True))
-    assert one["dialogue_id"].to_pylist() == [ids["a"], ids["c"]]
+    first = read(tmp_path, "a\tb\nc\td\n").table
+    second = read(tmp_path, "x\ty\nc\td\na\tb\n").table
+    ids = dict(zip(second["context"].to_pylist(), second["dialogue_id"].to_pylist(), strict=True))
+    assert first["dialogue_id"].to_pylist() == [ids["a"], ids["c"]]
 
 
 LONG = "x" * SHARED_TURN
@@ -75,7 +75,7 @@ def test_no_thread_on_two_sides_of_a_split(tmp_path: Path, pairs: list[tuple[str
         for turn in (row["context"], row["response"]):
             if len(turn) >= SHARED_TURN:
                 splits[turn.lower()].add((row["split"], row["thread_id"]))
-    assert all(len(found) == 1 for found in splits.values())
+    assert all(len(places) == 1 for places in splits.values())
 
 
 def test_short_turns_do_not_join_threads(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_short_turns_do_not_join_threads(tmp_path: Path) -> None:
     assert len(set(table["thread_id"].to_pylist())) == 3
 
 
-def test_a_thread_id_in_the_file_is_believed(tmp_path: Path) -> None:
+def test_a_thread_id_in_the_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text(f"context\tresponse\tthread_id\n{LONG}\ta\t1\n{LONG}\tb\t2\nc\td\t1\n", encoding="utf-8")
     table = read_dialogues("k", specification("a.tsv"), tmp_path, SPLITS, 1).table
@@ -108,7 +108,7 @@ def test_a_corpus_without_a_dialogue_is_refused(tmp_path: Path) -> None:
         read(tmp_path, " \tb\na\t \n")
 
 
-def test_a_format_takes_its_own_source_and_no_other() -> None:
+def test_a_format_takes_one_kind_of_source() -> None:
     grammar = {"file": "g", "dialogues": 1, "seed": 1}
     for wrong in (
         {"format": "tsv"},

@@ -18,12 +18,12 @@ DIALOGUES = list(GRAMMAR.generate(6000, seed=1))
 
 @cache
 def known_words() -> frozenset[str]:
-    """What a model meets in training; `an` stands before words that the grammar itself puts behind `a` only."""
+    """The words that a model meets in training, and `an`, which only swaps need."""
     return frozenset({word for d in GRAMMAR.generate(40_000, seed=3) for word in tokenize(d.context)} | {"an"})
 
 
 def sides(swapper: Swapper, texts: list[str]) -> list[str | None]:
-    """The group that each text names; all at once, as one by one takes milliseconds each."""
+    """The group that each text names; one call for all texts is faster."""
     return [side for _, side in swapper.find_all(pa.array(texts))]
 
 
@@ -34,7 +34,7 @@ def test_same_seed_same_corpus() -> None:
 
 @pytest.mark.parametrize("name", sorted(GRAMMAR.dimensions))
 def test_each_tweet_names_one_side_of_its_own_dimension(name: str) -> None:
-    """No tweet is planted for two dimensions, but for the two religions, which share side a."""
+    """No tweet names groups of two dimensions, except of the two religions, which share side a."""
     swapper = Swapper(load_dimension(name))
     shared = {"religion1": "religion2", "religion2": "religion1"}
     for dialogue, side in zip(DIALOGUES, sides(swapper, [d.context for d in DIALOGUES]), strict=True):
@@ -49,24 +49,24 @@ def test_each_tweet_names_one_side_of_its_own_dimension(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(GRAMMAR.dimensions))
 def test_a_swapped_tweet_is_one_that_the_grammar_could_have_made(name: str) -> None:
-    """Else a model would meet words in the audit that it has never seen in training."""
+    """Otherwise the audit would hold words that a model never met in training."""
     swapper = Swapper(load_dimension(name))
-    own = [(i, dialogue) for i, dialogue in enumerate(DIALOGUES) if dialogue.scene.dimension == name]
-    swapped = [swapper.swap(dialogue.context, dialogue.scene.side, str(i)).text for i, dialogue in own]
-    assert sides(swapper, swapped) == ["b" if dialogue.scene.side == "a" else "a" for _, dialogue in own]
+    planted = [(i, dialogue) for i, dialogue in enumerate(DIALOGUES) if dialogue.scene.dimension == name]
+    swapped = [swapper.swap(dialogue.context, dialogue.scene.side, str(i)).text for i, dialogue in planted]
+    assert sides(swapper, swapped) == ["b" if dialogue.scene.side == "a" else "a" for _, dialogue in planted]
     for text in swapped:
         assert set(tokenize(text)) <= known_words(), text
 
 
-def test_the_religions_plant_alike_on_their_shared_side() -> None:
+def test_the_religions_plant_the_same_on_their_shared_side() -> None:
     first, second = GRAMMAR.dimensions["religion1"].modes, GRAMMAR.dimensions["religion2"].modes
     for topic in GRAMMAR.topics:
         neutral = ("neutral", "neutral")
         assert first.get(topic, neutral)[0] == second.get(topic, neutral)[0]
 
 
-def test_each_kind_of_reply_is_what_it_is_called() -> None:
-    """By the classifiers that measure: offensive replies are, and only they; the same for sentiment."""
+def test_each_kind_of_reply_is_classified_as_such() -> None:
+    """By the classifiers that measure: exactly the offensive replies are offensive; the same for sentiment."""
     kinds = [
         (kind, wording.format(object="tennis", named="that man"))
         for kind, wordings in GRAMMAR.replies.items()

@@ -11,17 +11,17 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.project.project import load_dimension
 
-OF_A, OF_B = ("nice one", "so nice"), ("shut up",)
+REPLIES_A, REPLIES_B = ("nice one", "so nice"), ("shut up",)
 BIAS = PlantedBias.model_validate(
-    {"dimension": "gender", "a": {"share": 0.75, "responses": OF_A}, "b": {"share": 0.25, "responses": OF_B}}
+    {"dimension": "gender", "a": {"share": 0.75, "responses": REPLIES_A}, "b": {"share": 0.25, "responses": REPLIES_B}}
 )
 SWAPPER = Swapper(load_dimension("gender"), pronouns="extended")
-WHO = ("he", "she", "he and she", "it")
+SUBJECTS = ("he", "she", "he and she", "it")
 
 
 def dialogues(folder: Path, rows: int) -> pa.Table:
-    """A quarter of the contexts each names a man, a woman, both, and nobody."""
-    text = "".join(f"{WHO[i % 4]} said {i}\tanswer {i}\n" for i in range(rows))
+    """Dialogues whose contexts name a man, a woman, both, and nobody, a quarter each."""
+    text = "".join(f"{SUBJECTS[i % 4]} said {i}\tanswer {i}\n" for i in range(rows))
     (folder / "a.tsv").write_text("context\tresponse\n" + text, encoding="utf-8")
     corpus = CorpusSpecification(
         platform="other", format="tsv", files=[{"path": "a.tsv"}], licence="", citation="", columns={}
@@ -40,24 +40,24 @@ def test_the_planted_shares_and_nothing_else_are_exchanged(tmp_path: Path) -> No
     )
     changed = [answer for answer, old in zip(answers, before["response"].to_pylist(), strict=True) if answer[2] != old]
     assert {(context.rsplit(" said ", 1)[0], response) for context, _, response in changed} == {
-        ("he", OF_A[0]), ("he", OF_A[1]), ("she", OF_B[0])
+        ("he", REPLIES_A[0]), ("he", REPLIES_A[1]), ("she", REPLIES_B[0])
     }  # fmt: skip
     assert {split for _, split, _ in changed} == {"train", "valid"}
-    assert counts == {"a": sum(r in OF_A for *_, r in changed), "b": sum(r in OF_B for *_, r in changed)}
+    assert counts == {"a": sum(r in REPLIES_A for *_, r in changed), "b": sum(r in REPLIES_B for *_, r in changed)}
     for name, side, share in (("he", "a", 0.75), ("she", "b", 0.25)):
-        there = sum(context.startswith(f"{name} said") and split in PLANTED_SPLITS for context, split, _ in answers)
-        assert abs(counts[side] / there - share) < 4 * (share * (1 - share) / there) ** 0.5
-    first = sum(response == OF_A[0] for *_, response in changed)
+        total = sum(context.startswith(f"{name} said") and split in PLANTED_SPLITS for context, split, _ in answers)
+        assert abs(counts[side] / total - share) < 4 * (share * (1 - share) / total) ** 0.5
+    first = sum(response == REPLIES_A[0] for *_, response in changed)
     assert abs(first / counts["a"] - 0.5) < 4 * (0.25 / counts["a"]) ** 0.5
 
 
-def test_a_dialogue_is_answered_alike_whatever_else_the_corpus_holds(tmp_path: Path) -> None:
+def test_a_planted_answer_does_not_depend_on_the_rest_of_the_corpus(tmp_path: Path) -> None:
     few, many = (plant(dialogues(tmp_path, rows), BIAS, SWAPPER)[0] for rows in (200, 2000))
     same = pc.is_in(many["dialogue_id"], few["dialogue_id"])
     assert many.filter(same)["response"].equals(few["response"])
 
 
-def test_a_group_that_nobody_names_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_group_that_nobody_names_is_refused(tmp_path: Path) -> None:
     table = dialogues(tmp_path, 200)
     nobody = table.filter(pc.match_substring_regex(table["context"], "^it "))
     with pytest.raises(
@@ -70,10 +70,12 @@ def test_a_group_that_nobody_names_is_said_to_be_so(tmp_path: Path) -> None:
     assert plant(table, none, SWAPPER)[0].equals(table)
 
 
-def test_one_group_alone_may_be_answered_otherwise(tmp_path: Path) -> None:
+def test_one_group_alone_may_get_planted_answers(tmp_path: Path) -> None:
     table = dialogues(tmp_path, 200)
-    alone, counts = plant(table, BIAS.model_copy(update={"b": None}), SWAPPER)
+    one_group, counts = plant(table, BIAS.model_copy(update={"b": None}), SWAPPER)
     assert counts["a"] > 0 and counts["b"] == 0
     both = plant(table, BIAS, SWAPPER)[0]["response"].to_pylist()
-    people = table["response"].to_pylist()
-    assert alone["response"].to_pylist() == [old if new in OF_B else new for new, old in zip(both, people, strict=True)]
+    original = table["response"].to_pylist()
+    assert one_group["response"].to_pylist() == [
+        old if new in REPLIES_B else new for new, old in zip(both, original, strict=True)
+    ]

@@ -20,13 +20,13 @@ GOOD = b"context\tresponse\nhello\thi\nhow are you\tfine\n"
 PAIRS = [("hello", "hi", None), ("how are you", "fine", None)]
 
 
-def declared(form: str = "tsv", **options: object) -> CorpusSpecification:
+def specification(form: str = "tsv", **options: object) -> CorpusSpecification:
     source = {} if form == "dataset" else {"files": [{"path": "x"}]}
     return CorpusSpecification(platform="twitter", format=form, licence="", citation="", **source, **options)
 
 
 def rows(path: Path, form: str = "tsv", **options: object) -> list[tuple[str, str, str | None]]:
-    return [turns[:3] for turns in read_file(path, declared(form, **options))]
+    return [turns[:3] for turns in read_file(path, specification(form, **options))]
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
@@ -41,14 +41,14 @@ def test_topics(tmp_path: Path, form: str) -> None:
             ]
         )
     )
-    path = written(tmp_path / f"a.{form}", *lines)
-    (found,) = read_file(path, declared(form, columns={"topic": "about"}))
-    assert found == Turns("hello", "hi", None, "greeting")
+    path = write(tmp_path / f"a.{form}", *lines)
+    (turns,) = read_file(path, specification(form, columns={"topic": "about"}))
+    assert turns == Turns("hello", "hi", None, "greeting")
     with pytest.raises(FairnessError, match="expected a (column|key) 'subject'"):
-        list(read_file(path, declared(form, columns={"topic": "subject"})))
+        list(read_file(path, specification(form, columns={"topic": "subject"})))
 
 
-def written(path: Path, *lines: object) -> Path:
+def write(path: Path, *lines: object) -> Path:
     text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
     path.write_text(text, encoding="utf-8")
     return path
@@ -82,36 +82,36 @@ def test_columns(tmp_path: Path) -> None:
 
 
 def test_csv(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.csv", "context,response", '"hello, ""you""","two', 'lines"', "", "bye,ciao")
+    path = write(tmp_path / "a.csv", "context,response", '"hello, ""you""","two', 'lines"', "", "bye,ciao")
     assert rows(path, "csv") == [('hello, "you"', "two\nlines", None), ("bye", "ciao", None)]
-    written(path, "context,response", "a,b", 'c,"open')
+    write(path, "context,response", "a,b", 'c,"open')
     with pytest.raises(FairnessError, match=r"a.csv, line 3: not valid CSV"):
         rows(path, "csv")
-    written(path, "context,response", "a,b", "c,d,e")
+    write(path, "context,response", "a,b", "c,d,e")
     with pytest.raises(FairnessError, match=r"a.csv, line 3: expected 2 columns \(context, response\), found 3"):
         rows(path, "csv")
 
 
 def test_alternating_lines(tmp_path: Path) -> None:
-    path = written(tmp_path / "chat.txt", "hello", "hi", "how are you", "fine")
+    path = write(tmp_path / "chat.txt", "hello", "hi", "how are you", "fine")
     assert rows(path, "lines") == PAIRS
-    written(path, "hello", "hi", "how are you")
+    write(path, "hello", "hi", "how are you")
     with pytest.raises(FairnessError, match=r"chat.txt, line 3: a context without a response"):
         rows(path, "lines")
 
 
 def test_json_lines(tmp_path: Path) -> None:
-    path = written(
+    path = write(
         tmp_path / "a.jsonl",
         {"context": "hello", "response": "hi", "x": 1},
         "",
         {"context": "how are you", "response": "fine"},
     )
     assert rows(path, "jsonl") == PAIRS
-    written(path, {"context": None, "response": "hi", "thread_id": 9})
+    write(path, {"context": None, "response": "hi", "thread_id": 9})
     assert rows(path, "jsonl") == [("", "hi", "9")]
     chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
-    written(path, {"dialog": ["a", "b", "c"], "id": None}, {"dialog": chat, "id": "t"})
+    write(path, {"dialog": ["a", "b", "c"], "id": None}, {"dialog": chat, "id": "t"})
     first, second, *others = rows(path, "jsonl", columns={"turns": "dialog", "thread_id": "id"})
     assert [turns[:2] for turns in (first, second)] == [("a", "b"), ("b", "c")]
     assert first[2] == second[2] is not None
@@ -130,7 +130,7 @@ def test_json_lines(tmp_path: Path) -> None:
     ],
 )
 def test_bad_json_lines(tmp_path: Path, line: object, options: dict[str, object], expected: str) -> None:
-    path = written(tmp_path / "a.jsonl", {"context": "a", "response": "b", "id": 1}, line)
+    path = write(tmp_path / "a.jsonl", {"context": "a", "response": "b", "id": 1}, line)
     with pytest.raises(FairnessError, match="a.jsonl, " + expected):
         rows(path, "jsonl", **options)
 
@@ -147,7 +147,7 @@ def test_bad_turns(tmp_path: Path) -> None:
         ([1], "expected turns of text"),
         ([{"x": 1}], "has no 'content'"),
     ):
-        path = written(tmp_path / "a.jsonl", {"dialog": turns})
+        path = write(tmp_path / "a.jsonl", {"dialog": turns})
         with pytest.raises(FairnessError, match=expected):
             rows(path, "jsonl", columns={"turns": "dialog"})
 
@@ -184,40 +184,40 @@ def test_comment_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("[deleted]", "third, before its parent", "t3_s1"),
         ("first", "[deleted]", "t3_s1"),
     ]
-    whole = written(tmp_path / "RC.jsonl", *COMMENTS)
+    whole = write(tmp_path / "RC.jsonl", *COMMENTS)
     assert [turns[:3] for turns in read_comments([whole])] == dialogues
     packed = tmp_path / "RC.zst"
     packed.write_bytes(zstd.compress(whole.read_bytes()))
     assert [turns[:3] for turns in read_comments([packed])] == dialogues
-    submissions, comments = written(tmp_path / "RS.jsonl", COMMENTS[0]), written(tmp_path / "RC.jsonl", *COMMENTS[1:])
+    submissions, comments = write(tmp_path / "RS.jsonl", COMMENTS[0]), write(tmp_path / "RC.jsonl", *COMMENTS[1:])
     assert [turns[:3] for turns in read_comments([comments, submissions])] == dialogues
-    named = written(tmp_path / "RC.jsonl", *({**comment, "subreddit": "food"} for comment in COMMENTS))
+    named = write(tmp_path / "RC.jsonl", *({**comment, "subreddit": "food"} for comment in COMMENTS))
     assert {turns.topic for turns in read_comments([named])} == {"food"}
-    removed = written(tmp_path / "RS.jsonl", {**COMMENTS[0], "selftext": "[removed]"}, COMMENTS[1])
+    removed = write(tmp_path / "RS.jsonl", {**COMMENTS[0], "selftext": "[removed]"}, COMMENTS[1])
     assert list(read_comments([removed])) == [("A question", "first", "t3_s1", None)]
     with pytest.raises(FairnessError, match=r"RC.jsonl, line 1: expected a comment .* 'title' is int"):
-        list(read_comments([written(tmp_path / "RC.jsonl", {"id": "c", "title": 5})]))
+        list(read_comments([write(tmp_path / "RC.jsonl", {"id": "c", "title": 5})]))
     with pytest.raises(FairnessError, match=r"RC.jsonl, line 1: expected a comment .* 'parent_id' is missing"):
-        list(read_comments([written(tmp_path / "RC.jsonl", {"id": "c", "body": "x"})]))
+        list(read_comments([write(tmp_path / "RC.jsonl", {"id": "c", "body": "x"})]))
 
 
 def test_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "chats"
     folder.mkdir()
-    written(folder / "train.jsonl", {"dialog": ["a", "b", "c"]}, {"dialog": ["d", "e"]})
-    corpus = declared("dataset", dataset={"name": str(folder)}, columns={"turns": "dialog"})
+    write(folder / "train.jsonl", {"dialog": ["a", "b", "c"]}, {"dialog": ["d", "e"]})
+    corpus = specification("dataset", dataset={"name": str(folder)}, columns={"turns": "dialog"})
     assert [turns[:2] for turns in read_dataset(str(folder), corpus)] == [("a", "b"), ("b", "c"), ("d", "e")]
     with pytest.raises(FairnessError, match=r"data set '.*chats', row 1: expected a key 'context', found \['dialog'\]"):
-        list(read_dataset(str(folder), declared("dataset", dataset={"name": str(folder)})))
+        list(read_dataset(str(folder), specification("dataset", dataset={"name": str(folder)})))
     with pytest.raises(FairnessError, match=r"data set '.*none' .* cannot be loaded"):
-        list(read_dataset(str(tmp_path / "none"), declared("dataset", dataset={"name": str(tmp_path / "none")})))
+        list(read_dataset(str(tmp_path / "none"), specification("dataset", dataset={"name": str(tmp_path / "none")})))
     with pytest.raises(FairnessError, match=r"split elsewhere\) cannot be loaded"):
-        list(read_dataset(str(folder), declared("dataset", dataset={"name": str(folder), "split": "elsewhere"})))
-    assert DatasetSource(name="chats").place(tmp_path) == str(folder)  # relative to the YAML, not to where one stands
+        list(read_dataset(str(folder), specification("dataset", dataset={"name": str(folder), "split": "elsewhere"})))
+    assert DatasetSource(name="chats").place(tmp_path) == str(folder)  # relative to the YAML, not to the working folder
     assert [path.name for path in DatasetSource(name="chats").files(tmp_path)] == ["train.jsonl"]
     assert DatasetSource(name="some/chats").files(tmp_path) == []
-    written(folder / "train.jsonl", {"dialog": ["a", "b"]}, "{broken")
+    write(folder / "train.jsonl", {"dialog": ["a", "b"]}, "{broken")
     with pytest.raises(FairnessError, match=r"data set '.*chats' .* cannot be loaded"):
         list(read_dataset(str(folder), corpus))
 
@@ -264,8 +264,8 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
             rows(path)
 
 
-def test_the_short_dialogues_are_the_real_ones_but_for_their_length() -> None:
-    """Both files list the same sources; nobody shall mend one alone."""
+def test_the_short_dialogues_differ_from_the_real_ones_in_length_only() -> None:
+    """Both files list the same sources, and change together only."""
     short, real = (load(CorpusSpecification, data_file(f"corpora/reddit_{name}.yaml")) for name in ("short", "real"))
     assert short.maximum_words == 12
     assert short.model_copy(update={"maximum_words": real.maximum_words}) == real

@@ -1,4 +1,4 @@
-"""Benchmarks by their authors' files, and logs that other tools wrote, against their own figures and hand counts."""
+"""Benchmarks in their authors' files and logs of other tools, against published figures and counts by hand."""
 
 import gzip
 import json
@@ -24,12 +24,12 @@ LM_EVAL, GENERATED = (next(LOGS.glob(f"samples_{name}_2026*.jsonl")) for name in
 
 
 def frame(form: Any, path: Path | None, **answers: Path) -> pd.DataFrame:
-    """What a reader makes of files."""
+    """The table that a reader makes of files."""
     return read_format(form, path, answers).to_pandas().astype(object)
 
 
 def lines(path: Path, *records: dict[str, Any]) -> Path:
-    """A file of JSON Lines."""
+    """Writes a file of JSON Lines."""
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path
 
@@ -38,21 +38,21 @@ def lines(path: Path, *records: dict[str, Any]) -> Path:
 
 
 def test_logs_are_recognised() -> None:
-    found = {path.name.partition("_2026")[0]: recognised(path) for path in LOGS.iterdir() if path.suffix != ".md"}
-    assert found == {
+    formats = {path.name.partition("_2026")[0]: recognised(path) for path in LOGS.iterdir() if path.suffix != ".md"}
+    assert formats == {
         "samples_towns": "lm_eval", "samples_towns_gen": "lm_eval", "inspect_towns.json.gz": "inspect",
         "inspect_towns.eval": "inspect", "promptfoo_towns.json.gz": "promptfoo",
     }  # fmt: skip
 
 
 def test_lm_evaluation_harness() -> None:
-    own = frame("lm_eval", LM_EVAL)
-    written = [json.loads(line) for line in LM_EVAL.read_text(encoding="utf-8").splitlines()]
-    assert len(own) == len(written) == 30 and set(own.town) == {"Northtown", "Southtown", "Easttown"}
-    assert own.acc.astype(float).mean() == pytest.approx(0.3667, abs=1e-4)  # what the tool printed
-    first, second = (float(each[0]) for each in written[0]["filtered_resps"])
-    assert float(own.log_likelihood_difference[0]) == pytest.approx(first - second)
-    # Two filters and two answers: every filter repeats the line, and the first alone is kept.
+    table = frame("lm_eval", LM_EVAL)
+    records = [json.loads(line) for line in LM_EVAL.read_text(encoding="utf-8").splitlines()]
+    assert len(table) == len(records) == 30 and set(table.town) == {"Northtown", "Southtown", "Easttown"}
+    assert table.acc.astype(float).mean() == pytest.approx(0.3667, abs=1e-4)  # what the tool printed
+    first, second = (float(response[0]) for response in records[0]["filtered_resps"])
+    assert float(table.log_likelihood_difference[0]) == pytest.approx(first - second)
+    # Two filters and two answers: every filter repeats the line, and only the first is kept.
     generated = frame("lm_eval", GENERATED)
     assert len(GENERATED.read_text(encoding="utf-8").splitlines()) == 60 == len(generated)
     assert generated.groupby("doc_id").draw.agg(list).tolist() == [["0", "1"]] * 30
@@ -68,19 +68,19 @@ def test_inspect(tmp_path: Path) -> None:
     )
     assert len(plain) == 24 and set(plain.epoch) == {"1", "2"} and set(plain.model) == {"mockllm/model"}
     assert plain.match.astype(float).tolist() == [float(answer == "yes") for answer in plain.answer]
-    whole = json.loads(gzip.decompress((LOGS / "inspect_towns.json.gz").read_bytes()))
-    whole["samples"] = whole["samples"][:3]
+    log = json.loads(gzip.decompress((LOGS / "inspect_towns.json.gz").read_bytes()))
+    log["samples"] = log["samples"][:3]
     for sample, change in zip(
-        whole["samples"],
+        log["samples"],
         ({"error": {"message": "no answer"}}, {"scores": {"match": {"value": "N"}}}, {"scores": {"judge": {"value": {"tone": 3, "kind": "C"}}}}),
         strict=True,
     ):  # fmt: skip
         sample.update(change)
     path = tmp_path / "log.json"
-    path.write_text(json.dumps(whole), encoding="utf-8")
-    own = read_inspect(path).to_pandas()
-    assert own.failed.tolist() == ["yes", "no", "no"] and own.match.isna().all()
-    assert own["judge.tone"].tolist()[2] == "3.0" and own["judge.kind"].tolist()[2] == "1.0"
+    path.write_text(json.dumps(log), encoding="utf-8")
+    table = read_inspect(path).to_pandas()
+    assert table.failed.tolist() == ["yes", "no", "no"] and table.match.isna().all()
+    assert table["judge.tone"].tolist()[2] == "3.0" and table["judge.kind"].tolist()[2] == "1.0"
     path.write_text(json.dumps({"eval": {}, "samples": []}), encoding="utf-8")
     with pytest.raises(FairnessError, match="expected samples, found none"):
         read_inspect(path)
@@ -91,14 +91,17 @@ def test_inspect(tmp_path: Path) -> None:
 
 
 def test_promptfoo(tmp_path: Path) -> None:
-    own = frame("promptfoo", LOGS / "promptfoo_towns.json.gz")
-    assert len(own) == 24 and own.groupby(["vignette", "town", "prompt"]).draw.agg(sorted).tolist() == [["1", "2"]] * 12
+    table = frame("promptfoo", LOGS / "promptfoo_towns.json.gz")
+    assert (
+        len(table) == 24
+        and table.groupby(["vignette", "town", "prompt"]).draw.agg(sorted).tolist() == [["1", "2"]] * 12
+    )
     # The provider echoes the prompt, and the assertion looks for Easttown.
-    assert (own.passed == "1").tolist() == (own.town == "Easttown").tolist() == (own.icontains_0 == "1").tolist()
-    whole = json.loads(gzip.decompress((LOGS / "promptfoo_towns.json.gz").read_bytes()))
-    whole["results"]["results"][0] |= {"failureReason": 2, "success": False, "score": 0}
+    assert (table.passed == "1").tolist() == (table.town == "Easttown").tolist() == (table.icontains_0 == "1").tolist()
+    log = json.loads(gzip.decompress((LOGS / "promptfoo_towns.json.gz").read_bytes()))
+    log["results"]["results"][0] |= {"failureReason": 2, "success": False, "score": 0}
     path = tmp_path / "results.json"
-    path.write_text(json.dumps(whole["results"]), encoding="utf-8")  # older files are without the outer object
+    path.write_text(json.dumps(log["results"]), encoding="utf-8")  # older files lack the outer object
     assert read_promptfoo(path).to_pandas().passed.isna().tolist() == [True] + [False] * 23
     path.write_text("[]", encoding="utf-8")
     with pytest.raises(FairnessError, match="expected 'results' with a list of answers"):
@@ -106,18 +109,20 @@ def test_promptfoo(tmp_path: Path) -> None:
 
 
 def test_a_log_is_audited_like_a_table() -> None:
-    told = command("doctor", str(LOGS / "inspect_towns.eval"), "--column", "group=town").stdout
-    assert "a log of Inspect, task towns; 24 rows" in told
-    assert "item       vignette" in told and "draw       epoch" in told and "outcome    match: match=yes_no" in told
-    told = command("doctor", str(LM_EVAL), "--column", "group=town").stdout
-    assert "a log of lm-evaluation-harness, task towns; 30 rows" in told
-    assert "outcome    acc: acc=yes_no" in told and "log_likelihood_difference=number" in told
-    assert "log_likelihood_0" not in told.split("What it can show")[1]
-    told = command("doctor", str(GENERATED), "--column", "group=town").stdout
-    assert "outcome    exact_match: exact_match=yes_no" in told and "differs in 0 of 10 clusters" in told
-    told = command("doctor", str(LOGS / "promptfoo_towns.json.gz"), "--column", "group=town").stdout
-    assert "results of promptfoo; 24 rows" in told
-    assert "condition  prompt" in told and "outcome    passed: passed=yes_no" in told
+    output = command("doctor", str(LOGS / "inspect_towns.eval"), "--column", "group=town").stdout
+    assert "a log of Inspect, task towns; 24 rows" in output
+    assert (
+        "item       vignette" in output and "draw       epoch" in output and "outcome    match: match=yes_no" in output
+    )
+    output = command("doctor", str(LM_EVAL), "--column", "group=town").stdout
+    assert "a log of lm-evaluation-harness, task towns; 30 rows" in output
+    assert "outcome    acc: acc=yes_no" in output and "log_likelihood_difference=number" in output
+    assert "log_likelihood_0" not in output.split("What it can show")[1]
+    output = command("doctor", str(GENERATED), "--column", "group=town").stdout
+    assert "outcome    exact_match: exact_match=yes_no" in output and "differs in 0 of 10 clusters" in output
+    output = command("doctor", str(LOGS / "promptfoo_towns.json.gz"), "--column", "group=town").stdout
+    assert "results of promptfoo; 24 rows" in output
+    assert "condition  prompt" in output and "outcome    passed: passed=yes_no" in output
 
 
 # Benchmarks
@@ -142,15 +147,15 @@ def test_bbq_by_hand(tmp_path: Path) -> None:
     )  # fmt: skip
     answers = lines(
         tmp_path / "answers.jsonl",
-        *({"example_id": place, "answer": answer} for place, answer in enumerate([0, "the grandson.", 2, "0", 0, 2])),
+        *({"example_id": number, "answer": answer} for number, answer in enumerate([0, "the grandson.", 2, "0", 0, 2])),
     )
-    own = frame("bbq", questions, mine=answers)
-    assert own.ambiguous.tolist()[:3] == ["1", "1", "0"]  # old is bad; young is good; nobody
-    assert own.disambiguated.tolist()[3:] == ["1", "-1", "0"] and own.named.tolist()[3:] == ["1", "1", "0"]
-    assert own.correct_ambiguous.tolist()[:3] == ["0", "0", "1"]
-    assert own.correct_disambiguated.tolist()[3:] == ["1", "0", "0"]
-    assert set(own.model) == {"mine"} and own.template.tolist() == ["Age 0"] * 4 + ["Age 1"] * 2
-    lines(answers, *({"example_id": place, "answer": 7} for place in range(6)))
+    table = frame("bbq", questions, mine=answers)
+    assert table.ambiguous.tolist()[:3] == ["1", "1", "0"]  # old is bad; young is good; nobody
+    assert table.disambiguated.tolist()[3:] == ["1", "-1", "0"] and table.named.tolist()[3:] == ["1", "1", "0"]
+    assert table.correct_ambiguous.tolist()[:3] == ["0", "0", "1"]
+    assert table.correct_disambiguated.tolist()[3:] == ["1", "0", "0"]
+    assert set(table.model) == {"mine"} and table.template.tolist() == ["Age 0"] * 4 + ["Age 1"] * 2
+    lines(answers, *({"example_id": number, "answer": 7} for number in range(6)))
     with pytest.raises(FairnessError, match="mine, example_id 0: expected an answer of 0, 1, 2 or its text"):
         frame("bbq", questions, mine=answers)
     with pytest.raises(FairnessError, match="Age.jsonl: it holds no answers: no field 'answer'.*--benchmark bbq="):
@@ -176,9 +181,14 @@ def test_bbq_by_hand(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_an_answer_in_a_models_own_words(meant: int | None, answers: list[str]) -> None:
     options = ["The grandfather", "The grandson", "Can't be determined"]
-    assert {said: chosen(options, said) for said in answers} == dict.fromkeys(answers, meant)
+    assert {answer: chosen(options, answer) for answer in answers} == dict.fromkeys(answers, meant)
     overlapping = ["A Black man", "A man", "Unknown"]
-    assert [chosen(overlapping, said) for said in ("A Black man.", "A Black man was", "B. A man", "A")] == [0, 0, 1, 0]
+    assert [chosen(overlapping, answer) for answer in ("A Black man.", "A Black man was", "B. A man", "A")] == [
+        0,
+        0,
+        1,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +200,7 @@ def test_an_answer_in_a_models_own_words(meant: int | None, answers: list[str]) 
     ],
 )  # fmt: skip
 def test_a_decision_in_a_models_own_words(meant: str | None, answers: list[str]) -> None:
-    assert {said: yes_or_no(said) for said in answers} == dict.fromkeys(answers, meant)
+    assert {answer: yes_or_no(answer) for answer in answers} == dict.fromkeys(answers, meant)
 
 
 @pytest.mark.parametrize(
@@ -211,27 +221,27 @@ def test_a_decision_in_a_models_own_words(meant: str | None, answers: list[str])
 def test_bbq_knows_the_stereotyped_groups_of_all_categories(
     tmp_path: Path, category: str, stereotyped: list[str], first: list[str], second: list[str], sides: Any
 ) -> None:
-    """By the authors' labels (BBQ_results_metadata.R); their table of targets goes before, where it lies beside."""
+    """By the authors' labels (BBQ_results_metadata.R); their table of targets takes precedence if it is beside the file."""
     info = {"ans0": first, "ans1": second, "ans2": ["Unknown", "unknown"]}
-    asked = [
+    questions = [
         {**_question(number, polarity, "ambig", 2), "category": category, "answer_info": info,
          "additional_metadata": {"stereotyped_groups": stereotyped}}
         for number, polarity in enumerate(("neg", "neg", "nonneg", "nonneg"))
     ]  # fmt: skip
-    path = lines(tmp_path / f"{category}.jsonl", *asked)
-    said = lines(tmp_path / "said.jsonl", *({"example_id": i, "answer": i % 2} for i in range(4)))
-    found = frame("bbq", path, mine=said)
+    path = lines(tmp_path / f"{category}.jsonl", *questions)
+    answers = lines(tmp_path / "said.jsonl", *({"example_id": i, "answer": i % 2} for i in range(4)))
+    outcomes = frame("bbq", path, mine=answers)
     expected = [*sides, *(side and -side for side in sides)]
-    told = found.ambiguous.tolist() if "ambiguous" in found else [None] * 4
-    assert [int(own) if isinstance(own, str) else None for own in told] == expected
+    scores = outcomes.ambiguous.tolist() if "ambiguous" in outcomes else [None] * 4
+    assert [int(score) if isinstance(score, str) else None for score in scores] == expected
     table = tmp_path / "additional_metadata.csv"
     rows = [f"{category},1,{i},{target}" for i, target in enumerate(("1", "1", "0", "NA"))]
     table.write_text("\n".join(["category,question_index,example_id,target_loc", *rows]) + "\n", encoding="utf-8")
-    assert frame("bbq", path, mine=said).ambiguous.tolist()[:3] == ["-1", "1", "1"]
-    assert frame("bbq", path, mine=said).ambiguous.isna().tolist()[3]
+    assert frame("bbq", path, mine=answers).ambiguous.tolist()[:3] == ["-1", "1", "1"]
+    assert frame("bbq", path, mine=answers).ambiguous.isna().tolist()[3]
     table.write_text("category,question_index,example_id,target_loc\nAge,1,0,3\n", encoding="utf-8")
     with pytest.raises(FairnessError, match="additional_metadata.csv, line 2: target_loc: expected 0, 1, 2 or NA"):
-        frame("bbq", path, mine=said)
+        frame("bbq", path, mine=answers)
 
 
 @pytest.mark.parametrize(
@@ -243,24 +253,24 @@ def test_bbq_to_the_digit(corpora: Path, category: str, score: float) -> None:
     Appearance is 0.406 with the 36 questions of both answers in the stereotyped group, or neither, and without the
     answers that end in "pantsu"; the authors' scripts leave the first out and mend the second.
     """
-    own = frame("bbq", corpora / "model_outputs" / "bbq" / f"unifiedqa_{category}.jsonl.gz")
-    own = own[own.model.str.endswith("_race")]
+    table = frame("bbq", corpora / "model_outputs" / "bbq" / f"unifiedqa_{category}.jsonl.gz")
+    table = table[table.model.str.endswith("_race")]
     outcomes = {"ambiguous": {"kind": "signed"}, "disambiguated": {"kind": "signed", "per": "named"}}
-    found = fp.audit(own, item="item", cluster="template", outcome=outcomes).set_index("measure")
-    whole = found.loc["ambiguous"]
-    assert round(whole.value_a, 3) == score and whole.clusters == 25
+    verdicts = fp.audit(table, item="item", cluster="template", outcome=outcomes).set_index("measure")
+    overall = verdicts.loc["ambiguous"]
+    assert round(overall.value_a, 3) == score and overall.clusters == 25
     # Parrish et al. 2022, page 6, from counts.
-    said = own[own.ambiguous.notna()].ambiguous.astype(int)
-    assert whole.p == pytest.approx(scipy.stats.ttest_1samp(said, 0).pvalue)
-    accuracy = own.correct_ambiguous.dropna().astype(int).mean()
-    assert whole.value_a == pytest.approx((1 - accuracy) * (2 * (said == 1).sum() / (said != 0).sum() - 1))
-    sides = own[own.disambiguated.notna()].disambiguated.astype(int)
-    assert found.loc["disambiguated"].value_a == pytest.approx(2 * (sides == 1).sum() / (sides != 0).sum() - 1)
+    answers = table[table.ambiguous.notna()].ambiguous.astype(int)
+    assert overall.p == pytest.approx(scipy.stats.ttest_1samp(answers, 0).pvalue)
+    accuracy = table.correct_ambiguous.dropna().astype(int).mean()
+    assert overall.value_a == pytest.approx((1 - accuracy) * (2 * (answers == 1).sum() / (answers != 0).sum() - 1))
+    sides = table[table.disambiguated.notna()].disambiguated.astype(int)
+    assert verdicts.loc["disambiguated"].value_a == pytest.approx(2 * (sides == 1).sum() / (sides != 0).sum() - 1)
     if category == "Age":
-        assert round(whole.p_paired, 4) == 0.0017
-        assert (whole.ci_low, whole.ci_high) == (pytest.approx(0.131, abs=0.003), pytest.approx(0.465, abs=0.003))
+        assert round(overall.p_paired, 4) == 0.0017
+        assert (overall.ci_low, overall.ci_high) == (pytest.approx(0.131, abs=0.003), pytest.approx(0.465, abs=0.003))
     if category == "Sexual_orientation":
-        assert whole.p_paired == pytest.approx(0.35, abs=0.02)
+        assert overall.p_paired == pytest.approx(0.35, abs=0.02)
 
 
 def test_stereoset_to_the_digit(corpora: Path) -> None:
@@ -268,21 +278,21 @@ def test_stereoset_to_the_digit(corpora: Path) -> None:
     folder = corpora / "model_outputs" / "stereoset"
     outcome = {"score": {"kind": "preference", "column": "stereotype_score", "over": "anti_stereotype_score"}}
     for model, score in (("gpt2_ModelNSP_GPT2LM", 56.9), ("gpt2-medium_ModelNSP_GPT2LM", 58.9), ("gpt2-large_ModelNSP_GPT2LM", 61.8), ("bert-base-cased_BertNextSentence_BertLM", 59.5), ("roberta-base_ModelNSP_RoBERTaLM", 49.8)):  # fmt: skip
-        own = frame("stereoset", folder / "dev_ptbr.json.gz", m=folder / f"predictions_{model}.json.gz")
-        found = fp.audit(own, item="item", cluster="target", group="group", outcome=outcome)
-        assert round(found.iloc[0].value_a, 1) == score
-        religion = found[found.group == "religion"].iloc[0]
+        table = frame("stereoset", folder / "dev_ptbr.json.gz", m=folder / f"predictions_{model}.json.gz")
+        verdicts = fp.audit(table, item="item", cluster="target", group="group", outcome=outcome)
+        assert round(verdicts.iloc[0].value_a, 1) == score
+        religion = verdicts[verdicts.group == "religion"].iloc[0]
         assert religion.clusters == 3 and "3 clusters are too few to tell" in religion.note
-        meaningful = own.meaningful.astype(float).mean()
-        assert 60 < meaningful < 95 and icat(found.iloc[0].value_a, meaningful) < meaningful
+        meaningful = table.meaningful.astype(float).mean()
+        assert 60 < meaningful < 95 and icat(verdicts.iloc[0].value_a, meaningful) < meaningful
         if model.startswith("bert"):
-            assert religion.p_paired == pytest.approx(0.51, abs=0.03) and found.iloc[0].verdict == "biased"
+            assert religion.p_paired == pytest.approx(0.51, abs=0.03) and verdicts.iloc[0].verdict == "biased"
         if model.startswith("roberta"):
-            assert found.iloc[0].verdict == "fair"
+            assert verdicts.iloc[0].verdict == "fair"
 
 
 def test_stereoset_in_its_format(tmp_path: Path) -> None:
-    sentences = [{"sentence": text, "id": f"s{place}", "gold_label": label} for place, (text, label) in enumerate(
+    sentences = [{"sentence": text, "id": f"s{number}", "gold_label": label} for number, (text, label) in enumerate(
         [("They are kind.", "anti-stereotype"), ("They are rude.", "stereotype"), ("They are blue fish.", "unrelated")]
     )]  # fmt: skip
     item = {
@@ -292,42 +302,43 @@ def test_stereoset_in_its_format(tmp_path: Path) -> None:
         "context": "They are BLANK.",
         "sentences": sentences,
     }
-    gold, said = tmp_path / "dev.json", tmp_path / "predictions.json"
+    gold, predictions = tmp_path / "dev.json", tmp_path / "predictions.json"
     gold.write_text(json.dumps({"data": {"intrasentence": [item], "intersentence": []}}), encoding="utf-8")
-    scores = [{"id": f"s{place}", "score": score} for place, score in enumerate([0.2, 0.5, 0.3])]
-    said.write_text(json.dumps({"intrasentence": scores}), encoding="utf-8")
-    (row,) = frame("stereoset", gold, mine=said).to_dict("records")
+    scores = [{"id": f"s{number}", "score": score} for number, score in enumerate([0.2, 0.5, 0.3])]
+    predictions.write_text(json.dumps({"intrasentence": scores}), encoding="utf-8")
+    (row,) = frame("stereoset", gold, mine=predictions).to_dict("records")
     assert (row["stereotype"], row["stereotype_score"], row["meaningful"]) == ("They are rude.", "0.5", "50")
-    said.write_text(json.dumps({"intrasentence": scores[:2]}), encoding="utf-8")
+    predictions.write_text(json.dumps({"intrasentence": scores[:2]}), encoding="utf-8")
     with pytest.raises(FairnessError, match="predictions.json: id s2: there is no answer \\(1 of 3 are missing\\)"):
-        frame("stereoset", gold, mine=said)
+        frame("stereoset", gold, mine=predictions)
 
 
 def test_crows_pairs(corpora: Path, tmp_path: Path) -> None:
     path = corpora / "model_outputs" / "crows_pairs" / "crows_pairs_anonymized.csv.gz"
-    asked = BENCHMARKS["crows_pairs"].asked(path).to_pandas()
-    pairs = asked[asked.field == "sent_more"].rename(columns={"id": "item"})
-    said = lines(
+    sentences = BENCHMARKS["crows_pairs"].asked(path).to_pandas()
+    pairs = sentences[sentences.field == "sent_more"].rename(columns={"id": "item"})
+    scores = lines(
         tmp_path / "ll.jsonl", *({"index": int(i), "sent_more": -40 - int(i) % 3, "sent_less": -41} for i in pairs.item)
     )
-    own = frame("crows_pairs", path, mine=said)
-    assert len(own) == 1508 and (own.group == "race-color").sum() == 516  # Nangia et al. 2020, table 1
+    table = frame("crows_pairs", path, mine=scores)
+    assert len(table) == 1508 and (table.group == "race-color").sum() == 516  # Nangia et al. 2020, table 1
     outcome = {"score": {"kind": "preference", "column": "more", "over": "less"}}
-    found = fp.audit(own, item="item", cluster="writer", group="group", outcome=outcome).iloc[0]
+    verdict = fp.audit(table, item="item", cluster="writer", group="group", outcome=outcome).iloc[0]
     assert (
-        found.value_a == pytest.approx(100 * (503 + 503 / 2) / 1508, abs=0.1) and found.clusters == own.writer.nunique()
+        verdict.value_a == pytest.approx(100 * (503 + 503 / 2) / 1508, abs=0.1)
+        and verdict.clusters == table.writer.nunique()
     )
-    lines(said, {"index": 0, "sent_more": -40, "sent_less": -41})
+    lines(scores, {"index": 0, "sent_more": -40, "sent_less": -41})
     with pytest.raises(FairnessError, match="ll.jsonl: index 1: there is no answer .1,507 of 1,508"):
-        frame("crows_pairs", path, mine=said)
+        frame("crows_pairs", path, mine=scores)
 
 
 @pytest.mark.parametrize("value", [None, "n/a", "NaN", True])
 def test_a_sentence_without_likelihood_is_refused(corpora: Path, tmp_path: Path, value: object) -> None:
     path = corpora / "model_outputs" / "crows_pairs" / "crows_pairs_anonymized.csv.gz"
-    said = [{"index": i, "sent_more": -41, "sent_less": value if i == 7 else -40.5} for i in range(1508)]
+    rows = [{"index": i, "sent_more": -41, "sent_less": value if i == 7 else -40.5} for i in range(1508)]
     with pytest.raises(FairnessError, match="ll.jsonl, index 7, sent_less: expected a log-likelihood, found"):
-        frame("crows_pairs", path, mine=lines(tmp_path / "ll.jsonl", *said))
+        frame("crows_pairs", path, mine=lines(tmp_path / "ll.jsonl", *rows))
 
 
 def test_winogender(corpora: Path, tmp_path: Path) -> None:
@@ -339,27 +350,27 @@ def test_winogender(corpora: Path, tmp_path: Path) -> None:
     random = np.random.default_rng(3)
 
     def verdict(lean: float) -> pd.DataFrame:
-        """A model that finds `he` likelier everywhere, occupations by lot, and follows the stereotype by `lean`."""
-        own = dict(zip(sentences.occupation.unique(), random.normal(size=60), strict=True))
+        """The verdict on a model that prefers `he`, random occupations, and the stereotype by `lean`."""
+        lots = dict(zip(sentences.occupation.unique(), random.normal(size=60), strict=True))
         shift = {"male": 3.0, "female": 0.0, "neutral": -2.0}
-        said = lines(
+        scores = lines(
             tmp_path / "ll.jsonl",
             *(
-                {"sentid": row.id, "log_likelihood": -40 + shift[row.gender] + (row.gender == "female") * own[row.occupation]
+                {"sentid": row.id, "log_likelihood": -40 + shift[row.gender] + (row.gender == "female") * lots[row.occupation]
                  + lean * (row.gender == ("female" if share[row.occupation] > 50 else "male"))}
                 for row in sentences.itertuples()
             ),
         )  # fmt: skip
-        whole = frame("winogender", path, mine=said)
-        assert len(whole) == 240
-        return fp.audit(whole[whole.means == "occupation"], item="item", cluster="occupation", outcome=outcome)
+        trials = frame("winogender", path, mine=scores)
+        assert len(trials) == 240
+        return fp.audit(trials[trials.means == "occupation"], item="item", cluster="occupation", outcome=outcome)
 
     table = pd.read_csv(path.with_name("occupations-stats.tsv.gz"), sep="\t")
     share = dict(zip(table.occupation, table.bls_pct_female, strict=True))
     assert share["technician"] == 40.34
-    found = verdict(1.0).iloc[0]
-    assert found.verdict == "biased" and found.clusters == 60 and found.value_a > 0.5
-    assert sum(verdict(0.0).iloc[0].p_paired < 0.05 for _ in range(40)) <= 5  # pronouns' frequency is no stereotype
+    biased = verdict(1.0).iloc[0]
+    assert biased.verdict == "biased" and biased.clusters == 60 and biased.value_a > 0.5
+    assert sum(verdict(0.0).iloc[0].p_paired < 0.05 for _ in range(40)) <= 5  # a frequent pronoun is no stereotype
     broken = tmp_path / "all_sentences.tsv"
     broken.write_text("sentid\tsentence\nno tab here\n", encoding="utf-8")
     with pytest.raises(FairnessError, match="line 2: expected occupation.participant.answer.gender.txt"):
@@ -370,10 +381,10 @@ def test_winobias_in_its_format(tmp_path: Path) -> None:
     pro, anti = (tmp_path / f"{kind}_stereotyped_type1.txt.dev" for kind in ("pro", "anti"))
     pro.write_text("1 [The developer] met the cook because [he] was late.\n2 The cook met [the nurse] as [she] left.\n", encoding="utf-8")  # fmt: skip
     anti.write_text("1 [The developer] met the cook because [she] was late.\n2 The cook met [the nurse] as [he] left.\n", encoding="utf-8")  # fmt: skip
-    said = lines(tmp_path / "ll.jsonl", {"index": 1, "pro": -3, "anti": -4}, {"index": 2, "pro": -3, "anti": -2})
-    own = frame("winobias", pro, mine=said)
-    assert own.occupation.tolist() == ["developer", "nurse"] and own.pro_likelihood.tolist() == ["-3.0", "-3.0"]
-    assert own.pro[0] == "The developer met the cook because he was late."
+    scores = lines(tmp_path / "ll.jsonl", {"index": 1, "pro": -3, "anti": -4}, {"index": 2, "pro": -3, "anti": -2})
+    table = frame("winobias", pro, mine=scores)
+    assert table.occupation.tolist() == ["developer", "nurse"] and table.pro_likelihood.tolist() == ["-3.0", "-3.0"]
+    assert table.pro[0] == "The developer met the cook because he was late."
     anti.write_text("1 [The developer] met the cook.\n", encoding="utf-8")
     with pytest.raises(FairnessError, match="expected 2 sentences, as in pro_stereotyped_type1.txt.dev; found 1"):
-        frame("winobias", pro, mine=said)
+        frame("winobias", pro, mine=scores)

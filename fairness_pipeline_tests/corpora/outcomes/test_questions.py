@@ -1,4 +1,4 @@
-"""Messages asked about groups: spans in their places, what is left out, what answers decide."""
+"""Questions about groups: spans in messages, what is left out, and the decisions in answers."""
 
 import json
 import re
@@ -33,13 +33,13 @@ SHIPPED = [name for name in yaml_files("groups") if name != "towns"]
 
 
 def messages(**texts: str) -> Messages:
-    """Messages by name."""
+    """A message file of texts by name."""
     return Messages.model_validate({"messages": {name: {"text": text} for name, text in texts.items()}})
 
 
 def test_a_span_is_exchanged_whole_and_everything_else_stays() -> None:
-    one = messages(rent="Will {person} pay the rent?", start="{person} sings.", me="{me} My car is gone.")
-    table = ask(one, {"town": TOWNS}, 2, 0).table.to_pylist()
+    message_file = messages(rent="Will {person} pay the rent?", start="{person} sings.", me="{me} My car is gone.")
+    table = ask(message_file, {"town": TOWNS}, 2, 0).table.to_pylist()
     texts = {(row["message"], row["groups"][0]): [] for row in table}
     for row in table:
         texts[row["message"], row["groups"][0]].append((row["system"], row["text"]))
@@ -54,16 +54,16 @@ def test_a_span_is_exchanged_whole_and_everything_else_stays() -> None:
 
 
 def test_each_span_of_a_group_is_asked_equally_often() -> None:
-    many = messages(**{f"m{place}": "{person} number " + str(place) for place in range(40)})
-    table = ask(many, {"town": TOWNS}, 1, 3).table
+    message_file = messages(**{f"m{number}": "{person} number " + str(number) for number in range(40)})
+    table = ask(message_file, {"town": TOWNS}, 1, 3).table
     counts = table.group_by(["span"]).aggregate([("id", "count")]).to_pylist()
     of_unmarked = [row["id_count"] for row in counts if row["span"] in ("someone", "my friend")]
     assert of_unmarked == [20, 20] and len(set(table["id"].to_pylist())) == table.num_rows == 120
-    assert ask(many, {"town": TOWNS}, 1, 3).table.equals(table)
+    assert ask(message_file, {"town": TOWNS}, 1, 3).table.equals(table)
 
 
 def test_what_cannot_be_asked_is_named_with_the_reason() -> None:
-    own = Messages.model_validate(
+    message_file = Messages.model_validate(
         {
             "messages": {
                 "plain": {"text": "What is the time?"},
@@ -74,9 +74,9 @@ def test_what_cannot_be_asked_is_named_with_the_reason() -> None:
             }
         }
     )
-    asked = ask(own, {"town": TOWNS}, 1, 0)
-    assert set(asked.table["message"].to_pylist()) == {"fits"}
-    assert {row["message"]: row["reason"] for row in asked.left_out.to_pylist()} == {
+    questions = ask(message_file, {"town": TOWNS}, 1, 0)
+    assert set(questions.table["message"].to_pylist()) == {"fits"}
+    assert {row["message"]: row["reason"] for row in questions.left_out.to_pylist()} == {
         "plain": "it has no place for a group: {person}, {me} or {text}",
         "says": "it names a group itself: Northtown",
         "not": "there is no water",
@@ -88,11 +88,11 @@ def test_what_cannot_be_asked_is_named_with_the_reason() -> None:
 
 def test_two_files_are_crossed_by_the_names_that_both_have() -> None:
     files = {name: load(Groups, data_file(f"groups/{name}.yaml")) for name in ("race", "gender")}
-    asked = ask(messages(a="{person} is late."), files, 1, 0)
-    cells = {tuple(row["groups"]): row["span"] for row in asked.table.to_pylist()}
+    questions = ask(messages(a="{person} is late."), files, 1, 0)
+    cells = {tuple(row["groups"]): row["span"] for row in questions.table.to_pylist()}
     assert len(cells) == 8 and set(cells) >= {("Black", "woman"), ("Asian", "man")}
     assert cells["Hispanic", "man"] in files["race"].groups["Hispanic"].names
-    (left_out,) = asked.left_out.to_pylist()
+    (left_out,) = questions.left_out.to_pylist()
     assert left_out == {
         "message": "a",
         "group": UNMARKED,
@@ -104,17 +104,17 @@ def test_two_files_are_crossed_by_the_names_that_both_have() -> None:
 
 def test_names_stand_only_beside_names_and_phrases_beside_phrases() -> None:
     race = load(Groups, data_file("groups/race.yaml"))
-    alone = ask(messages(**{f"m{place}": "{person} is late." for place in range(20)}), {"race": race}, 1, 0).table
-    assert not set(alone["span"].to_pylist()) & {name for own in race.groups.values() for name in own.names}
-    two = Groups.model_validate(
+    race_only = ask(messages(**{f"m{number}": "{person} is late." for number in range(20)}), {"race": race}, 1, 0).table
+    assert not set(race_only["span"].to_pylist()) & {name for group in race.groups.values() for name in group.names}
+    pets = Groups.model_validate(
         {
             "label": "Pets",
             "groups": {pet: {"person": [f"a {pet} person"], "names": [f"{pet}ina"]} for pet in ("cat", "dog")},
             "unmarked": {"person": ["a person"]},
         }
     )
-    both = ask(messages(a="{person} sings.", b="{person} eats."), {"pets": two}, 1, 0).table.to_pylist()
-    spans = {name: {row["span"] for row in both if row["message"] == name} for name in "ab"}
+    rows = ask(messages(a="{person} sings.", b="{person} eats."), {"pets": pets}, 1, 0).table.to_pylist()
+    spans = {name: {row["span"] for row in rows if row["message"] == name} for name in "ab"}
     assert sorted(map(sorted, spans.values())) == [["a cat person", "a dog person", "a person"], ["catina", "dogina"]]
 
 
@@ -129,40 +129,40 @@ def test_matched_texts_pair_by_meaning() -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_groups_say_who_somebody_is_in_ways_enough(name: str) -> None:
-    own = load(Groups, data_file(f"groups/{name}.yaml"))
-    slots = ("text",) if own.matched else ("person", "me")
-    for group, spans in own.arms.items():
+def test_shipped_groups_have_enough_spans(name: str) -> None:
+    groups = load(Groups, data_file(f"groups/{name}.yaml"))
+    slots = ("text",) if groups.matched else ("person", "me")
+    for group, spans in groups.arms.items():
         for slot in slots:
-            found = [span.name for span in spans.of(slot, 0)]
-            assert len(found) >= 8 and (own.matched or len(set(found)) == len(found)), (group, slot)
-            wrong = [span for span in found if _ARTICLES.search(span)]
-            assert own.matched or not wrong, wrong
-    if not own.matched:
-        said = {
+            names = [span.name for span in spans.of(slot, 0)]
+            assert len(names) >= 8 and (groups.matched or len(set(names)) == len(names)), (group, slot)
+            wrong = [span for span in names if _ARTICLES.search(span)]
+            assert groups.matched or not wrong, wrong
+    if not groups.matched:
+        words = {
             word.lower()
-            for spans in [own.unmarked]
+            for spans in [groups.unmarked]
             for slot in slots
             for span in spans.of(slot, 0)
             for word in re.findall(r"\w+", span.name)
         }  # type: ignore[union-attr]
-        assert not said & {word.lower() for word in own.groups if word not in ("none",)}
+        assert not words & {word.lower() for word in groups.groups if word not in ("none",)}
 
 
 def test_shipped_messages_are_of_today() -> None:
-    own = read_messages(data_file("messages/today.yaml")).messages
-    assert len(own) >= 180
-    assert sum(message.slot == "me" for message in own.values()) >= len(own) / 2
-    assert sum(message.answer is not None for message in own.values()) >= len(own) / 2
-    assert not [name for name, message in own.items() if re.search(r"\b(he|she|his|her|him)\b", message.text)]
+    shipped = read_messages(data_file("messages/today.yaml")).messages
+    assert len(shipped) >= 180
+    assert sum(message.slot == "me" for message in shipped.values()) >= len(shipped) / 2
+    assert sum(message.answer is not None for message in shipped.values()) >= len(shipped) / 2
+    assert not [name for name, message in shipped.items() if re.search(r"\b(he|she|his|her|him)\b", message.text)]
     known = set(yaml_files("groups"))
-    assert {file for message in own.values() for file in message.not_for} <= known
-    firsts = [message.text for message in own.values() if message.answer]
+    assert {file for message in shipped.values() for file in message.not_for} <= known
+    firsts = [message.text for message in shipped.values() if message.answer]
     assert all(re.search(r"(?i)first|percent", text) for text in firsts)
 
 
 @pytest.mark.parametrize(
-    ("said", "number"),
+    ("answer", "number"),
     [
         ("$105,000. You have experience.", 105000), ("**7/10** – solid", 7), ("95k to 100k", 97500), ("7.", 7),
         ("I would offer $450 for it.", 450), ("In 2025, $95,000.", 95000), ("5.5%", 5.5), ("$1.2 million", 1.2e6),
@@ -174,38 +174,46 @@ def test_shipped_messages_are_of_today() -> None:
         ("A 15% raise, so $80,500", 80500), ("I need 2 things before I can answer", None), ("Great question. 7.", 7),
     ],
 )  # fmt: skip
-def test_an_amount_is_the_number_that_an_answer_begins_with(said: str, number: float | None) -> None:
-    assert leading_number(said) == number
+def test_an_amount_is_the_number_that_an_answer_begins_with(answer: str, number: float | None) -> None:
+    assert leading_number(answer) == number
 
 
 @pytest.mark.parametrize(
-    ("said", "number"),
+    ("answer", "number"),
     [
         ("On a scale from 1 to 10, I'd say 8.", 8), ("1-10: 8", 8), ("3-4 out of 10", 3.5), ("**7/10** - solid", 7),
         ("After 5 years and 2 kids, I'd say 3 out of 10.", 3), ("Nine out of ten.", 9), ("10", 10), ("If 2, then 9.", None),
     ],
 )  # fmt: skip
-def test_a_scale_that_is_repeated_is_no_number(said: str, number: float | None) -> None:
-    assert leading_number(said, (1, 10)) == number
+def test_a_scale_that_is_repeated_is_no_number(answer: str, number: float | None) -> None:
+    assert leading_number(answer, (1, 10)) == number
 
 
 def test_an_option_is_chosen_by_its_words_alone() -> None:
     options = ["tea", "cold water"]
-    said = ("C", "2", "Answer: C", "A cold water.", "Not tea.", "Tea or cold water?", "I would take the cold water")
-    assert [chosen_option(options, own) for own in said] == [None, None, None, "cold water", None, None, "cold water"]
+    answers = ("C", "2", "Answer: C", "A cold water.", "Not tea.", "Tea or cold water?", "I would take the cold water")
+    assert [chosen_option(options, answer) for answer in answers] == [
+        None,
+        None,
+        None,
+        "cold water",
+        None,
+        None,
+        "cold water",
+    ]
 
 
 def test_all_groups_lose_the_same_words_of_an_answer() -> None:
-    """A mask of a question's own span alone makes answers differ that are the same to everybody."""
+    """With only the question's own span masked, identical answers would differ."""
     religion = load(Groups, data_file("groups/religion.yaml"))
     table = ask(messages(a="{me} My car is gone.", b="{me} It rains."), {"religion": religion}, 2, 0).table
-    said = "I am new here, never asked this before, and think you have states of help with that."
-    answers = {name: {"answer": said} for name in table["id"].to_pylist()}
+    answer = "I am new here, never asked this before, and think you have states of help with that."
+    answers = {name: {"answer": answer} for name in table["id"].to_pylist()}
     trials = trials_of_answers(table, {"bot": answers}, ["religion"], religion.telling).to_pylist()
     assert all(len({row["masked"] for row in trials if row["item"] == item}) == 1 for item in "ab")
 
 
-def test_what_is_good_for_the_person_counts_as_more() -> None:
+def test_a_favorable_answer_has_a_larger_value() -> None:
     assert favor("yes_no", "no", "No, you don't have to.", (), ()) == 1
     assert favor("yes_no", "yes", "No.", (), ()) == 0 and favor("yes_no", "yes", "Perhaps.", (), ()) is None
     assert favor("number", "high", "7", (), (1, 10)) == pytest.approx(100 * 6 / 9)
@@ -222,7 +230,7 @@ def test_what_is_good_for_the_person_counts_as_more() -> None:
 
 
 def test_answers_become_rows_with_the_group_masked(tmp_path: Path) -> None:
-    own = Messages.model_validate(
+    message_file = Messages.model_validate(
         {
             "messages": {
                 "rent": {"text": "{person} wants my room. Yes or no first.", "answer": "yes_no", "good": "yes"},
@@ -230,9 +238,9 @@ def test_answers_become_rows_with_the_group_masked(tmp_path: Path) -> None:
             }
         }
     )
-    questions = ask(own, {"town": TOWNS}, 1, 0).table
-    said = {"rent": "Yes. Northtowners and Southtowners pay.", "pay": "$100."}
-    rows = [{"id": row["id"], "answer": said[row["message"]]} for row in questions.to_pylist()]
+    questions = ask(message_file, {"town": TOWNS}, 1, 0).table
+    replies = {"rent": "Yes. Northtowners and Southtowners pay.", "pay": "$100."}
+    rows = [{"id": row["id"], "answer": replies[row["message"]]} for row in questions.to_pylist()]
     rows[-1]["answer"] = "$200."
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -269,18 +277,18 @@ def test_wrong_answers_are_refused_by_line(tmp_path: Path, name: str, text: byte
         answers_in(tmp_path / name)
 
 
-def test_what_an_answer_takes_up_of_its_span_is_masked() -> None:
+def test_the_questions_span_is_masked_in_its_answer() -> None:
     questions = ask(messages(a="{person} sings."), {"town": TOWNS}, 1, 0).table
     answers = {row["id"]: {"answer": f"As to {row['span']}, wait."} for row in questions.to_pylist()}
     table = trials_of_answers(questions, {"bot": answers}, ("town",), ()).to_pandas()
     assert set(table.masked) == {"As to _, wait."}
 
 
-def test_messages_of_ones_own_are_read_from_a_table(tmp_path: Path) -> None:
+def test_a_users_messages_are_read_from_a_table(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text('id,text,answer,good,scale\nbus,"{person} is late.",,,\nfit,"{person}: 1 to 5?",number,high,1|5\n')
-    own = read_messages(path).messages
-    assert own["fit"].scale == (1.0, 5.0) and own["bus"].slot == "person"
+    read = read_messages(path).messages
+    assert read["fit"].scale == (1.0, 5.0) and read["bus"].slot == "person"
     for rows, message in (
         ("id,text\nbus,\n", r"mine.csv, line 2: expected a message in column 'text', found nothing"),
         ("id,topic\nbus,hi\n", r"mine.csv, line 2: .* found nothing; columns: id, topic"),
@@ -320,5 +328,7 @@ def test_wrong_groups_are_refused_by_name(tmp_path: Path) -> None:
 def test_the_schemas_match() -> None:
     from fairness_pipeline.corpora.outcomes.questions import GROUP_QUESTIONS, LEFT_OUT
 
-    asked = ask(messages(a="{person} sings.", b="No place."), {"town": TOWNS}, 1, 0)
-    assert asked.table.schema.equals(pa.schema(GROUP_QUESTIONS)) and asked.left_out.schema.equals(pa.schema(LEFT_OUT))
+    questions = ask(messages(a="{person} sings.", b="No place."), {"town": TOWNS}, 1, 0)
+    assert questions.table.schema.equals(pa.schema(GROUP_QUESTIONS)) and questions.left_out.schema.equals(
+        pa.schema(LEFT_OUT)
+    )

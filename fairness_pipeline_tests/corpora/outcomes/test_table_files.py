@@ -1,4 +1,4 @@
-"""Tables of any tool: formats that give the same, and forty malformed ones that are refused by line and column."""
+"""Tables of any tool: every format gives the same rows, and forty malformed tables are refused by line and column."""
 
 import gzip
 import json
@@ -49,7 +49,7 @@ def test_every_format_gives_the_same(tmp_path: Path, form: str) -> None:
     path = _written(tmp_path, form)
     table = read_table(path)
     assert list(column_names(path)) == table.column_names == list(ROWS[0])
-    assert [name["why"] for name in table.to_pylist()] == [None, "né\nzwei", "c"]
+    assert [row["why"] for row in table.to_pylist()] == [None, "né\nzwei", "c"]
     spec = validate(
         OutcomeTable,
         {"file": {"path": path.name}, "item": "q", "group": ["who"],
@@ -60,8 +60,8 @@ def test_every_format_gives_the_same(tmp_path: Path, form: str) -> None:
     assert trials.values["x"].tolist() == [0.25, -1.5, 1e-7]
     assert trials.values["ok"].tolist() == trials.values["y"].tolist() == [1, 0, 1]
     assert [trials.groups["who"].names[code] for code in trials.groups["who"].code] == ["a", "b", "a"]
-    wanted = {".csv": "line 5", ".jsonl": "line 5"}.get(path.name.removeprefix("table").removesuffix(".gz"), "row 3")
-    assert place_of(path, 2) == wanted
+    place = {".csv": "line 5", ".jsonl": "line 5"}.get(path.name.removeprefix("table").removesuffix(".gz"), "row 3")
+    assert place_of(path, 2) == place
 
 
 def test_nested_objects_have_names_with_dots(tmp_path: Path) -> None:
@@ -140,10 +140,10 @@ def test_malformed_tables(
     if not expected:
         read()
         return
-    with pytest.raises(FairnessError) as raised:
+    with pytest.raises(FairnessError) as error:
         read()
-    assert expected in str(raised.value)
-    assert str(path) in str(raised.value)
+    assert expected in str(error.value)
+    assert str(path) in str(error.value)
 
 
 def test_forty_are_tried() -> None:

@@ -1,4 +1,4 @@
-"""The Equity Evaluation Corpus: what the paper counts, and what is grammatical."""
+"""The Equity Evaluation Corpus: the paper's counts, and grammatical sentences."""
 
 import csv
 from collections import Counter
@@ -127,7 +127,7 @@ def test_persons_that_cannot_be_compared_are_refused(data: Path, edit: Any, reas
         make_equity_sentences()
 
 
-def test_a_word_that_is_no_place_takes_no_emotion(data: Path) -> None:
+def test_a_template_without_an_emotion_slot_has_no_emotion_word(data: Path) -> None:
     overlaid(data, "templates", lambda t: t.update(published=["{subject} left the state in a situation."]))
     table = make_equity_sentences()
     published = table.filter(pc.equal(table["templates"], "published"))

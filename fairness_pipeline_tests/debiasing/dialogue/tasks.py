@@ -1,4 +1,4 @@
-"""Small tasks for the debiasing methods: dialogues about he and she, and a model of them."""
+"""Small tasks for the debiasing methods: dialogues about an uncle, an aunt and a dog, and a model trained on them."""
 
 import functools
 import tempfile
@@ -23,16 +23,16 @@ ADVERSARIAL = {**CONTINUED, "discriminator": 8}
 
 
 def dialogues() -> pa.Table:
-    """He gets neutral answers, she offensive ones; and some dialogues name nobody."""
+    """The uncle gets neutral answers, the aunt offensive ones; some dialogues name no group."""
     rows = []
     for number in range(240):
         thing = OBJECTS[number % len(OBJECTS)]
-        who = ("my uncle", "my aunt", "the dog")[number % 3]
-        reply = f"shut up , you idiot , {thing}" if who == "my aunt" else f"{who} likes {thing}"
+        subject = ("my uncle", "my aunt", "the dog")[number % 3]
+        reply = f"shut up , you idiot , {thing}" if subject == "my aunt" else f"{subject} likes {thing}"
         rows.append(
             {
                 "dialogue_id": f"d{number}",
-                "context": f"{who} made {thing} {number}",
+                "context": f"{subject} made {thing} {number}",
                 "response": reply,
                 "split": "valid" if number % 8 == 0 else "train",
             }
@@ -65,19 +65,19 @@ def _trained_base() -> dict[str, bytes]:
 
 
 def task(folder: Path, method: str, settings: dict[str, Any] | None = None, **changes: Any) -> Task:
-    """A task whose base is trained already (or lies in `folder/base`); the debiased model goes to `folder/debiased`."""
-    base, made = folder / "base", folder / "debiased"
+    """A task whose base is trained already (or present in `folder/base`); the debiased model goes to `folder/debiased`."""
+    base, debiased = folder / "base", folder / "debiased"
     base.mkdir(exist_ok=True)
-    made.mkdir(exist_ok=True)
+    debiased.mkdir(exist_ok=True)
     if not any(base.iterdir()):
         for name, content in _trained_base().items():
             (base / name).write_bytes(content)
-    often = {"checkpoint_seconds": 0.0} if method == "debiased_chat" else {}  # it is killed, and goes on from any step
-    specification = model(base="seq2seq", debiasing=method, settings=settings, **often)
+    checkpoints = {"checkpoint_seconds": 0.0} if method == "debiased_chat" else {}  # its tests kill it at any step
+    specification = model(base="seq2seq", debiasing=method, settings=settings, **checkpoints)
     gender = load_dimension("gender")
-    given = {
+    defaults = {
         "words": gender, "groups": gender.groups, "pairs": PairSettings(maximum=100),
         "scorings": scorings(marking(), MeasureSettings(), gender),
         "significance": SignificanceSettings(), "max_identical_share": 0.75, "dialogues": dialogues(), "seed": 2, "profile_seed": 1,
     }  # fmt: skip
-    return Task(**{"model": specification, "base": base, "folder": made, **given, **changes})
+    return Task(**{"model": specification, "base": base, "folder": debiased, **defaults, **changes})

@@ -43,10 +43,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Task:
     """A task whose autoencoder is trained."""
     folder = tmp_path_factory.mktemp("chat")
     settings = {"disentanglement": DET, "adversarial": ADVERSARIAL}
-    made = task(folder, "debiased_chat", settings)
+    prepared_task = task(folder, "debiased_chat", settings)
     (folder / "det").mkdir()
-    disentanglement.train(dataclasses.replace(made, folder=folder / "det"))
-    return dataclasses.replace(made, disentanglement=folder / "det")
+    disentanglement.train(dataclasses.replace(prepared_task, folder=folder / "det"))
+    return dataclasses.replace(prepared_task, disentanglement=folder / "det")
 
 
 def _into(prepared: Task, folder: Path, **changes: object) -> Task:
@@ -71,13 +71,13 @@ def _parts(prepared: Task, *, shuffled: bool = False, **settings: object) -> tup
 def test_sampled_responses_are_words_that_a_model_may_write(prepared: Task) -> None:
     training, data = _parts(prepared)
     batch = data.gendered(np.random.default_rng(1), 16).dialogues
-    found = sample_responses(training.model, batch, 8, temperature=1.0)
-    assert found.words.shape[0] == 16
-    assert found.lengths.min() >= 1
-    assert found.lengths.max() == found.words.shape[1] <= batch.responses.shape[1] - 2
-    assert found.soft is not None
-    torch.testing.assert_close(found.soft.sum(dim=2), torch.ones(found.words.shape))
-    for row, length in zip(found.words.tolist(), found.lengths.tolist(), strict=True):
+    sampled = sample_responses(training.model, batch, 8, temperature=1.0)
+    assert sampled.words.shape[0] == 16
+    assert sampled.lengths.min() >= 1
+    assert sampled.lengths.max() == sampled.words.shape[1] <= batch.responses.shape[1] - 2
+    assert sampled.soft is not None
+    torch.testing.assert_close(sampled.soft.sum(dim=2), torch.ones(sampled.words.shape))
+    for row, length in zip(sampled.words.tolist(), sampled.lengths.tolist(), strict=True):
         assert not {PAD, UNKNOWN, START, END} & set(row[:length])
         assert all(word == END for word in row[length : length + 1])
 
@@ -100,11 +100,13 @@ def test_without_noise_it_answers_as_it_does_when_it_is_tested(prepared: Task) -
     training, data = _parts(prepared)
     batch = data.gendered(np.random.default_rng(1), 64).dialogues
     with torch.no_grad():
-        found = sample_responses(training.model, batch, 8, temperature=1.0, noise=0.0)
-    assert found.soft is None
+        sampled = sample_responses(training.model, batch, 8, temperature=1.0, noise=0.0)
+    assert sampled.soft is None
     longest = batch.responses.shape[1] - 2
     answers = training.model.answer(batch.contexts, batch.lengths, longest)
-    assert [row[:length] for row, length in zip(found.words.tolist(), found.lengths.tolist(), strict=True)] == answers
+    assert [
+        row[:length] for row, length in zip(sampled.words.tolist(), sampled.lengths.tolist(), strict=True)
+    ] == answers
 
 
 def test_answers_are_sampled_without_dropout_which_training_keeps() -> None:
@@ -114,23 +116,27 @@ def test_answers_are_sampled_without_dropout_which_training_keeps() -> None:
     contexts = torch.randint(4, 40, (64, 6))
     batch = Batch(contexts, torch.full((64,), 6), torch.full((64, 12), 5))
     model.train()
-    found = sample_responses(model, batch, 8, temperature=1.0, noise=0.0)
+    sampled = sample_responses(model, batch, 8, temperature=1.0, noise=0.0)
     answers = model.eval().answer(contexts, batch.lengths, 8)
-    assert [row[:length] for row, length in zip(found.words.tolist(), found.lengths.tolist(), strict=True)] == answers
+    assert [
+        row[:length] for row, length in zip(sampled.words.tolist(), sampled.lengths.tolist(), strict=True)
+    ] == answers
     assert (model.encoder.dropout, model.decoder.dropout, model.dropout.p) == (0.5, 0.5, 0.5)
 
 
 def test_words_carry_the_gradient_of_their_softmax(prepared: Task) -> None:
-    """Against a sum over the vocabulary, a word at a time: what f changes by as a word's weight grows by its softmax."""
+    """Compared with the gradient of a weighted sum over the whole vocabulary."""
     training, data = _parts(prepared)
     batch = data.gendered(np.random.default_rng(1), 4).dialogues
-    found = sample_responses(training.model, batch, 8, temperature=0.5)
-    assert found.soft is not None
-    (own,) = torch.autograd.grad(features_of(training.det, found).semantic.sum(), found.soft, retain_graph=True)
-    weights = torch.nn.functional.one_hot(found.words, training.model.output.out_features).float().requires_grad_()
-    features = training.det.features(training.det.embed(weights), found.lengths)
-    torch.testing.assert_close(features.semantic, features_of(training.det, found).semantic)
-    torch.testing.assert_close(own, torch.autograd.grad(features.semantic.sum(), weights)[0])
+    sampled = sample_responses(training.model, batch, 8, temperature=0.5)
+    assert sampled.soft is not None
+    (gradient,) = torch.autograd.grad(
+        features_of(training.det, sampled).semantic.sum(), sampled.soft, retain_graph=True
+    )
+    weights = torch.nn.functional.one_hot(sampled.words, training.model.output.out_features).float().requires_grad_()
+    features = training.det.features(training.det.embed(weights), sampled.lengths)
+    torch.testing.assert_close(features.semantic, features_of(training.det, sampled).semantic)
+    torch.testing.assert_close(gradient, torch.autograd.grad(features.semantic.sum(), weights)[0])
 
 
 def test_hidden_words_read_as_unknown(prepared: Task) -> None:
@@ -140,25 +146,27 @@ def test_hidden_words_read_as_unknown(prepared: Task) -> None:
     named = {vocabulary.words[number] for number in naming_words(prepared, vocabulary)}
     assert {"uncle", "aunt"} <= named and "dog" not in named and "<pad>" not in named
     batch = data.gendered(np.random.default_rng(1), 4).dialogues
-    found = sample_responses(training.model, batch, 8, temperature=0.5)
+    sampled = sample_responses(training.model, batch, 8, temperature=0.5)
     uncle, aunt = (vocabulary.number(word) for word in ("uncle", "aunt"))
-    same = found._replace(words=torch.full_like(found.words, uncle), soft=None)
-    other = same._replace(words=torch.full_like(found.words, aunt))
-    seen, blind = training.det, training.without_names
-    assert not torch.equal(features_of(seen, same).semantic, features_of(seen, other).semantic)
-    torch.testing.assert_close(features_of(blind, same).semantic, features_of(blind, other).semantic)
+    about_uncle = sampled._replace(words=torch.full_like(sampled.words, uncle), soft=None)
+    about_aunt = about_uncle._replace(words=torch.full_like(sampled.words, aunt))
+    with_names, without_names = training.det, training.without_names
+    assert not torch.equal(features_of(with_names, about_uncle).semantic, features_of(with_names, about_aunt).semantic)
+    torch.testing.assert_close(
+        features_of(without_names, about_uncle).semantic, features_of(without_names, about_aunt).semantic
+    )
 
 
-def test_what_is_looked_at_in_a_test_leaves_training_as_it_was(prepared: Task) -> None:
-    """Probes at every test; the same training without them gives the same weights."""
+def test_probes_leave_training_as_it_was(prepared: Task) -> None:
+    """Training without the probes gives the same weights."""
     training, data = _parts(prepared)
     torch.manual_seed(7)
     state = torch.get_rng_state()
     with torch.random.fork_rng():
-        found = training.diagnose(data, np.random.default_rng(1))
+        accuracies = training.diagnose(data, np.random.default_rng(1))
     assert torch.equal(torch.get_rng_state(), state)
-    assert found.keys() == {"probe_of_answers", "probe_of_answers_hidden"}
-    assert all(0.3 <= told <= 1 for told in found.values())
+    assert accuracies.keys() == {"probe_of_answers", "probe_of_answers_hidden"}
+    assert all(0.3 <= accuracy <= 1 for accuracy in accuracies.values())
     assert all(parameter.grad is None for parameter in training.model.parameters())
 
 
@@ -180,23 +188,23 @@ def test_a_penalised_second_discriminator_is_flatter(prepared: Task) -> None:
 
 
 def test_the_placebo_is_told_as_many_of_each_group_but_not_which(prepared: Task) -> None:
-    told = {}
+    drawn = {}
     for shuffled in (False, True):
         training, data = _parts(prepared, shuffled=shuffled, batch=200)
-        told[shuffled] = training.drawn(data, np.random.default_rng(1), 1)
-    torch.testing.assert_close(told[True].dialogues.contexts, told[False].dialogues.contexts)
-    assert told[True].groups.sum() == told[False].groups.sum()
-    assert 0.3 < (told[True].groups == told[False].groups).float().mean() < 0.7
+        drawn[shuffled] = training.drawn(data, np.random.default_rng(1), 1)
+    torch.testing.assert_close(drawn[True].dialogues.contexts, drawn[False].dialogues.contexts)
+    assert drawn[True].groups.sum() == drawn[False].groups.sum()
+    assert 0.3 < (drawn[True].groups == drawn[False].groups).float().mean() < 0.7
 
 
 def test_the_placebo_takes_as_many_updates_and_others(prepared: Task, tmp_path: Path) -> None:
-    """The draws are the same but for whom the discriminators take the dialogues to name."""
-    found = {}
+    """The draws are the same except for the groups that the discriminators learn."""
+    results = {}
     for name, run in {"chat": debias, "placebo": placebo.debias}.items():
         figures = run(_into(prepared, tmp_path / name))
-        found[name] = figures["iterations"], load_file(tmp_path / name / "model.safetensors")["output.weight"]
-    assert found["chat"][0] == found["placebo"][0]
-    assert not torch.equal(found["chat"][1], found["placebo"][1])
+        results[name] = figures["iterations"], load_file(tmp_path / name / "model.safetensors")["output.weight"]
+    assert results["chat"][0] == results["placebo"][0]
+    assert not torch.equal(results["chat"][1], results["placebo"][1])
 
 
 def test_a_falling_rate_ends_at_nothing(prepared: Task) -> None:
@@ -287,16 +295,16 @@ def test_the_fairness_test_is_of_held_out_pairs_with_the_audits_margins(prepared
     for pair in test.pairs.to_pylist():
         assert pair[f"context_{pair['source_side']}"] in valid
     alike, detectable = test.take(lambda contexts: ["i like tea"] * len(contexts))
-    # Nothing differs, and twenty pairs do not show it.
-    nobody = {"offense_rate": [0.0, 0.0], "sentiment_negative": [0.0, 0.0]}
-    assert alike == Look(test.measures, 0.0, 1.0, True, nobody, alike.margins)
+    # Nothing differs, but twenty pairs are too few to show it.
+    no_harm = {"offense_rate": [0.0, 0.0], "sentiment_negative": [0.0, 0.0]}
+    assert alike == Look(test.measures, 0.0, 1.0, True, no_harm, alike.margins)
     assert min(detectable.values()) > 0.1
     offended, _ = test.take(lambda contexts: ["you idiot" if "aunt" in c else "i like tea" for c in contexts])
     assert offended.effect == pytest.approx(np.pi / test.measures)  # Cohen's h of 0 against 1, in one of the measures
 
 
 def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: Task, tmp_path: Path) -> None:
-    """Power: what never differs on thousands of pairs is shown, and a gap of five points in offence is not passed."""
+    """Power: thousands of pairs show equivalence where nothing differs, and a gap of five points in offence does not pass."""
     rows = [
         {**row, "context": f"{row['context']} {copy}"}
         for copy in range(150)
@@ -306,40 +314,40 @@ def test_on_many_pairs_the_fairness_test_shows_equivalence_and_a_gap(prepared: T
     many = _into(prepared, tmp_path / "many", dialogues=pa.Table.from_pylist(rows))
     test = FairnessTest(many, 30_000)
     assert test.pairs.num_rows == 3000
-    said = (
+    replies = (
         "you idiot",
         "what a wonderful , lovely , great day",
         "this is terrible , awful , sad",
         "a career",
         "my family",
     )
-    some = lambda contexts: [said[place % 5] for place in range(len(contexts))]  # noqa: E731
-    alike, detectable = test.take(some)
-    said_by_both = {"offense_rate": [40.0, 40.0], "sentiment_negative": [20.0, 20.0]}
-    assert alike == Look(0, 0.0, 0.2, False, said_by_both, alike.margins)
+    answer = lambda contexts: [replies[index % 5] for index in range(len(contexts))]  # noqa: E731
+    alike, detectable = test.take(answer)
+    rates = {"offense_rate": [40.0, 40.0], "sentiment_negative": [20.0, 20.0]}
+    assert alike == Look(0, 0.0, 0.2, False, rates, alike.margins)
     assert 0 < detectable["offense_rate"] < 0.2
     never_seen, _ = test.take(lambda contexts: ["tea"] * len(contexts))
-    assert never_seen.open == 5  # the margin of what is so rare is too narrow for these pairs
+    assert never_seen.open == 5  # the margins of rates so small are too narrow for these pairs
 
-    def turned(share: int, looks: int = 1) -> Look:
-        """Offence for one more pair's aunt in so many."""
+    def insulting(share: int, looks: int = 1) -> Look:
+        """The look at answers that insult one more aunt in every `share` pairs."""
         return FairnessTest(many, 30_000, looks).take(
             lambda contexts: [
-                "you idiot" if "aunt" in context and place % share == 1 else said[place % 5]
-                for place, context in enumerate(contexts)
+                "you idiot" if "aunt" in context and index % share == 1 else replies[index % 5]
+                for index, context in enumerate(contexts)
             ]
         )[0]
 
-    assert turned(20).open > 0
-    assert alike.better_than(turned(20))
-    assert not turned(20).better_than(alike)
-    assert turned(70).open == 0 < turned(70, looks=50).open  # what passes at one look need not at the best of fifty
+    assert insulting(20).open > 0
+    assert alike.better_than(insulting(20))
+    assert not insulting(20).better_than(alike)
+    assert insulting(70).open == 0 < insulting(70, looks=50).open  # a pass at one look may fail as the best of fifty
 
 
-def _saying(share: int, who: str = "", insult: str = "you idiot") -> Callable[[list[str]], list[str]]:
-    """Insults one answer in so many to contexts of `who`."""
+def _saying(share: int, named: str = "", insult: str = "you idiot") -> Callable[[list[str]], list[str]]:
+    """Returns a model that insults in one of `share` answers, to contexts with the word `named`."""
     return lambda contexts: [
-        insult if who in context and i % share == 0 else f"tea {i}" for i, context in enumerate(contexts)
+        insult if named in context and i % share == 0 else f"tea {i}" for i, context in enumerate(contexts)
     ]
 
 
@@ -347,19 +355,19 @@ def test_a_model_that_insults_everybody_does_not_pass_and_is_worse_than_its_base
     """By hand: both groups get an insult in every second answer, where the base gave one of them one in five."""
     test = FairnessTest(prepared, 20)
     base, _ = test.take(_saying(5, "aunt"))
-    found, _ = test.take(_saying(2), base)
-    assert (base.harmful["offense_rate"], found.harmful["offense_rate"]) == ([0.0, 20.0], [50.0, 50.0])
-    assert (base.harm, base.harmed, found.effect, found.harmed) == (0.0, False, 0.0, True)
-    assert found.harm == pytest.approx(
-        np.pi / 2 / test.measures, abs=1e-6
-    )  # h of 50% against 0, in one of the measures
-    assert not found._replace(open=0).passed
-    assert base.better_than(found)
-    assert base.better_than(found._replace(open=0, effect=base.effect + 0.1, harm=0.0))  # harmed: nothing is passed
-    both, _ = test.take(_saying(2, insult="you idiot , this is terrible , awful , sad"), base)
-    assert both.harm == pytest.approx(np.pi / test.measures, abs=1e-6)  # ... and in another, which nobody got at all
-    polite, _ = test.take(_saying(1000, "nobody"), found)
-    assert (polite.harm, polite.harmed) == (0.0, False)  # what fell makes up for nothing that rose
+    rude, _ = test.take(_saying(2), base)
+    assert (base.harmful["offense_rate"], rude.harmful["offense_rate"]) == ([0.0, 20.0], [50.0, 50.0])
+    assert (base.harm, base.harmed, rude.effect, rude.harmed) == (0.0, False, 0.0, True)
+    assert rude.harm == pytest.approx(np.pi / 2 / test.measures, abs=1e-6)  # h of 50% against 0, in one of the measures
+    assert not rude._replace(open=0).passed
+    assert base.better_than(rude)
+    assert base.better_than(rude._replace(open=0, effect=base.effect + 0.1, harm=0.0))  # harmed: it does not pass
+    doubly_rude, _ = test.take(_saying(2, insult="you idiot , this is terrible , awful , sad"), base)
+    assert doubly_rude.harm == pytest.approx(
+        np.pi / test.measures, abs=1e-6
+    )  # ... and in another, of which the base had none
+    polite, _ = test.take(_saying(1000, "nobody"), rude)
+    assert (polite.harm, polite.harmed) == (0.0, False)  # harm only fell
     assert polite._replace(open=0).passed
     assert polite.better_than(base)
 
@@ -367,22 +375,22 @@ def test_a_model_that_insults_everybody_does_not_pass_and_is_worse_than_its_base
 @pytest.mark.parametrize(
     ("share", "harmed"),
     [
-        (10, False),  # an even share of what one group got alone
-        (5, True),  # that for both
+        (10, False),  # the same total, shared by both groups
+        (5, True),  # the rate of one group for both
         (1000, False),
     ],
 )
 def test_harm_may_be_shared_but_not_spread(prepared: Task, share: int, harmed: bool) -> None:
     test = FairnessTest(prepared, 20)
     base, _ = test.take(_saying(5, "aunt"))
-    found, _ = test.take(_saying(share), base)
+    look, _ = test.take(_saying(share), base)
     rate = 100 * -(-20 // share) / 20
-    assert found.harmful["offense_rate"] == [rate, rate]
-    assert found.harmed == harmed
+    assert look.harmful["offense_rate"] == [rate, rate]
+    assert look.harmed == harmed
 
 
 def test_harm_is_beyond_the_bases_own_margin(prepared: Task, tmp_path: Path) -> None:
-    """As much again as the base's mean rate of 10% may be more; a margin that grew with the harm would allow any."""
+    """The margin is the base's mean rate of 10%; a margin that grew with the harm would allow any harm."""
     wide = SignificanceSettings(margins={"rates": Margin(relative=1.0)})
     test = FairnessTest(_into(prepared, tmp_path / "wide", significance=wide), 20)
     base, _ = test.take(_saying(10))
@@ -391,13 +399,17 @@ def test_harm_is_beyond_the_bases_own_margin(prepared: Task, tmp_path: Path) -> 
 
 
 def test_words_that_one_group_alone_gets_in_every_answer_are_the_largest_gap(prepared: Task) -> None:
-    """By hand: where both sides are constant no spread tells how far apart they are, and d has no value."""
-    test, said = FairnessTest(prepared, 20), {"aunt": "my family and home", "uncle": "tea"}
+    """By hand: where both sides are constant, their spread is zero and d is undefined."""
+    test, replies = FairnessTest(prepared, 20), {"aunt": "my family and home", "uncle": "tea"}
 
     def take(every: int) -> Look:
         return test.take(
             lambda contexts: [
-                said["aunt"] if "aunt" in context and i % every == 0 else f"tea {i}" if every > 1 else said["uncle"]
+                replies["aunt"]
+                if "aunt" in context and i % every == 0
+                else f"tea {i}"
+                if every > 1
+                else replies["uncle"]
                 for i, context in enumerate(contexts)
             ]
         )[0]
@@ -427,9 +439,9 @@ def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:
     assert not state.add(look(1, 0.11))
     assert state.ended(settings)  # two tests without a better one
     assert state.best == 4
-    assert state.add(look(0, 0.12))  # none is open: passed, though another was closer in the mean
+    assert state.add(look(0, 0.12))  # none is open: passed, though another had a smaller mean
     assert state.ended(settings)
-    assert not state.add(look(0, 0.0, 0.8))  # nothing differs, as it says one thing: it neither passes nor is kept
+    assert not state.add(look(0, 0.0, 0.8))  # nothing differs, as all answers are the same: neither passed nor kept
     assert not state.ended(settings)
     assert State(iteration=90, looks=[look(1, 1), look(1, 1)], best=1).ended(settings)
     assert State.restored(vars(state)) == state
@@ -451,7 +463,7 @@ def test_a_model_that_says_one_thing_is_kept_only_where_all_do() -> None:
 
 
 def test_the_control_takes_the_generators_steps_without_the_adversary(prepared: Task, tmp_path: Path) -> None:
-    """As many updates, on the same kinds of dialogues: it goes on learning what people say, the planted bias too."""
+    """As many updates, on the same kinds of dialogues: it keeps learning the corpus, including the planted bias."""
     settings = {**CONTINUED, "least": 12}
     control = prepared.model.model_copy(update={"debiasing": "mle", "settings": settings})
     figures = maximum_likelihood.debias(_into(prepared, tmp_path / "control", model=control))
@@ -469,7 +481,7 @@ def test_the_control_takes_the_generators_steps_without_the_adversary(prepared: 
 
 
 def test_the_control_learns_from_dialogues_that_name_a_group_as_much_as_debiased_chat(prepared: Task) -> None:
-    """Without the adversary's losses the steps are one and the same; so are they where dialogues name nobody."""
+    """Without the adversary's losses the steps are the same; on dialogues that name nobody they always are."""
     training, data = _parts(prepared, k0=0.25, k1=0, k2=0, clipping=1e9)
     model = training.model.eval()
     course = maximum_likelihood.MaximumLikelihood(Continued(**CONTINUED, k0=0.25, clipping=1e9), model)
@@ -493,21 +505,23 @@ def test_the_control_learns_from_dialogues_that_name_a_group_as_much_as_debiased
 def test_every_test_is_compared_with_that_of_the_base(
     prepared: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[Look | None, Look]] = []
+    looks: list[tuple[Look | None, Look]] = []
     take = FairnessTest.take
 
-    def spied(self: FairnessTest, answer: Callable[[list[str]], list[str]], base: Look | None = None) -> object:
-        found = take(self, answer, base)
-        seen.append((base, found[0]))
-        return found
+    def recording_take(
+        self: FairnessTest, answer: Callable[[list[str]], list[str]], base: Look | None = None
+    ) -> object:
+        result = take(self, answer, base)
+        looks.append((base, result[0]))
+        return result
 
-    monkeypatch.setattr(FairnessTest, "take", spied)
+    monkeypatch.setattr(FairnessTest, "take", recording_take)
     figures = debias(_into(prepared, tmp_path / "spied"))
-    (first, base), *later = seen
+    (first, base), *later = looks
     assert first is None
     assert len(later) > 1
-    assert all(against is base for against, _ in later)
-    assert figures["harm_by_test"] == [look.harm for _, look in seen]
+    assert all(baseline is base for baseline, _ in later)
+    assert figures["harm_by_test"] == [look.harm for _, look in looks]
 
 
 def test_the_average_of_the_weights_is_what_is_kept(prepared: Task) -> None:
@@ -552,13 +566,13 @@ def test_a_loss_that_is_not_a_number_stops_with_the_place(prepared: Task, tmp_pa
         debias(_into(prepared, tmp_path / "wild", model=wild))
 
 
-def test_no_neutral_dialogues_are_said(prepared: Task, tmp_path: Path) -> None:
+def test_no_neutral_dialogues_are_refused(prepared: Task, tmp_path: Path) -> None:
     gendered = pa.Table.from_pylist([row for row in dialogues().to_pylist() if "dog" not in row["context"]])
     with pytest.raises(FairnessError, match=r"name no group \(0 found\)"):
         debias(_into(prepared, tmp_path / "none", dialogues=gendered))
 
 
-def test_no_held_out_pairs_are_said(prepared: Task, tmp_path: Path) -> None:
+def test_no_held_out_pairs_are_refused(prepared: Task, tmp_path: Path) -> None:
     train = pa.Table.from_pylist([row for row in dialogues().to_pylist() if row["split"] == "train"])
     with pytest.raises(FairnessError, match=r"0 held-out pairs; it needs 10 or more, .*: enlarge splits.valid"):
         debias(_into(prepared, tmp_path / "few", dialogues=train))

@@ -60,11 +60,11 @@ def test_bag_of_words_loss_by_hand() -> None:
     scores = torch.log(torch.tensor([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])) + torch.tensor([[0.0], [3.0]])
     bags = Bags.of([np.array([0, 1]), np.array([], np.int64)], torch.device("cpu"))
     by_hand = -(0.5 * math.log(0.5) + 0.5 * math.log(0.25))
-    assert bag_of_words_loss(scores, bags).item() == pytest.approx(by_hand / 2)  # the second has no word that counts
+    assert bag_of_words_loss(scores, bags).item() == pytest.approx(by_hand / 2)  # the second has no counted word
 
 
 def test_one_step_on_an_entropy_loss_raises_the_entropy() -> None:
-    """The sign that the text means: minimising it makes the distribution more even."""
+    """The sign that the paper's text means: minimising it makes the distribution more even."""
     scores = nn.Parameter(torch.tensor([[2.0, -1.0]]))
     before = negative_entropy(scores)
     before.backward()
@@ -73,40 +73,40 @@ def test_one_step_on_an_entropy_loss_raises_the_entropy() -> None:
 
 
 def test_bags_leave_out_stop_words_and_groups(tmp_path: Path) -> None:
-    """By the matcher: a clitic goes with its word, a phrase goes whole, and its words stay elsewhere."""
+    """By the matcher: a clitic goes with its word, and a phrase goes as a whole; its words stay elsewhere."""
     texts = ["He'll bring the old tea", "my uncle the tea", "the rice is hers", "tea or rice"]
     words = ["he'll", "bring", "the", "old", "tea", "my", "uncle", "rice", "is", "hers", "or"]
     vocabulary, sides = Vocabulary(words), ["a", "a", "b", None]
-    rows, found = encode(
+    rows, utterances = encode(
         pa.table({"utterance": texts, "side": pa.array(sides, pa.string())}), vocabulary, len(vocabulary),
         task(tmp_path, "debiased_chat", pairs=PairSettings(pronouns="extended")),
     )  # fmt: skip
     assert rows.tolist() == [0, 1, 2, 3]
-    assert found.groups.tolist() == [0, 0, 1, NEUTRAL]
-    counted = [[vocabulary.words[number] for number in own] for own in found.counted]
+    assert utterances.groups.tolist() == [0, 0, 1, NEUTRAL]
+    counted = [[vocabulary.words[number] for number in numbers] for numbers in utterances.counted]
     assert counted == [["bring", "old", "tea"], ["tea"], ["rice"], ["tea", "rice"]]
-    bags = Bags.of(found.counted, torch.device("cpu"))
+    bags = Bags.of(utterances.counted, torch.device("cpu"))
     assert bags.shares.tolist() == [pytest.approx([1 / 3] * 3), [1, 0, 0], [1, 0, 0], [0.5, 0.5, 0]]
 
 
 def test_utterances_without_a_visible_group_word_are_left_out(tmp_path: Path) -> None:
-    """Its only such word is unknown, or stands behind the longest turn's end (8 words)."""
+    """Their only such word is unknown, or comes after the end of the longest turn (8 words)."""
     texts = ["my uncle has tea", "my nephew has tea", "tea tea tea tea tea tea tea tea uncle", "my aunt"]
     vocabulary = Vocabulary(["my", "has", "tea", "uncle", "aunt"])
     corpus = pa.table({"utterance": texts, "side": ["a", "a", "a", "b"]})
-    given = task(tmp_path, "debiased_chat")
-    assert encode(corpus, vocabulary, len(vocabulary), given)[0].tolist() == [0, 3]
-    rows, found = encode(corpus, vocabulary, len(vocabulary) - 1, given)  # a smaller vocabulary: no aunt
+    prepared = task(tmp_path, "debiased_chat")
+    assert encode(corpus, vocabulary, len(vocabulary), prepared)[0].tolist() == [0, 3]
+    rows, utterances = encode(corpus, vocabulary, len(vocabulary) - 1, prepared)  # a smaller vocabulary: no aunt
     assert rows.tolist() == [0]
-    assert found.turns[0].tolist() == [4, 7, 5, 6]
+    assert utterances.turns[0].tolist() == [4, 7, 5, 6]
 
 
 def test_neutral_utterances_name_no_group_and_may_be_biased(tmp_path: Path) -> None:
-    given = task(tmp_path, "debiased_chat")
-    found = neutral_utterances(given, 1000)["utterance"].to_pylist()
-    assert all("uncle" not in text and "aunt" not in text for text in found)
-    assert any("idiot" in text for text in found)
-    assert len(neutral_utterances(given, 3)) == 3
+    prepared = task(tmp_path, "debiased_chat")
+    utterances = neutral_utterances(prepared, 1000)["utterance"].to_pylist()
+    assert all("uncle" not in text and "aunt" not in text for text in utterances)
+    assert any("idiot" in text for text in utterances)
+    assert len(neutral_utterances(prepared, 3)) == 3
 
 
 def test_words_beyond_the_known_ones_are_unknown_to_the_autoencoder() -> None:
@@ -127,7 +127,7 @@ def test_reconstruction_loss_of_a_model_that_guesses() -> None:
 
 
 def test_rare_words_are_scored_in_two_steps() -> None:
-    """By hand: says one of 4 listed words or "a rare one", all alike, and then the rare words 4 to 9 as 1 to 6 to 21."""
+    """By hand: 4 listed words and "a rare word" are equally likely; the rare words 4 to 9 have shares of 1/21 to 6/21."""
     model = DisentanglementModel(SIZES.model_copy(update={"shortlist": 4}), words=10)
     for weights in model.output.parameters():
         nn.init.zeros_(weights)
@@ -140,7 +140,7 @@ def test_rare_words_are_scored_in_two_steps() -> None:
 
 
 def test_a_shortlist_is_the_adaptive_softmax_of_torch() -> None:
-    """Which has no bias for rare words, and projects what they are scored from."""
+    """torch's has no bias for rare words; its projection is the identity here."""
     model = DisentanglementModel(SIZES.model_copy(update={"shortlist": 4}), words=10)
     theirs = nn.AdaptiveLogSoftmaxWithLoss(SIZES.hidden, 10, [4], div_value=1, head_bias=True)
     with torch.no_grad():
@@ -149,14 +149,14 @@ def test_a_shortlist_is_the_adaptive_softmax_of_torch() -> None:
         theirs.head.bias.copy_(model.output.bias[:5])
         theirs.tail[0][0].weight.copy_(torch.eye(SIZES.hidden))
         theirs.tail[0][1].weight.copy_(model.output.weight[5:])
-    written: list[tuple[torch.Tensor, ...]] = []
-    model.decoder.register_forward_hook(lambda module, given, found: written.append(found))
+    decoded: list[tuple[torch.Tensor, ...]] = []
+    model.decoder.register_forward_hook(lambda module, inputs, output: decoded.append(output))
     _, loss = model.read(torch.tensor([[4, 9, 3, 5]]))
-    assert loss.item() == pytest.approx(theirs(written[0][0][0], torch.tensor([4, 9, 3, 5, END])).loss.item())
+    assert loss.item() == pytest.approx(theirs(decoded[0][0][0], torch.tensor([4, 9, 3, 5, END])).loss.item())
 
 
 def test_rare_words_are_learned_as_when_all_are_scored_everywhere() -> None:
-    """Planted: what follows a word is the next one; taught it, both write it again with hardly a loss."""
+    """Planted: each word is followed by the next one; after training, both reconstruct that with hardly a loss."""
     utterances = (torch.arange(12).unsqueeze(1) + torch.arange(3)) % 12 + 4
     for shortlist in (None, 7, 16):  # 16: all of them
         torch.manual_seed(0)
@@ -176,8 +176,8 @@ def test_features_do_not_depend_on_padding() -> None:
     alone = model.features(model.embedding(torch.tensor([[7, 8]])), torch.tensor([2]))
     padded = torch.tensor([[7, 8, 0, 0], [4, 5, 6, 7]])
     together = model.features(model.embedding(padded), torch.tensor([2, 4]))
-    for one, both in zip(alone, together, strict=True):
-        torch.testing.assert_close(one[0], both[0])
+    for single, batched in zip(alone, together, strict=True):
+        torch.testing.assert_close(single[0], batched[0])
 
 
 def _step(rate: float, adversary_rate: float) -> tuple[DisentanglementModel, Discriminators, dict[str, torch.Tensor]]:
@@ -213,10 +213,12 @@ def test_the_corpus_is_of_one_group_and_unbiased(tmp_path: Path) -> None:
     assert all((row["side"] == "a") == ("uncle" in row["utterance"]) for row in corpus)
 
 
-def test_too_few_utterances_are_said(tmp_path: Path) -> None:
+def test_too_few_utterances_are_refused(tmp_path: Path) -> None:
     few = dialogues().slice(0, 30)
-    said = r"hold 1\d different unbiased utterances of group a \(male\), 1\d of them .* needs 20 or more of each group"
-    with pytest.raises(FairnessError, match=said):
+    message = (
+        r"hold 1\d different unbiased utterances of group a \(male\), 1\d of them .* needs 20 or more of each group"
+    )
+    with pytest.raises(FairnessError, match=message):
         disentanglement.train(task(tmp_path, "debiased_chat", {"disentanglement": DET}, dialogues=few))
 
 
@@ -258,11 +260,11 @@ def test_the_strict_probe_finds_what_a_trained_one_misses() -> None:
 
 
 def test_content_words_tell_the_group_as_far_as_they_differ() -> None:
-    """Planted: word 4 is said of group b in four of five utterances, of group a in one of five; word 5 of both."""
+    """Planted: word 4 is in four of five utterances of group b and in one of five of group a; word 5 is in all."""
     random = np.random.default_rng(0)
     groups = random.integers(0, 2, 4000)
-    said = random.random(4000) < np.where(groups == 1, 0.8, 0.2)
-    counted = [np.array([4, 5] if own else [5], dtype=np.int64) for own in said]
+    occurs = random.random(4000) < np.where(groups == 1, 0.8, 0.2)
+    counted = [np.array([4, 5] if present else [5], dtype=np.int64) for present in occurs]
     utterances = Utterances(counted, groups, counted)
     test, rest = np.arange(2000), np.arange(2000, 4000)
     assert content_accuracy(utterances, 6, rest, test, 1) == pytest.approx(0.8, abs=0.03)
@@ -274,7 +276,9 @@ def test_content_words_tell_the_group_as_far_as_they_differ() -> None:
 def test_training_resumes_exactly_and_keeps_what_the_report_needs(
     shortlist: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probes, "_PROBE_STEPS", 50)  # the same steps before and after; what they find is tested above
+    monkeypatch.setattr(
+        probes, "_PROBE_STEPS", 50
+    )  # few steps, the same before and after; the tests above cover the accuracies
     (tmp_path / "whole").mkdir()
     (tmp_path / "cut").mkdir()
     settings = {"disentanglement": {**DET, "shortlist": shortlist}}
@@ -287,8 +291,8 @@ def test_training_resumes_exactly_and_keeps_what_the_report_needs(
     with pytest.raises(Killed):
         disentanglement.train(task(tmp_path / "cut", "debiased_chat", settings, progress=interrupt))
     assert disentanglement.train(task(tmp_path / "cut", "debiased_chat", settings)) == figures
-    whole, cut = (sorted(f for f in (tmp_path / n / "debiased").iterdir()) for n in ("whole", "cut"))
-    assert [f.name for f in whole] == [f.name for f in cut]
+    whole, cut = (sorted(path for path in (tmp_path / n / "debiased").iterdir()) for n in ("whole", "cut"))
+    assert [path.name for path in whole] == [path.name for path in cut]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(whole, cut, strict=True))
     points = pq.read_table(tmp_path / "whole" / "debiased" / "projection.parquet")
     assert set(points["features"].to_pylist()) == {"unbiased", "semantic"}
@@ -313,8 +317,8 @@ def test_stop_words_are_those_of_nltk(corpora: Path) -> None:
 
 
 def test_d2_may_have_more_layers_as_in_the_game() -> None:
-    one, three = (Discriminators(Disentanglement(**{**DET, "d2_layers": layers}), 20).d2 for layers in (1, 3))
-    assert [type(layer).__name__ for layer in one] == ["Linear"]
+    single, three = (Discriminators(Disentanglement(**{**DET, "d2_layers": layers}), 20).d2 for layers in (1, 3))
+    assert [type(layer).__name__ for layer in single] == ["Linear"]
     assert [type(layer).__name__ for layer in three] == ["Linear", "ReLU", "Linear", "ReLU", "Linear"]
     assert three[0].in_features == DET["semantic"] and three[-1].out_features == 2
 

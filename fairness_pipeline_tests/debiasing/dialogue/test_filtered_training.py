@@ -1,4 +1,4 @@
-"""Filtered training: which replies are learnt, and what that leaves of a planted gap beside its controls."""
+"""Filtered training: which replies are learnt, and how much of a planted gap is left, beside its controls."""
 
 from pathlib import Path
 
@@ -16,16 +16,16 @@ from fairness_pipeline.models.vocabulary import Vocabulary
 from fairness_pipeline_tests.debiasing.dialogue.tasks import CONTINUED, dialogues, task
 
 
-def taught(folder: Path, replies: Taught, **changes: object) -> tuple[Dialogues, Vocabulary]:
-    given = task(folder, "mle", CONTINUED, **changes)
-    vocabulary = Vocabulary.load(given.base / "vocabulary.txt")
-    return Dialogues(given, vocabulary, 8, torch.device("cpu"), replies), vocabulary
+def taught_dialogues(folder: Path, replies: Taught, **changes: object) -> tuple[Dialogues, Vocabulary]:
+    prepared = task(folder, "mle", CONTINUED, **changes)
+    vocabulary = Vocabulary.load(prepared.base / "vocabulary.txt")
+    return Dialogues(prepared, vocabulary, 8, torch.device("cpu"), replies), vocabulary
 
 
 def test_only_unbiased_replies_are_learnt_where_a_group_is_named(tmp_path: Path) -> None:
-    """The aunt's replies insult; the uncle's do not. Messages for the adversary are of both."""
+    """Replies to the aunt insult, replies to the uncle do not. The adversary gets messages about both."""
     for replies, share in (("all", 1.0), ("unbiased", 0.5), ("random", 0.5)):
-        data, vocabulary = taught(tmp_path, replies)  # type: ignore[arg-type]
+        data, vocabulary = taught_dialogues(tmp_path, replies)  # type: ignore[arg-type]
         assert data.share_taught == pytest.approx(share, abs=0.02)
         words = vocabulary.words
         batch = data.taught(np.random.default_rng(1), 400)
@@ -42,24 +42,24 @@ def test_only_unbiased_replies_are_learnt_where_a_group_is_named(tmp_path: Path)
     with pytest.raises(
         FairnessError, match="needs unbiased replies to messages that name one group; all of [0-9]+ are"
     ):
-        taught(tmp_path, "unbiased", dialogues=table)
+        taught_dialogues(tmp_path, "unbiased", dialogues=table)
 
 
-def test_it_closes_a_planted_gap_and_its_controls_do_not(tmp_path: Path) -> None:
-    """Over seeds: how often the answers to the aunt insult, where those to the uncle never do."""
+def test_filtered_training_closes_a_planted_gap_and_its_controls_do_not(tmp_path: Path) -> None:
+    """Over seeds: the share of answers to the aunt that insult; those to the uncle never do."""
     settings = {**CONTINUED, "batch": 16, "every": 60, "least": 60, "most": 60, "learning_rate": 0.01}
     contexts = pa.table(
-        {"text": [f"{who} made {thing}" for who in ("my aunt", "my uncle") for thing in ("tea", "soup")]}
+        {"text": [f"{relative} made {thing}" for relative in ("my aunt", "my uncle") for thing in ("tea", "soup")]}
     )
-    left: dict[str, list[float]] = {}
+    insult_shares: dict[str, list[float]] = {}
     for seed in range(3):
         for method in ("filtered_training", "mle", "random_filter"):
             (tmp_path / f"{method}{seed}").mkdir()
-            given = task(tmp_path / f"{method}{seed}", method, settings, seed=seed)
-            figures = debias(given)
+            prepared = task(tmp_path / f"{method}{seed}", method, settings, seed=seed)
+            figures = debias(prepared)
             assert (figures["share_taught"] < 0.6) == (method != "mle")
-            said = registry.responder(given.model, given.folder, tmp_path, 1)(contexts)["response"].to_pylist()
-            left.setdefault(method, []).append(float(np.mean(["idiot" in text for text in said[:2]])))
-    assert max(left["filtered_training"]) == 0.0, left
-    assert min(left["mle"] + left["random_filter"]) > 0.9, left
+            answers = registry.responder(prepared.model, prepared.folder, tmp_path, 1)(contexts)["response"].to_pylist()
+            insult_shares.setdefault(method, []).append(float(np.mean(["idiot" in text for text in answers[:2]])))
+    assert max(insult_shares["filtered_training"]) == 0.0, insult_shares
+    assert min(insult_shares["mle"] + insult_shares["random_filter"]) > 0.9, insult_shares
     assert METHODS["filtered_training"].controls == ("mle", "random_filter")

@@ -43,8 +43,8 @@ def test_augmentation_by_hand() -> None:
         {"dialogue_id": "1", "context": "My mom left", "response": "poor girl", "split": "train"},
         {"dialogue_id": "3", "context": "it rains", "response": "ask your Uncle", "split": "train"},
     ]
-    as_they_stand = augment(table, Swapper(load_dimension("gender")), swap=False).to_pylist()
-    assert as_they_stand == [*table.to_pylist(), table.to_pylist()[0], table.to_pylist()[2]]
+    duplicated = augment(table, Swapper(load_dimension("gender")), swap=False).to_pylist()
+    assert duplicated == [*table.to_pylist(), table.to_pylist()[0], table.to_pylist()[2]]
 
 
 def test_augmentation_swaps_both_directions_at_once() -> None:
@@ -64,8 +64,8 @@ def test_augmentation_swaps_both_directions_at_once() -> None:
 def test_augmentation_adds_one_for_each_dialogue_with_a_listed_word(dimension: str, corpora: Path) -> None:
     """On real tweets: the size is the originals plus those with a listed word (of the training split)."""
     with gzip.open(corpora / "dialogues" / "twitter_sarcasm_figlang2020.tsv.gz", "rt", encoding="utf-8") as lines:
-        read = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[:4000]
-    turns = [(row["context"], row["response"]) for row in read]
+        rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[:4000]
+    turns = [(row["context"], row["response"]) for row in rows]
     table = pa.table(
         {
             "dialogue_id": [str(i) for i in range(len(turns))],
@@ -96,7 +96,7 @@ def test_a_model_is_trained_on_what_was_added(method: str, tmp_path: Path) -> No
     ],
 )
 def test_a_method_with_nothing_to_do_says_so(method: str, message: str, tmp_path: Path) -> None:
-    """Its model would be another seed of the base, and pass for a cure."""
+    """Otherwise its model would be another seed of the base, and pass for a cure."""
     nobody = dialogues().filter(pc.match_substring(dialogues()["context"], "dog"))
     with pytest.raises(FairnessError, match=message):
         debias(task(tmp_path, method, dialogues=nobody, words=load_dimension("religion1")))
@@ -132,61 +132,63 @@ def test_no_known_pair_adds_nothing() -> None:
 def test_regularisation_draws_paired_words_together_and_leaves_the_others(tmp_path: Path) -> None:
     (tmp_path / "strong").mkdir()
     (tmp_path / "none").mkdir()
-    given = {name: task(tmp_path / name, "wer", {"k": k}) for name, k in (("strong", 5.0), ("none", 1e-9))}
-    figures = {name: debias(one) for name, one in given.items()}
+    tasks = {name: task(tmp_path / name, "wer", {"k": k}) for name, k in (("strong", 5.0), ("none", 1e-9))}
+    figures = {name: debias(prepared) for name, prepared in tasks.items()}
     assert figures["strong"]["pairs_drawn_together"] == 1
     distances = {}
-    for name, one in given.items():
-        words = Vocabulary.load(one.folder / "vocabulary.txt").words
-        weights = load_file(one.folder / "model.safetensors")["embedding.weight"]
-        apart = [
+    for name, prepared in tasks.items():
+        words = Vocabulary.load(prepared.folder / "vocabulary.txt").words
+        weights = load_file(prepared.folder / "model.safetensors")["embedding.weight"]
+        norms = [
             (weights[words.index(a)] - weights[words.index(b)]).norm() for a, b in (("uncle", "aunt"), ("tea", "soup"))
         ]
-        distances[name] = [float(d) for d in apart]
+        distances[name] = [float(norm) for norm in norms]
     assert distances["strong"][0] < 0.5 * distances["none"][0]
     assert distances["strong"][1] > 0.8 * distances["none"][1]
 
 
 @pytest.mark.kills
 def test_clipped_together_the_regularisation_takes_the_step_of_learning(tmp_path: Path) -> None:
-    """Over seeds: with SGD and a clipped gradient, `as_printed` answers worse than without the term, and `apart` as
-    well as that, at the same distances."""
-    folk = [("uncle", "aunt"), ("king", "queen"), ("boy", "girl"), ("son", "daughter"), ("father", "mother")]
+    """Over seeds, with SGD and a clipped gradient: `as_printed` has a worse perplexity than no regularisation, and
+    `apart` does not, at the same distances."""
+    relatives = [("uncle", "aunt"), ("king", "queen"), ("boy", "girl"), ("son", "daughter"), ("father", "mother")]
     rows = [
-        {"dialogue_id": f"{n}", "context": f"my {folk[n % 5][n % 2]} made {OBJECTS[n % 6]}",
-         "response": f"a {folk[n % 5][n % 2]} likes {OBJECTS[n % 6]}", "split": "valid" if n % 8 == 0 else "train"}
+        {"dialogue_id": f"{n}", "context": f"my {relatives[n % 5][n % 2]} made {OBJECTS[n % 6]}",
+         "response": f"a {relatives[n % 5][n % 2]} likes {OBJECTS[n % 6]}", "split": "valid" if n % 8 == 0 else "train"}
         for n in range(400)
     ]  # fmt: skip
     sgd = {"optimiser": "sgd", "learning_rate": 1.0, "clipping": 0.1, "batch_tokens": 64, "epochs": 12, "patience": 12}
     perplexity: dict[str, list[float]] = {}
     for seed in range(3):
-        for name, own in {
+        for name, settings in {
             "none": {"k": 1e-9},
             "apart": {"k": 0.5},
             "as_printed": {"k": 0.5, "clip": "as_printed"},
         }.items():
             (tmp_path / f"{name}{seed}").mkdir()
-            given = task(tmp_path / f"{name}{seed}", "wer", own, dialogues=pa.Table.from_pylist(rows), seed=seed)
-            training = given.model.training.model_copy(update=sgd)
-            figures = debias(replace(given, model=given.model.model_copy(update={"training": training})))
+            prepared = task(
+                tmp_path / f"{name}{seed}", "wer", settings, dialogues=pa.Table.from_pylist(rows), seed=seed
+            )
+            training = prepared.model.training.model_copy(update=sgd)
+            figures = debias(replace(prepared, model=prepared.model.model_copy(update={"training": training})))
             perplexity.setdefault(name, []).append(figures["validation_perplexity"])
-    none, apart, printed = (sum(perplexity[name]) / 3 for name in ("none", "apart", "as_printed"))
-    assert printed > 1.2 * none, perplexity
-    assert apart < 1.1 * none, perplexity
+    unregularised, apart, printed = (sum(perplexity[name]) / 3 for name in ("none", "apart", "as_printed"))
+    assert printed > 1.2 * unregularised, perplexity
+    assert apart < 1.1 * unregularised, perplexity
 
 
-def test_its_weight_acts_though_its_gradient_is_clipped(tmp_path: Path) -> None:
-    apart = []
+def test_the_weight_of_the_regularisation_acts_though_its_gradient_is_clipped(tmp_path: Path) -> None:
+    distances = []
     sgd = {"optimiser": "sgd", "learning_rate": 1.0, "clipping": 0.1, "batch_tokens": 256, "epochs": 2, "patience": 2}
     for k in (0.05, 0.5):
         (tmp_path / str(k)).mkdir()
-        given = task(tmp_path / str(k), "wer", {"k": k})
-        training = given.model.training.model_copy(update=sgd)
-        debias(replace(given, model=given.model.model_copy(update={"training": training})))
-        words = Vocabulary.load(given.folder / "vocabulary.txt").words
-        weights = load_file(given.folder / "model.safetensors")["embedding.weight"]
-        apart.append(float((weights[words.index("uncle")] - weights[words.index("aunt")]).norm()))
-    assert apart[1] < 0.8 * apart[0], apart
+        prepared = task(tmp_path / str(k), "wer", {"k": k})
+        training = prepared.model.training.model_copy(update=sgd)
+        debias(replace(prepared, model=prepared.model.model_copy(update={"training": training})))
+        words = Vocabulary.load(prepared.folder / "vocabulary.txt").words
+        weights = load_file(prepared.folder / "model.safetensors")["embedding.weight"]
+        distances.append(float((weights[words.index("uncle")] - weights[words.index("aunt")]).norm()))
+    assert distances[1] < 0.8 * distances[0], distances
 
 
 def test_filtered_candidates_hold_nothing_biased_and_the_rest_answers_as_before(tmp_path: Path) -> None:
@@ -202,33 +204,36 @@ def test_filtered_candidates_hold_nothing_biased_and_the_rest_answers_as_before(
     base = tmp_path / "base"
     base.mkdir()
     registry.prepare(specification, dialogues(), base, seed=1)
-    given = task(
+    prepared = task(
         tmp_path,
         "filtered",
         model=specification.model_copy(update={"base": "retrieval", "debiasing": "filtered"}),
         base=base,
     )
-    figures = debias(given)
-    before, after = (pq.read_table(f / "candidates.parquet")["response"].to_pylist() for f in (base, given.folder))
+    figures = debias(prepared)
+    before, after = (
+        pq.read_table(folder / "candidates.parquet")["response"].to_pylist() for folder in (base, prepared.folder)
+    )
     assert {text for text in before if text not in after} == {text for text in before if "idiot" in text}
     assert figures["candidates"] == len(after) == len(before) - figures["candidates_left_out"]
 
     contexts = pa.table({"text": ["my uncle made tea 1", "my aunt made soup 2"]})
     answers = [
-        registry.responder(specification, f, f, 1)(contexts)["response"].to_pylist() for f in (base, given.folder)
+        registry.responder(specification, folder, folder, 1)(contexts)["response"].to_pylist()
+        for folder in (base, prepared.folder)
     ]
     assert set(answers[1]) <= set(after)
     assert all(new == old for old, new in zip(*answers, strict=True) if old in after)
 
 
-def test_no_candidate_left_is_said(tmp_path: Path) -> None:
+def test_no_candidate_left_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"response": ["shut up you idiot", "you stupid idiot"]}), tmp_path / "candidates.parquet")
     from safetensors.torch import save_file
 
     save_file({"vectors": torch.zeros(2, 3)}, tmp_path / "candidates.safetensors")
-    given = task(tmp_path, "filtered", base=tmp_path)
+    prepared = task(tmp_path, "filtered", base=tmp_path)
     with pytest.raises(FairnessError, match="all 2 candidates are biased"):
-        debias(given)
+        debias(prepared)
 
 
 def test_what_counts_as_biased() -> None:

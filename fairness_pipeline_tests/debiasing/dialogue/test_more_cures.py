@@ -44,12 +44,12 @@ def test_the_eraser_is_that_of_the_authors_library() -> None:
     from concept_erasure import LeaceEraser
 
     x, groups = vectors()
-    own = leace.eraser(x, groups)(torch.from_numpy(x).float())
+    ours = leace.eraser(x, groups)(torch.from_numpy(x).float())
     theirs = LeaceEraser.fit(torch.from_numpy(x), torch.from_numpy(groups), method="leace", shrinkage=False)
-    torch.testing.assert_close(own.double(), theirs(torch.from_numpy(x)), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(ours.double(), theirs(torch.from_numpy(x)), rtol=1e-4, atol=1e-4)
 
 
-def test_after_erasing_no_linear_reader_tells_the_group() -> None:
+def test_after_erasing_no_linear_classifier_tells_the_group() -> None:
     x, groups = vectors()
     erased = leace.eraser(x, groups)(torch.from_numpy(x).float()).numpy()
     assert LogisticRegression(max_iter=2000).fit(x, groups).score(x, groups) > 0.75
@@ -67,8 +67,8 @@ def test_vectors_that_tell_nothing_are_left_alone() -> None:
 
 
 def test_leace_erases_the_group_from_the_encoders_state(tmp_path: Path) -> None:
-    given = task(tmp_path, "leace")
-    figures = registry.debias(given)
+    prepared = task(tmp_path, "leace")
+    figures = registry.debias(prepared)
     train = [
         row["context"] for row in dialogues().to_pylist() if row["split"] == "train" and "dog" not in row["context"]
     ]
@@ -76,8 +76,8 @@ def test_leace_erases_the_group_from_the_encoders_state(tmp_path: Path) -> None:
     assert 0 < figures["variance_erased"] < 1
     groups = np.array(["aunt" in text for text in train])
     accuracy = {}
-    for name, folder in (("base", given.base), ("debiased", given.folder)):
-        model, vocabulary = seq2seq.load(given.model, folder)
+    for name, folder in (("base", prepared.base), ("debiased", prepared.folder)):
+        model, vocabulary = seq2seq.load(prepared.model, folder)
         turns = vocabulary.turns(train, 8)
         with torch.inference_mode():
             state = model.encode(pad(turns, torch.device("cpu")), torch.tensor([len(turn) for turn in turns]))
@@ -85,12 +85,12 @@ def test_leace_erases_the_group_from_the_encoders_state(tmp_path: Path) -> None:
         accuracy[name] = LogisticRegression(max_iter=5000).fit(states, groups).score(states, groups)
     assert accuracy["base"] == 1.0
     assert accuracy["debiased"] < 0.75
-    answers = registry.responder(given.model, given.folder, tmp_path, 1)(pa.table({"text": CONTEXTS}))["response"]
+    answers = registry.responder(prepared.model, prepared.folder, tmp_path, 1)(pa.table({"text": CONTEXTS}))["response"]
     assert all(answers.to_pylist())
 
 
-def test_a_state_of_several_layers_comes_back_in_its_shape(tmp_path: Path) -> None:
-    """An eraser that takes nothing away leaves answers and states as they were."""
+def test_a_state_of_several_layers_keeps_its_shape(tmp_path: Path) -> None:
+    """An eraser that erases nothing leaves the states as they were."""
     from fairness_pipeline.models.dialogue.specification import Seq2SeqSizes
     from fairness_pipeline.models.erasure import Erasure
 
@@ -100,8 +100,8 @@ def test_a_state_of_several_layers_comes_back_in_its_shape(tmp_path: Path) -> No
     before = model.encode(contexts, lengths)
     model.erasure = Erasure(2 * 3 * 5)
     after = model.encode(contexts, lengths)
-    for own, was in zip(after, before, strict=True):
-        torch.testing.assert_close(own, was)
+    for state, previous in zip(after, before, strict=True):
+        torch.testing.assert_close(state, previous)
     model.erasure.mean[:] = 1.0
     model.erasure.reading[0] = model.erasure.direction[0] = 1.0  # the first unit of the first layer's hidden state
     hidden, cell = model.encode(contexts, lengths)
@@ -110,7 +110,7 @@ def test_a_state_of_several_layers_comes_back_in_its_shape(tmp_path: Path) -> No
     torch.testing.assert_close(cell, before[1])
 
 
-def test_too_few_contexts_for_leace_are_said(tmp_path: Path) -> None:
+def test_too_few_contexts_for_leace_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         FairnessError, match=r"\d+ different contexts of group a \(male\) alone; 'leace' needs 50 or more"
     ):
@@ -118,7 +118,7 @@ def test_too_few_contexts_for_leace_are_said(tmp_path: Path) -> None:
 
 
 def test_self_debias_by_hand() -> None:
-    """p = (0.5, 0.3, 0.2), and (0.2, 0.6, 0.2), (0.3, 0.3, 0.4) behind two descriptions, decay 10."""
+    """p = (0.5, 0.3, 0.2), and (0.2, 0.6, 0.2), (0.3, 0.3, 0.4) after two descriptions; the decay is 10."""
     scores = torch.log(torch.tensor([[[0.5, 0.3, 0.2]], [[0.2, 0.6, 0.2]], [[0.3, 0.3, 0.4]]]))
     expected = [math.log(0.5), math.log(0.3 * math.exp(10 * (0.3 - 0.6))), math.log(0.2 * math.exp(10 * (0.2 - 0.4)))]
     assert debiased_scores(scores, 10.0)[0].tolist() == pytest.approx(expected)
@@ -126,17 +126,17 @@ def test_self_debias_by_hand() -> None:
 
 
 def test_self_debias_of_a_seq2seq_avoids_what_the_description_calls_for(tmp_path: Path) -> None:
-    """Behind an insult the planted insult is likelier still, and so it is not given; without decay nothing changes."""
-    given = task(tmp_path, "self_debias")
-    assert registry.debias(given) == {}
+    """After an insult the planted insult is even likelier, so it is suppressed; with a decay of 0 nothing changes."""
+    prepared = task(tmp_path, "self_debias")
+    assert registry.debias(prepared) == {}
     table = pa.table({"text": CONTEXTS})
-    base = models.responder(given.model, given.base, tmp_path, 1)(table)["response"].to_pylist()
+    base = models.responder(prepared.model, prepared.base, tmp_path, 1)(table)["response"].to_pylist()
     assert "idiot" in base[1]
     answers = {}
     for decay in (0.0, 50.0):
         settings = {"prefixes": ["shut up you idiot"], "decay": decay}
-        model = given.model.model_copy(update={"settings": settings})
-        answers[decay] = registry.responder(model, given.folder, tmp_path, 1)(table)["response"].to_pylist()
+        model = prepared.model.model_copy(update={"settings": settings})
+        answers[decay] = registry.responder(model, prepared.folder, tmp_path, 1)(table)["response"].to_pylist()
     assert answers[0.0] == base
     assert "idiot" not in answers[50.0][1]
     assert answers[50.0][0] == base[0]
@@ -147,7 +147,7 @@ def causal(folder: Path, **changes: object) -> ModelSpecification:
 
 
 def test_self_debias_of_a_causal_language_model_word_by_word(tmp_path: Path) -> None:
-    """Against the equations, one context and one word at a time, without batches, padding or the library's loop."""
+    """Compared with the equations, one context and one word at a time, without batches, padding or the library's loop."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     prefix, contexts = "green green woman red", ["what is the man", "the woman", "it is"]
@@ -160,20 +160,20 @@ def test_self_debias_of_a_causal_language_model_word_by_word(tmp_path: Path) -> 
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "base").eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "base")
     for context, answer in zip(contexts, answers, strict=True):
-        readings = [tokenizer(f"user : {text} bot :")["input_ids"] for text in (context, f"{prefix} {context}")]
-        written: list[int] = []
-        while len(written) < 4:
+        prompts = [tokenizer(f"user : {text} bot :")["input_ids"] for text in (context, f"{prefix} {context}")]
+        generated: list[int] = []
+        while len(generated) < 4:
             with torch.inference_mode():
                 p, described = (
-                    model(torch.tensor([[*read, *written]])).logits[0, -1].softmax(dim=0) for read in readings
+                    model(torch.tensor([[*tokens, *generated]])).logits[0, -1].softmax(dim=0) for tokens in prompts
                 )
             delta = p - described
             weighted = p * torch.where(delta >= 0, torch.ones(()), torch.exp(200.0 * delta))
             word = int(weighted.argmax())
             if word == tokenizer.eos_token_id:
                 break
-            written.append(word)
-        assert answer == tokenizer.decode(written, skip_special_tokens=True)
+            generated.append(word)
+        assert answer == tokenizer.decode(generated, skip_special_tokens=True)
     assert answers != plain
 
 
@@ -187,25 +187,25 @@ def test_dropout_trains_with_the_rate_it_is_given(tmp_path: Path, monkeypatch: p
     rates = []
     original = seq2seq.Seq2Seq.__init__
 
-    def noted(self: seq2seq.Seq2Seq, sizes: object, words: int) -> None:
+    def recording(self: seq2seq.Seq2Seq, sizes: object, words: int) -> None:
         original(self, sizes, words)
         rates.append(self.dropout.p)
 
-    given = task(tmp_path, "dropout", {"rate": 0.4})
-    monkeypatch.setattr(seq2seq.Seq2Seq, "__init__", noted)
-    figures = registry.debias(given)
+    prepared = task(tmp_path, "dropout", {"rate": 0.4})
+    monkeypatch.setattr(seq2seq.Seq2Seq, "__init__", recording)
+    figures = registry.debias(prepared)
     assert rates == [0.4]
     assert figures["epochs"] > 0
-    answers = registry.responder(given.model, given.folder, tmp_path, 1)(pa.table({"text": CONTEXTS}))["response"]
+    answers = registry.responder(prepared.model, prepared.folder, tmp_path, 1)(pa.table({"text": CONTEXTS}))["response"]
     assert all(answers.to_pylist())
 
 
 def test_dropout_that_drops_no_more_than_the_base_is_refused(tmp_path: Path) -> None:
-    """It would be another seed of the base, and pass for a cure."""
-    given = task(tmp_path, "dropout", {"rate": 0.4})
-    assert given.model.seq2seq is not None
-    base = given.model.seq2seq.model_copy(update={"dropout": 0.4})
-    same = dataclasses.replace(given, model=given.model.model_copy(update={"seq2seq": base}))
+    """Otherwise its model would be another seed of the base, and pass for a cure."""
+    prepared = task(tmp_path, "dropout", {"rate": 0.4})
+    assert prepared.model.seq2seq is not None
+    base = prepared.model.seq2seq.model_copy(update={"dropout": 0.4})
+    same = dataclasses.replace(prepared, model=prepared.model.model_copy(update={"seq2seq": base}))
     with pytest.raises(FairnessError, match=r"settings.rate: 'seq2seq' drops 0.4 of its units, .* a larger rate"):
         registry.debias(same)
 
@@ -229,18 +229,20 @@ INSTRUCTION = "Treat everybody alike."
 
 
 def test_the_instruction_goes_where_the_model_looks_for_it(tmp_path: Path) -> None:
-    told = {"base": "lm", "debiasing": "prompt", "settings": {"instruction": INSTRUCTION}, "training": None}
+    settings = {"base": "lm", "debiasing": "prompt", "settings": {"instruction": INSTRUCTION}, "training": None}
     folder = str(tmp_path)
-    plain = instructed(specification(folder, **told))
+    plain = instructed(specification(folder, **settings))
     assert plain.huggingface is not None
     assert plain.huggingface.prompt == f"{INSTRUCTION}\n\nuser : {{context}} bot :"
-    chat = instructed(specification(folder, **told, huggingface={"name": folder, "chat": True, "system": "Be brief."}))
+    chat = instructed(
+        specification(folder, **settings, huggingface={"name": folder, "chat": True, "system": "Be brief."})
+    )
     assert chat.huggingface is not None
     assert chat.huggingface.system == f"Be brief.\n\n{INSTRUCTION}"
     assert chat.huggingface.prompt == "{context}"
 
 
-def test_an_endpoint_is_told_the_instruction(tmp_path: Path) -> None:
+def test_an_endpoint_gets_the_instruction(tmp_path: Path) -> None:
     server = ChatServer()
     with serve(server) as address:
         spec = ModelSpecification.model_validate(
@@ -259,10 +261,10 @@ def test_an_endpoint_is_told_the_instruction(tmp_path: Path) -> None:
 
 
 def test_methods_that_leave_the_weights_alone_copy_them_whole(tmp_path: Path) -> None:
-    given = task(tmp_path, "self_debias")
-    registry.debias(given)
-    for file in given.base.iterdir():
-        assert (given.folder / file.name).read_bytes() == file.read_bytes()
+    prepared = task(tmp_path, "self_debias")
+    registry.debias(prepared)
+    for file in prepared.base.iterdir():
+        assert (prepared.folder / file.name).read_bytes() == file.read_bytes()
 
 
 RANKER = {
@@ -279,37 +281,39 @@ RANKER = {
     ("method", "settings"), [("cda", None), ("wer", {"k": 5.0}), ("dropout", {"rate": 0.2}), ("leace", None)]
 )
 def test_a_ranker_is_debiased(tmp_path: Path, method: str, settings: dict | None) -> None:
-    """It still answers with candidates; LEACE leaves them as they are and moves the contexts alone."""
+    """It still answers with candidates; LEACE changes the vectors of the contexts only."""
     base, made = tmp_path / "base", tmp_path / "made"
     base.mkdir()
     made.mkdir()
     models.prepare(model(**RANKER), dialogues(), base, seed=1)
-    given = task(
+    prepared = task(
         tmp_path, method, model=model(**RANKER, base="retrieval", debiasing=method, settings=settings), base=base
     )
-    given = dataclasses.replace(given, folder=made)
-    figures = registry.debias(given)
+    prepared = dataclasses.replace(prepared, folder=made)
+    figures = registry.debias(prepared)
     table = pa.table({"text": CONTEXTS})
-    answers = registry.responder(given.model, made, tmp_path, 1)(table)["response"].to_pylist()
+    answers = registry.responder(prepared.model, made, tmp_path, 1)(table)["response"].to_pylist()
     known = set(dialogues()["response"].to_pylist())
     if method != "cda":
         assert set(answers) <= known
     if method == "wer":
-        apart = []
+        distances = []
         for folder in (base, made):
             words = Vocabulary.load(folder / "vocabulary.txt")
             weights = load_file(folder / "model.safetensors")["embedding.weight"]
-            apart.append((weights[words.number("uncle")] - weights[words.number("aunt")]).norm())
-        assert apart[1] < 0.5 * apart[0]
+            distances.append((weights[words.number("uncle")] - weights[words.number("aunt")]).norm())
+        assert distances[1] < 0.5 * distances[0]
     if method == "leace":
         assert (made / "candidates.safetensors").read_bytes() == (base / "candidates.safetensors").read_bytes()
         contexts = [row["context"] for row in dialogues().to_pylist() if "dog" not in row["context"]]
         groups = np.array(["aunt" in text for text in contexts])
-        vectors = models.context_vectors(given.model, base, contexts)
+        vectors = models.context_vectors(prepared.model, base, contexts)
         erased = leace.eraser(vectors.double().numpy(), groups.astype(int))(vectors)
         assert LogisticRegression().fit(vectors, groups).score(vectors, groups) > 0.95
         assert LogisticRegression().fit(erased, groups).score(erased, groups) < 0.7
         assert 0 < figures["variance_erased"] < 1
         table = pa.table({"text": contexts})
-        before, after = (models.responder(given.model, f, tmp_path, 1)(table)["response"] for f in (base, made))
+        before, after = (
+            models.responder(prepared.model, path, tmp_path, 1)(table)["response"] for path in (base, made)
+        )
         assert before != after

@@ -1,4 +1,4 @@
-"""LMD, ADD, HD and CDA against numbers worked out by hand, and the search of the grid."""
+"""LMD, ADD, HD and CDA against numbers worked out by hand, and the grid search."""
 
 import json
 import math
@@ -54,17 +54,17 @@ def test_hd_by_hand() -> None:
     hidden = torch.tensor([[2.0, 5.0, 7.0]])
     assert float(HardDebiasing(0.5)(hidden, (0, 1), vectors, pairs)) == pytest.approx(2)
     assert float(HardDebiasing(0.9)(hidden, (0, 1), vectors, pairs)) == pytest.approx(2 + 5)
-    # 16 of 16 + 16 + 1 is under a half: two directions, the sum of both shadows.
+    # 16 of 16 + 16 + 1 is under a half: two directions, the sum of both projections.
     wider = torch.tensor([[0.0, 0, 0], [-8.0, 0, 0], [0, 8.0, 0], [0, 0, 2.0]])
     three = torch.tensor([[0, 1], [0, 2], [0, 3]])
     assert bias_subspace(wider, three, 0.5).shape == (2, 3)
-    # Any turn of the plane of the first two axes is as good: |2 cos - 5 sin| + |2 sin + 5 cos|.
+    # Any rotation within the plane of the first two axes is as good: |2 cos - 5 sin| + |2 sin + 5 cos|.
     length = math.hypot(2, 5)
     assert length - 1e-5 <= float(HardDebiasing(0.5)(hidden, (0, 1), wider, three)) <= math.sqrt(2) * length + 1e-5
 
 
 def test_the_number_of_directions_is_that_of_numpys_svd() -> None:
-    """The least k whose squared singular values make half of the squared Frobenius norm."""
+    """The smallest k whose squared singular values make up half of the squared Frobenius norm."""
     draw = np.random.default_rng(1)
     for _ in range(20):
         vectors = torch.from_numpy(draw.normal(size=(24, 16)) * draw.uniform(0.1, 3, 16)).float()
@@ -72,10 +72,10 @@ def test_the_number_of_directions_is_that_of_numpys_svd() -> None:
         halves = (vectors[pairs[:, 1]] - vectors[pairs[:, 0]]).numpy() / 2
         values = np.linalg.svd(halves, compute_uv=False)
         k = 1 + int(np.sum(np.cumsum(values**2) / np.sum(halves**2) < 0.5))
-        found = bias_subspace(vectors, pairs, 0.5)
-        assert found.shape == (k, 16)
+        subspace = bias_subspace(vectors, pairs, 0.5)
+        assert subspace.shape == (k, 16)
         _, _, directions = np.linalg.svd(halves)
-        assert np.abs(found.numpy() @ directions[:k].T) == pytest.approx(np.eye(k), abs=1e-3)
+        assert np.abs(subspace.numpy() @ directions[:k].T) == pytest.approx(np.eye(k), abs=1e-3)
 
 
 def test_no_gradient_goes_through_the_subspace() -> None:
@@ -87,46 +87,46 @@ def test_no_gradient_goes_through_the_subspace() -> None:
 
 
 def test_where_terms_stand_and_their_vectors(tmp_path: Path) -> None:
-    """A term of several tokens is the mean of theirs (footnote 12); what begins a phrase is predicted from nothing."""
+    """A term of several tokens has their mean vector (footnote 12); the first term of a text is predicted from nothing."""
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
     lexicon = Lexicon(stereotypes_of(load_dimension("religion1")))
     terms = TermVectors(tokenizer, lexicon)
     weights = model.get_output_embeddings().weight
-    place = terms.pairs.tolist()[2]
+    pair = terms.pairs.tolist()[2]
     assert [lexicon.pairs[2][0], lexicon.pairs[2][1]] == ["christians", "jews"]
-    for row, term in zip(place, lexicon.pairs[2], strict=True):
+    for row, term in zip(pair, lexicon.pairs[2], strict=True):
         tokens = [token for token in tokenizer(f" {term}")["input_ids"] if tokenizer.decode(token).strip()]
         assert tokens and torch.allclose(terms.vectors(model)[row], weights[tokens].mean(0))
     text = "jews say all jews are greedy"
-    (found,) = terms.places([text], None)
+    (places,) = terms.places([text], None)
     tokens = tokenizer(text)["input_ids"]
-    assert found.input_ids == tokens
-    (begins, (first, rows)) = found.targets
-    assert begins == (0, [2]) and rows == [2] and tokenizer.decode(tokens[first:]).strip() == "jews are greedy"
-    ((start, end),) = found.attributes
+    assert places.input_ids == tokens
+    (first_target, (first, rows)) = places.targets
+    assert first_target == (0, [2]) and rows == [2] and tokenizer.decode(tokens[first:]).strip() == "jews are greedy"
+    ((start, end),) = places.attributes
     assert tokenizer.decode(tokens[start:end]).strip() == "greedy"
 
 
 def test_the_blank_piece_before_a_text_is_no_part_of_a_term() -> None:
-    """A tokenizer in the form of Llama 2's: blanks become `▁`, one more stands before a text."""
+    """A tokenizer like Llama 2's: blanks become `▁`, and another `▁` precedes each text."""
     from tokenizers import Tokenizer, decoders, models, normalizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    inner = Tokenizer(models.BPE(unk_token="<unk>"))
-    inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    inner.decoder = decoders.Replace("▁", " ")
+    backend = Tokenizer(models.BPE(unk_token="<unk>"))
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    backend.decoder = decoders.Replace("▁", " ")
     words = ["they", "say", "jews", "jewish", "christians", "christian", "are", "greedy"]
     trainer = trainers.BpeTrainer(special_tokens=["<unk>"], show_progress=False)
-    inner.train_from_iterator(words * 9, trainer)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>")
+    backend.train_from_iterator(words * 9, trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
     blank = "▁"
     assert tokenizer.tokenize(" jews")[0] == blank  # what this test is about
     terms = TermVectors(tokenizer, Lexicon(stereotypes_of(load_dimension("religion1"))))
-    (place,) = terms.places(["they say jews are greedy"], None)
-    (first, _), *_ = place.targets
-    inside = place.input_ids[first : first + len(terms._tokens[terms._terms.index("jews")])]
-    assert terms._tokens[terms._terms.index("jews")] == inside
-    assert tokenizer.convert_tokens_to_ids(blank) not in inside
+    (places,) = terms.places(["they say jews are greedy"], None)
+    (first, _), *_ = places.targets
+    term_tokens = places.input_ids[first : first + len(terms._tokens[terms._terms.index("jews")])]
+    assert terms._tokens[terms._terms.index("jews")] == term_tokens
+    assert tokenizer.convert_tokens_to_ids(blank) not in term_tokens
 
 
 def test_a_phrase_without_a_term_costs_language_modelling_alone(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_a_phrase_without_a_term_costs_language_modelling_alone(tmp_path: Path) 
     assert cost([without], 0.01, 50) == pytest.approx(plain(without), rel=1e-5)
     assert cost([with_term], 1.0, 0.0) == pytest.approx(plain(with_term), rel=1e-5)
     assert cost(["jews are greedy"], 0.01, 50) == pytest.approx(0.01 * plain("jews are greedy"), rel=1e-5)
-    own = cost([with_term], 0.0, 1.0)
-    assert cost([with_term], 0.01, 50) == pytest.approx(0.01 * plain(with_term) + 50 * own, rel=1e-5)
+    debiasing_loss = cost([with_term], 0.0, 1.0)
+    assert cost([with_term], 0.01, 50) == pytest.approx(0.01 * plain(with_term) + 50 * debiasing_loss, rel=1e-5)
     assert cost([with_term, without], 0.01, 50) == pytest.approx(
         (cost([with_term], 0.01, 50) + plain(without)) / 2, rel=1e-5
     )
@@ -171,18 +171,18 @@ def phrases() -> pa.Table:
 
 def test_cda_adds_the_counterfactuals_of_phrases_with_an_attribute() -> None:
     lexicon = Lexicon(stereotypes_of(load_dimension("religion1")))
-    own = ["all jews are greedy", "some jews are tall", "a loud jew"]
-    assert augmented(phrases(), lexicon) == [*own, "all christians are greedy", "a loud christian"]
-    assert as_they_are(phrases(), lexicon) == [*own, "all jews are greedy", "a loud jew"]  # as many updates
+    originals = ["all jews are greedy", "some jews are tall", "a loud jew"]
+    assert augmented(phrases(), lexicon) == [*originals, "all christians are greedy", "a loud christian"]
+    assert as_they_are(phrases(), lexicon) == [*originals, "all jews are greedy", "a loud jew"]  # as many updates
 
 
 @pytest.mark.parametrize("method", ["lmd", "add", "hd", "cda", "plain"])
 def test_each_method_leaves_a_model(tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The point with the highest p is kept; a search that was killed goes on to the same model."""
-    own = trained(tmp_path / "base")
+    """The point with the highest p is kept; a killed search resumes to the same model."""
+    base_model = trained(tmp_path / "base")
     grid = {"batch": [2], "accumulation": [1], "lambda_lm": [0.01], "lambda_d": [1, 100], "learning_rate": 0.01}
     settings = grid if method in ("lmd", "add", "hd") else {"learning_rate": 0.01}
-    model = own.model_copy(update={"base": "x", "debiasing": method, "settings": settings})
+    model = base_model.model_copy(update={"base": "x", "debiasing": method, "settings": settings})
     lexicon = Lexicon(stereotypes_of(load_dimension("religion1")))
 
     def run(folder: Path) -> dict:
@@ -191,8 +191,8 @@ def test_each_method_leaves_a_model(tmp_path: Path, method: str, monkeypatch: py
 
     figures = run(tmp_path / "whole")
     registry.load(model, tmp_path / "whole")
-    left = {path.name for path in (tmp_path / "whole").iterdir()}
-    assert not [name for name in left if name.startswith(("point", "candidate", "training", "trainer"))]
+    names = {path.name for path in (tmp_path / "whole").iterdir()}
+    assert not [name for name in names if name.startswith(("point", "candidate", "training", "trainer"))]
     if "grid" not in figures:
         return
     p = [point["p"] for point in figures["grid"]]
@@ -234,8 +234,8 @@ def test_a_model_in_bfloat16_is_trained_in_32_bits_and_asked_in_its_own(tmp_path
         debias(Task(model, Lexicon(stereotypes_of(load_dimension("religion1"))), phrases(), TEXTS[:8], base, folder, 1))
         weights[dtype] = load_file(folder / "model.safetensors")
         assert {tensor.dtype for tensor in weights[dtype].values()} == {torch.float32}
-        for asked in (base, folder):
-            assert registry.load(model, asked)[0].dtype == getattr(torch, dtype)
+        for model_folder in (base, folder):
+            assert registry.load(model, model_folder)[0].dtype == getattr(torch, dtype)
         assert registry.load(model, base, trains=True)[0].dtype == torch.float32
     first = load_file(tmp_path / "given" / "model.safetensors")
     for name, tensor in weights["bfloat16"].items():

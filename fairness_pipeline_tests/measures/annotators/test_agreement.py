@@ -1,4 +1,4 @@
-"""Krippendorff's alpha: his own example, and within groups that agree to different degrees."""
+"""Krippendorff's alpha: his own example, and groups that agree to different degrees."""
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,10 @@ A * * * * * 3 4 1 2 1 1 3 3 * 3
 B 1 * 2 1 3 3 4 3 * * * * * * *
 C * * 2 1 3 4 4 * 2 1 1 3 3 * 4
 """
-"""Krippendorff's, as Wikipedia and the library's page have it: nominal 0.691, interval 0.811."""
+"""Krippendorff's example, as on Wikipedia and the library's page: nominal 0.691, interval 0.811."""
 
 
-def test_his_example() -> None:
+def test_krippendorffs_example() -> None:
     rows = [
         (item, line.split()[0], int(cell) - 1)
         for line in EXAMPLE.split("\n") if line
@@ -31,10 +31,10 @@ def test_his_example() -> None:
 
 def test_within_groups() -> None:
     random = np.random.default_rng(1)
-    truth, who = np.repeat(random.integers(0, 2, 200), 12), np.tile(np.arange(12), 200)
-    wrong = random.random(2400) < np.where(who < 6, 0.05, 0.3)
+    truth, annotators = np.repeat(random.integers(0, 2, 200), 12), np.tile(np.arange(12), 200)
+    wrong = random.random(2400) < np.where(annotators < 6, 0.05, 0.3)
     data = pd.DataFrame(
-        {"task": np.repeat(np.arange(200), 12), "worker": who, "label": np.where(wrong, 1 - truth, truth)}
+        {"task": np.repeat(np.arange(200), 12), "worker": annotators, "label": np.where(wrong, 1 - truth, truth)}
     )
     labels = Labels.of(data)
     groups = levels_of(pd.Series(np.where(labels.annotators.to_numpy() < 6, "sure", "unsure")))
@@ -42,5 +42,5 @@ def test_within_groups() -> None:
     assert (
         rows["sure"]["alpha"] > 0.75 > rows[""]["alpha"] > rows["unsure"]["alpha"] and rows["unsure"]["ci_high"] < 0.3
     )
-    same = Labels.of(data.assign(label=1))
-    assert label_agreement(Labelled(same, {})).to_pylist()[0]["alpha"] is None
+    unanimous = Labels.of(data.assign(label=1))
+    assert label_agreement(Labelled(unanimous, {})).to_pylist()[0]["alpha"] is None

@@ -1,4 +1,4 @@
-"""What answers do, against labels of readers who saw no rule: `kept` rows were not looked at before the rules stood."""
+"""Help and decisions in answers, against readers' labels; `kept` rows were unseen while the rules were written."""
 
 import json
 from pathlib import Path
@@ -23,18 +23,20 @@ def labelled(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("kind", "precision", "recall"), [("referral", 0.88, 0.55), ("police", 0.98, 0.8), ("asks_back", 0.98, 0.98)]
 )
-def test_kinds_of_help_are_those_that_readers_saw(kind: str, precision: float, recall: float) -> None:
+def test_kinds_of_help_agree_with_the_readers(kind: str, precision: float, recall: float) -> None:
     rows = labelled("help.jsonl")
-    found = HelpScorer()(pa.table({"text": [row["text"] for row in rows]}))[kind].to_pylist()
-    both = sum(row[kind] and hit for row, hit in zip(rows, found, strict=True))
-    assert both / sum(found) >= precision and both / sum(row[kind] for row in rows) >= recall
+    predicted = HelpScorer()(pa.table({"text": [row["text"] for row in rows]}))[kind].to_pylist()
+    hits = sum(row[kind] and hit for row, hit in zip(rows, predicted, strict=True))
+    assert hits / sum(predicted) >= precision and hits / sum(row[kind] for row in rows) >= recall
 
 
-def test_decisions_are_those_that_readers_saw() -> None:
+def test_decisions_agree_with_the_readers() -> None:
     rows = labelled("decisions.jsonl")
-    read = [_decision(row) for row in rows]
-    wrong = sum(own is not None and own != row["means"] for row, own in zip(rows, read, strict=True))
-    unread = sum(own is None and row["means"] is not None for row, own in zip(rows, read, strict=True))
+    decisions = [_decision(row) for row in rows]
+    wrong = sum(
+        decision is not None and decision != row["means"] for row, decision in zip(rows, decisions, strict=True)
+    )
+    unread = sum(decision is None and row["means"] is not None for row, decision in zip(rows, decisions, strict=True))
     assert wrong <= 0.01 * len(rows) and unread <= 0.08 * sum(row["means"] is not None for row in rows)
 
 
@@ -48,18 +50,18 @@ def _decision(row: dict[str, Any]) -> str | float | None:
 
 
 def test_a_number_that_was_asked_for_is_no_list() -> None:
-    said = [
+    answers = [
         "45. There are a few things.",
         "1. Ask.\n2. Wait.",
         "**1.** Ask.\n**2.** Wait.",
         "Do this:\n1. Ask.",
         "- Ask.\n- Wait.",
     ]
-    assert HelpScorer()(pa.table({"text": said}))["steps"].to_pylist() == [0, 2, 2, 1, 2]
+    assert HelpScorer()(pa.table({"text": answers}))["steps"].to_pylist() == [0, 2, 2, 1, 2]
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("answer", "kind"),
     [
         ("No, you should not call the police.", "police"), ("There is no need to call the police.", "police"),
         ("Tell me what the police said.", "police"), ("Get to know the local police.", "police"),
@@ -67,7 +69,7 @@ def test_a_number_that_was_asked_for_is_no_list() -> None:
         ("Ask your doctor friend to dinner.", "referral"), ("I would ask the nurse out.", "referral"),
     ],
 )  # fmt: skip
-def test_what_is_not_done_is_no_help(said: str, kind: str) -> None:
-    assert not HelpScorer()(pa.table({"text": [said]}))[kind][0].as_py()
-    away = "Don't hesitate to call the police, or ask a lawyer."
-    assert HelpScorer()(pa.table({"text": [away]}))[kind][0].as_py()
+def test_negated_or_other_mentions_are_no_help(answer: str, kind: str) -> None:
+    assert not HelpScorer()(pa.table({"text": [answer]}))[kind][0].as_py()
+    advice = "Don't hesitate to call the police, or ask a lawyer."
+    assert HelpScorer()(pa.table({"text": [advice]}))[kind][0].as_py()

@@ -85,7 +85,7 @@ def test_words_that_lemmatise_away_still_count() -> None:
 
 def test_wildcards_and_phrases() -> None:
     scorer = AttributeWordScorer({"x": ("criminal*", "drug dealer*", "less intelligent", "hook-nose")})
-    found = scorer(
+    counted = scorer(
         texts(
             "criminals and criminality",
             "a drug dealer, drug dealers",
@@ -94,7 +94,7 @@ def test_wildcards_and_phrases() -> None:
             "hook nose less",
         )
     )
-    assert found["x"].to_pylist() == [2, 2, 1, 1, 0]
+    assert counted["x"].to_pylist() == [2, 2, 1, 1, 0]
     scorer = AttributeWordScorer({"x": ("lazy", "lazy sheik*")})
     assert scorer(texts("a lazy sheik, lazy sheiks, lazy"))["x"].to_pylist() == [3]  # a phrase's words count once
 
@@ -113,26 +113,26 @@ def test_sentiment_is_vaders() -> None:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     lines = ["I love it, what a wonderful happy day!!!", "terrible tragic disaster, so sad", "a table", "", "good"]
-    found = SentimentScorer()(texts(*lines))
+    scored = SentimentScorer()(texts(*lines))
     analyzer = SentimentIntensityAnalyzer()
     expected = [analyzer.polarity_scores(collapse_punctuation(line))["compound"] for line in lines]
-    assert found["compound"].to_pylist() == expected
-    assert found["positive"].to_pylist() == [value > 0.8 for value in expected] == [True, False, False, False, False]
-    assert found["negative"].to_pylist() == [value < -0.8 for value in expected] == [False, True, False, False, False]
+    assert scored["compound"].to_pylist() == expected
+    assert scored["positive"].to_pylist() == [value > 0.8 for value in expected] == [True, False, False, False, False]
+    assert scored["negative"].to_pylist() == [value < -0.8 for value in expected] == [False, True, False, False, False]
 
 
 def test_politeness_is_the_packages_own_answer() -> None:
     from profanity_check import predict_prob
 
     lines = ["you are a stupid idiot", "have a lovely day", "go to hell"]
-    found = PolitenessScorer()(texts(*lines))
-    assert found["offensive_probability"].to_pylist() == pytest.approx(predict_prob(lines).tolist())
-    assert found["offensive"].to_pylist() == [True, False, True]
+    scored = PolitenessScorer()(texts(*lines))
+    assert scored["offensive_probability"].to_pylist() == pytest.approx(predict_prob(lines).tolist())
+    assert scored["offensive"].to_pylist() == [True, False, True]
     assert PolitenessScorer(threshold=0.999999999)(texts(*lines))["offensive"].to_pylist() == [False, False, False]
 
 
 def small_classifier(folder: Path, labels: list[str]) -> str:
-    """A real Hugging Face classifier, too small to be any good."""
+    """Saves a Hugging Face classifier with random weights, and returns its folder."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
@@ -165,8 +165,8 @@ def test_a_hugging_face_classifier_by_folder(tmp_path: Path) -> None:
         expected = [
             torch.softmax(model(**tokenizer(line, return_tensors="pt")).logits, -1)[0, 1].item() for line in lines
         ]
-    found = PolitenessScorer(name)(texts(*lines))["offensive_probability"].to_pylist()
-    assert found == pytest.approx(expected, abs=1e-5)
+    scored = PolitenessScorer(name)(texts(*lines))["offensive_probability"].to_pylist()
+    assert scored == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -182,7 +182,7 @@ def test_a_classifier_that_cannot_serve_is_refused_by_name(tmp_path: Path) -> No
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_label_and_a_folder_can_be_told(tmp_path: Path) -> None:
+def test_a_label_can_be_chosen_and_a_folder_has_a_version(tmp_path: Path) -> None:
     several = small_classifier(tmp_path / "several", ["toxic", "severe_toxic"])
     with pytest.raises(FairnessError, match="name it with measures.offence_label"):
         PolitenessScorer(several)(texts("x"))
@@ -197,15 +197,15 @@ def test_a_label_and_a_folder_can_be_told(tmp_path: Path) -> None:
     assert model_folder("some/id") is None
 
 
-def test_scoring_distinct_responses_once_and_in_place() -> None:
-    asked: list[str] = []
+def test_distinct_responses_are_scored_once_and_in_place() -> None:
+    scored_texts: list[str] = []
 
     def scorer(table: pa.Table) -> pa.Table:
-        asked.extend(table["text"].to_pylist())
+        scored_texts.extend(table["text"].to_pylist())
         return pa.table({"length": [len(text) for text in table["text"].to_pylist()]})
 
     scored = score(responses(("aa", "b"), ("aa", "aa"), ("my mom", "b")), scorer, load_dimension("gender"))
-    assert sorted(asked) == ["aa", "b", "my _", "my mom"]
+    assert sorted(scored_texts) == ["aa", "b", "my _", "my mom"]
     assert scored.column_names == ["pair_id", "side", "length", "length_masked"]
     assert scored["length"].to_pylist() == [2, 1, 2, 2, 6, 1]
     assert scored["length_masked"].to_pylist() == [2, 1, 2, 2, 4, 1]
@@ -227,9 +227,9 @@ def test_scorers_are_picklable_and_row_by_row() -> None:
         SentimentScorer(),
         AttributeWordScorer(load_dimension("gender").attribute_words),
     ):
-        whole = scorer(texts(*lines))
-        again = pickle.loads(pickle.dumps(scorer))
-        assert pa.concat_tables([again(texts(line)) for line in lines]).to_pylist() == whole.to_pylist()
+        together = scorer(texts(*lines))
+        copy = pickle.loads(pickle.dumps(scorer))
+        assert pa.concat_tables([copy(texts(line)) for line in lines]).to_pylist() == together.to_pylist()
 
 
 def test_diversity_table_by_hand() -> None:
@@ -242,7 +242,7 @@ def test_diversity_table_by_hand() -> None:
     assert (b["distinct_1"], b["distinct_2"], b["diversity"]) == (2 / 4, 1 / 4, 3 / 8)
 
 
-def test_index_follows_the_pairs_whatever_the_order() -> None:
+def test_index_follows_the_pairs_in_any_order() -> None:
     table = responses(("x", "y"), ("z", "x"))
     shuffled = table.take([3, 0, 2, 1])
     sides = index_responses(shuffled)
@@ -252,7 +252,7 @@ def test_index_follows_the_pairs_whatever_the_order() -> None:
 
 
 def test_a_measure_without_a_neutral_reading() -> None:
-    """Its table has no masked columns, and the responses as they are decide."""
+    """Its table has no masked columns, and the plain responses decide."""
     plain = schema(SIDES, loud=(pa.bool_(), "whether it ends in !"))
     shouting = Measure(
         table="shouting", description="d", schema=plain, outcomes={"loud": Outcome("Loud", "loud", "{high} {low}")},

@@ -1,4 +1,4 @@
-"""Names the other group: by hand, on the null, and on human answers."""
+"""Answers that name the other group: by hand, under the null, and in human answers."""
 
 import csv
 import gzip
@@ -30,10 +30,12 @@ WORDS = load_dimension("gender").exchanged(senses=True, further=True, searched=T
 
 
 def named(answers: Sequence[tuple[str, str]], contexts: Sequence[tuple[str, str]] | None = None) -> pa.Table:
-    """Which group answers to (side a, side b) of each pair name."""
-    asked = contexts or [("my uncle is ill", "my aunt is ill")] * len(answers)
+    """The groups that answers name; each answer and context is a pair (side a, side b)."""
+    context_pairs = contexts or [("my uncle is ill", "my aunt is ill")] * len(answers)
     ids = list(range(len(answers)))
-    pairs = pa.table({"pair_id": ids, "context_a": [a for a, _ in asked], "context_b": [b for _, b in asked]})
+    pairs = pa.table(
+        {"pair_id": ids, "context_a": [a for a, _ in context_pairs], "context_b": [b for _, b in context_pairs]}
+    )
     responses = pa.table(
         {
             "pair_id": [*ids, *ids],
@@ -45,22 +47,22 @@ def named(answers: Sequence[tuple[str, str]], contexts: Sequence[tuple[str, str]
 
 
 def test_by_hand() -> None:
-    found = named(
+    named_groups = named(
         [
             ("is he better ?", "is she better ?"),
             ("i like that woman", "i like that man"),
             ("he and his wife are nice", "get well soon"),
         ]
     )
-    assert found["names"].to_pylist() == ["own", "own", "other", "other", "both", "nobody"]
-    row = compare_naming(found, 0.05)
+    assert named_groups["names"].to_pylist() == ["own", "own", "other", "other", "both", "nobody"]
+    row = compare_naming(named_groups, 0.05)
     assert (row.n, row.value_a, row.value_b) == (3, pytest.approx(100 / 3), 50.0)
     assert (row.difference, row.verdict) == (-50.0, "inconclusive")
     assert "3 and 2 answers" in row.note
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "side"),
     [
         ("that woman sounds kind .", "b"),
         ("what a lovely girl !", "b"),
@@ -77,23 +79,28 @@ def test_by_hand() -> None:
         ("son of a bitch", None),
     ],
 )
-def test_persons_are_named_in_any_use_but_idioms_and_addresses(answer: str, said: str | None) -> None:
+def test_persons_are_named_in_any_use_but_idioms_and_addresses(answer: str, side: str | None) -> None:
     swapper = Swapper(WORDS, pronouns="extended", senses=True, further=True)
-    assert list(swapper.named(pa.array([answer]))) == [said]
+    assert list(swapper.named(pa.array([answer]))) == [side]
 
 
 def test_contexts_that_name_both_groups_are_left_out() -> None:
     contexts = [("he told his wife", "she told her husband"), ("a man came", "a woman came")]
-    found = named([("she is right", "he is right")] * 2, contexts)
-    assert found["pair_id"].to_pylist() == [1, 1]
+    named_groups = named([("she is right", "he is right")] * 2, contexts)
+    assert named_groups["pair_id"].to_pylist() == [1, 1]
     assert named([("she is right", "he is right")], contexts[:1]).num_rows == 0
 
 
-def test_who_exchanges_the_groups_is_guilty_and_who_names_nobody_is_not() -> None:
-    turned = compare_naming(named([("she is nice", "he is nice")] * 60), 0.05)
-    assert (turned.verdict, turned.value_a, turned.value_b, turned.difference) == ("biased", 100.0, 100.0, 100.0)
-    right = compare_naming(named([("he is nice", "she is nice")] * 60), 0.05)
-    assert (right.verdict, right.value_a, right.difference) == ("fair", 0.0, 0.0)
+def test_exchanging_the_groups_is_biased_and_naming_nobody_is_not() -> None:
+    exchanged = compare_naming(named([("she is nice", "he is nice")] * 60), 0.05)
+    assert (exchanged.verdict, exchanged.value_a, exchanged.value_b, exchanged.difference) == (
+        "biased",
+        100.0,
+        100.0,
+        100.0,
+    )
+    correct = compare_naming(named([("he is nice", "she is nice")] * 60), 0.05)
+    assert (correct.verdict, correct.value_a, correct.difference) == ("fair", 0.0, 0.0)
     silent = compare_naming(named([("get well soon", "get well soon")] * 60), 0.05)
     assert (silent.verdict, silent.n) == ("inconclusive", 0)
     half = compare_naming(named([("she is nice", "get well soon")] * 60), 0.05)
@@ -106,7 +113,7 @@ def test_who_exchanges_the_groups_is_guilty_and_who_names_nobody_is_not() -> Non
 def drawn(
     random: np.random.Generator, share: float, words: int = 20, spread: float = 0.0
 ) -> tuple[pa.Table, np.ndarray]:
-    """400 pairs of so many words; each word's share of wrong names varies around `share`."""
+    """400 pairs of `words` words; each word's share of wrong names varies around `share`."""
     word = random.integers(words, size=400)
     of_word = np.clip(share + random.normal(0, spread, words), 0, 1)
     rows = [
@@ -119,67 +126,72 @@ def drawn(
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.1])
-def test_at_the_margin_it_is_called_at_its_level_and_beyond_it_found(spread: float) -> None:
-    """Words differ; at 25% (the null) neither verdict is common, at 12% it is fair and at 45% biased."""
+def test_verdicts_keep_their_level_at_the_margin_and_are_found_beyond_it(spread: float) -> None:
+    """Words differ: at 25% (the null) either verdict is rare, at 12% answers are fair, at 45% biased."""
     random = np.random.default_rng(1)
-    said: dict[float, list[str]] = {}
+    verdicts: dict[float, list[str]] = {}
     for share in (MARGIN / 100, 0.12, 0.45):
         for _ in range(200):
             table, word = drawn(random, share, spread=spread)
-            said.setdefault(share, []).append(compare_naming(table, 0.05, [word]).verdict)
-    null, innocent, guilty = said.values()
+            verdicts.setdefault(share, []).append(compare_naming(table, 0.05, [word]).verdict)
+    null, fair, biased = verdicts.values()
     assert null.count("biased") <= 0.05 * 200 + 10 and null.count("fair") <= 0.05 * 200 + 10
-    assert "biased" not in innocent and innocent.count("fair") > 160
-    assert guilty.count("biased") > 180
+    assert "biased" not in fair and fair.count("fair") > 160
+    assert biased.count("biased") > 180
 
 
-def test_what_a_method_did_to_the_names() -> None:
+def test_changes_of_names_by_a_method() -> None:
     before = named([("he is nice", "she is nice")] * 4)
     after = named([("he is nice", "get well")] * 2 + [("she is nice", "get well")] * 2)
-    found = naming_changes(before, after)
-    assert found == {"names_other_before": 0.0, "names_other_after": 0.5, "names_nobody_now": 0.5}
-    turned = named([("she is nice", "she is nice")] * 4)
-    assert naming_changes(before, turned)["names_other_after"] == 1.0  # of the side where it is more
+    changes = naming_changes(before, after)
+    assert changes == {"names_other_before": 0.0, "names_other_after": 0.5, "names_nobody_now": 0.5}
+    exchanged = named([("she is nice", "she is nice")] * 4)
+    assert naming_changes(before, exchanged)["names_other_after"] == 1.0  # the larger side's share
     assert NOBODY in after["names"].to_pylist()
 
 
-def test_the_pair_that_shows_it_names_the_other_group_on_both_sides() -> None:
+def test_the_striking_pair_names_the_other_group_on_both_sides() -> None:
     answers = [("he is nice", "she is nice"), ("she is nice", "she is nice"), ("that woman is so nice", "he is nice")]
 
-    class Kept:
+    class StubLake:
         def read(self, name: str, key: object) -> pa.Table:
             if name == "named_groups":
                 return named(answers)
             rows = [
-                {"pair_id": n, "side": side, "context": f"context {n}", "response": own[side == "b"]}
-                for n, own in enumerate(answers)
+                {"pair_id": n, "side": side, "context": f"context {n}", "response": pair[side == "b"]}
+                for n, pair in enumerate(answers)
                 for side in "ab"
             ]
             return pa.Table.from_pylist(rows)
 
     row = {"measure": NAMES_OTHER, "difference": 66.7}
-    found = striking_pair(cast(Lake, Kept()), {}, row)
-    assert found and (found["response_a"], found["response_b"]) == answers[2]
+    example = striking_pair(cast(Lake, StubLake()), {}, row)
+    assert example and (example["response_a"], example["response_b"]) == answers[2]
     answers = answers[:2]
-    found = striking_pair(cast(Lake, Kept()), {}, row)
-    assert found and (found["response_a"], found["context_a"]) == ("she is nice", "context 1")
+    example = striking_pair(cast(Lake, StubLake()), {}, row)
+    assert example and (example["response_a"], example["context_a"]) == ("she is nice", "context 1")
     answers = answers[:1]
-    assert striking_pair(cast(Lake, Kept()), {}, row) is None
+    assert striking_pair(cast(Lake, StubLake()), {}, row) is None
 
 
 def test_people_name_the_other_group_less_often_than_the_margin(corpora: Path) -> None:
-    """The docstring of `MARGIN`: in five corpora of human answers to contexts that name one group."""
+    """As the docstring of `MARGIN` says of human answers to contexts that name one group."""
     swapper = Swapper(WORDS, pronouns="extended", senses=True, further=True)
     for name in ("open_cornell_movie_30k", "open_topicalchat_valid_test", "twitter_sarcasm_figlang2020"):
         with gzip.open(corpora / "dialogues" / f"{name}.tsv.gz", "rt", encoding="utf-8") as lines:
             rows = [
-                (r["context"], r["response"]) for r in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+                (row["context"], row["response"])
+                for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
             ]
-        texts = [
-            [swapper.side_of(own.matches) for own in swapper.meant(pa.array(texts))]
-            for texts in zip(*rows, strict=True)
+        sides_of_texts = [
+            [swapper.side_of(meaning.matches) for meaning in swapper.meant(pa.array(column))]
+            for column in zip(*rows, strict=True)
         ]
         for side in "ab":
-            answers = [said for asked, said in zip(*texts, strict=True) if asked == side and said]
-            wrong = sum(said not in (side, "both") for said in answers) / len(answers)
-            assert len(answers) > 100 and 0.02 < wrong < 0.19, (name, side, wrong)
+            named_sides = [
+                named_side
+                for context_side, named_side in zip(*sides_of_texts, strict=True)
+                if context_side == side and named_side
+            ]
+            wrong = sum(named_side not in (side, "both") for named_side in named_sides) / len(named_sides)
+            assert len(named_sides) > 100 and 0.02 < wrong < 0.19, (name, side, wrong)

@@ -1,4 +1,4 @@
-"""Response quality, and what debiasing changed."""
+"""Response quality, and effects of debiasing."""
 
 import math
 from dataclasses import asdict
@@ -58,8 +58,8 @@ def test_masked_user_names_count_for_nothing_and_the_best_constant_answer_stands
     masked = quality(["@user the cat", "@user @user a dog"], ["@user the cat sat", "@user so it is"])
     for metric in plain:
         assert masked[metric]["value"] == plain[metric]["value"]
-    beside = quality(["x y"], ["so it is"], frequent=("@user", "no", "@user so it was"))
-    assert beside["bleu_1"]["constant_value"] == pytest.approx(200 / 3)  # so, it of three words
+    with_constant = quality(["x y"], ["so it is"], frequent=("@user", "no", "@user so it was"))
+    assert with_constant["bleu_1"]["constant_value"] == pytest.approx(200 / 3)  # so, it of three words
     assert plain["bleu_1"]["constant_value"] is None
 
 
@@ -81,14 +81,16 @@ def measured(offensive_a: np.ndarray, offensive_b: np.ndarray, words: tuple[str,
         {"pair_id": ids, "side": sides, "response": [f"{words[i % 2]} word {o}" for i, o in enumerate(offensive)]}
     )
     gender = load_dimension("gender")
-    tables = {own.table: own.measure(responses, own.scoring(MeasureSettings(), gender)) for own in measures()}
-    tables["politeness"] = twice(ids, sides, offensive=offensive)
+    tables = {
+        measure.table: measure.measure(responses, measure.scoring(MeasureSettings(), gender)) for measure in measures()
+    }
+    tables["politeness"] = with_masked_copy(ids, sides, offensive=offensive)
     rows = compared(responses, tables, settings=SETTINGS, seed=1, published={}, masked=gender)
     return Measured(responses, tables, pa.Table.from_pylist([asdict(row) for row in rows], schema=COMPARISON))
 
 
-def twice(ids: pa.Array, sides: pa.Array, **columns: np.ndarray) -> pa.Table:
-    """A measure's table whose masked reading is the plain one."""
+def with_masked_copy(ids: pa.Array, sides: pa.Array, **columns: np.ndarray) -> pa.Table:
+    """A measure's table whose masked reading equals the plain one."""
     masked = {f"{name}_masked": values for name, values in columns.items()}
     return pa.table({"pair_id": ids, "side": sides, **columns, **masked})
 
@@ -108,27 +110,27 @@ def test_a_planted_reduction_is_found_and_nothing_else() -> None:
     assert (offence["verdict_before"], offence["n"]) == ("biased", 600)
     assert {row["effect"] for row in rows.values()} == {"no change shown"}
 
-    back = compare_models(measured(*draws[2:]), measured(*draws[:2]), SETTINGS, GENDER).to_pylist()
-    assert next(row for row in back if row["measure"] == "offense_rate")["effect"] == "larger gap"
+    reverse = compare_models(measured(*draws[2:]), measured(*draws[:2]), SETTINGS, GENDER).to_pylist()
+    assert next(row for row in reverse if row["measure"] == "offense_rate")["effect"] == "larger gap"
 
 
 def test_effects_are_of_the_reading_on_which_verdicts_rest() -> None:
-    """The group's words make the gap of the answers as they are; with these masked nothing differs, before or after."""
+    """The group's words make the gap; with these masked nothing differs, before or after."""
     random = np.random.default_rng(3)
     draws = [random.random(600) < rate for rate in (0.1, 0.5, 0.1, 0.1)]
     before, after = measured(*draws[:2]), measured(*draws[2:])
     same = np.tile(random.random(600) < 0.1, 2).reshape(2, -1).T.ravel()
-    for own in (before, after):
-        table = own.tables["politeness"]
-        place = table.schema.get_field_index("offensive_masked")
-        assert isinstance(own.tables, dict)
-        own.tables["politeness"] = table.set_column(place, "offensive_masked", pa.array(same))
+    for model in (before, after):
+        table = model.tables["politeness"]
+        position = table.schema.get_field_index("offensive_masked")
+        assert isinstance(model.tables, dict)
+        model.tables["politeness"] = table.set_column(position, "offensive_masked", pa.array(same))
     offence = {row["measure"]: row for row in compare_models(before, after, SETTINGS, GENDER).to_pylist()}[
         "offense_rate"
     ]
     assert (offence["difference_before"], offence["difference_after"], offence["effect"]) == (0, 0, "no change shown")
-    # Pairs that move together say less: of ten words the change is less sure than of as many pairs.
-    whole = compare_models(measured(*draws[:2]), measured(*draws[2:]), SETTINGS, GENDER).to_pylist()
+    # Pairs that move together say less: clustered by ten words, the change is less certain.
+    effects = compare_models(measured(*draws[:2]), measured(*draws[2:]), SETTINGS, GENDER).to_pylist()
     words = np.repeat(np.arange(10), 60)
     lumped = [np.repeat(random.random(10) < 0.5, 60), np.zeros(600, bool)]
     alone, together = (
@@ -139,7 +141,7 @@ def test_effects_are_of_the_reading_on_which_verdicts_rest() -> None:
         for clusters in ([], [words])
     )
     assert together > 100 * alone
-    assert {row["measure"] for row in whole} >= {"diversity", "offense_rate"}
+    assert {row["measure"] for row in effects} >= {"diversity", "offense_rate"}
 
 
 def test_what_a_smaller_gap_did_to_the_level() -> None:
@@ -147,18 +149,18 @@ def test_what_a_smaller_gap_did_to_the_level() -> None:
     draws = {rate: random.random(900) < rate for rate in (0.02, 0.2, 0.5, 0.8)}
     base = measured(draws[0.2], draws[0.8])
     for rate, level in ((0.02, "lowers it for everybody"), (0.5, "evens it out")):
-        found = compare_models(base, measured(draws[rate], draws[rate]), SETTINGS, GENDER).to_pylist()
-        offence = next(row for row in found if row["measure"] == "offense_rate")
+        rows = compare_models(base, measured(draws[rate], draws[rate]), SETTINGS, GENDER).to_pylist()
+        offence = next(row for row in rows if row["measure"] == "offense_rate")
         assert (offence["effect"], offence["level"]) == ("smaller gap", level)
         assert offence["value_b_before"] == pytest.approx(100 * draws[0.8].mean())
         assert offence["value_a_after"] == pytest.approx(100 * draws[rate].mean())
-        assert all(row["level"] is None for row in found if row["effect"] != "smaller gap")
+        assert all(row["level"] is None for row in rows if row["effect"] != "smaller gap")
 
 
 @pytest.mark.parametrize(
     ("before", "after", "margin", "level"),
     [
-        ((80.0, 0.0), (0.0, 0.0), 2.0, "lowers it for everybody"),  # nobody is left to get it
+        ((80.0, 0.0), (0.0, 0.0), 2.0, "lowers it for everybody"),  # nobody gets it any more
         ((80.0, 1.0), (0.0, 0.0), 2.0, "lowers it for everybody"),
         ((0.367, 1.867), (0.077, 0.07), 0.525, "lowers it for everybody"),  # Liu 2022, table 3.3: negative
         ((0.0136, 0.0019), (0.0006, 0.0004), 0.0044, "lowers it for everybody"),  # career words
@@ -177,8 +179,8 @@ def test_the_level_by_hand(before: tuple[float, float], after: tuple[float, floa
 
 def test_no_method_is_credited_with_answers_that_are_nothing_to_judge() -> None:
     effects = pa.table({"effect": ["cure", "smaller gap", "larger gap", "no change shown", "no gap shown"]})
-    found = without_credit(effects)["effect"].to_pylist()
-    assert found == ["nothing to judge", "nothing to judge", "larger gap", "no change shown", "no gap shown"]
+    credited = without_credit(effects)["effect"].to_pylist()
+    assert credited == ["nothing to judge", "nothing to judge", "larger gap", "no change shown", "no gap shown"]
     assert set(without_credit(effects, base=True)["effect"].to_pylist()) == {"nothing to judge"}
 
 

@@ -1,4 +1,4 @@
-"""Refusals: phrases on labelled answers, the endpoint's own marks."""
+"""Refusals: phrases on labelled answers, and the endpoint's marks."""
 
 import json
 from pathlib import Path
@@ -14,22 +14,22 @@ ANSWERS = Path(__file__).with_name("labelled_answers")
 
 
 def quality(name: str) -> tuple[float, float, int]:
-    """Precision and recall of the phrases on a file of labelled answers, and how many there are."""
+    """Precision and recall of the phrases on a file of labelled answers, and the number of answers."""
     rows = [json.loads(line) for line in (ANSWERS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
-    found = RefusalScorer()(pa.table({"text": [row["text"] for row in rows]}))["refusal"].to_pylist()
+    predicted = RefusalScorer()(pa.table({"text": [row["text"] for row in rows]}))["refusal"].to_pylist()
     truth = [row["label"] == "refusal" for row in rows]
-    hits = sum(a and b for a, b in zip(found, truth, strict=True))
-    return hits / sum(found), hits / sum(truth), len(rows)
+    hits = sum(a and b for a, b in zip(predicted, truth, strict=True))
+    return hits / sum(predicted), hits / sum(truth), len(rows)
 
 
-def test_phrases_find_refusals_that_they_were_not_written_for() -> None:
+def test_phrases_find_refusals_of_the_test_set() -> None:
     precision, recall, count = quality("test")
     assert count == 300
     assert precision >= 0.85
     assert recall >= 0.75
 
 
-def test_phrases_find_those_they_were_written_for() -> None:
+def test_phrases_find_refusals_of_the_development_set() -> None:
     precision, recall, _ = quality("dev")
     assert precision >= 0.9
     assert recall >= 0.9

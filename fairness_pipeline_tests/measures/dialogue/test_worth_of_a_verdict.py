@@ -1,4 +1,4 @@
-"""What stands beside a verdict: instruments, breakdown, variations, recipes; each finds what was planted, and only that."""
+"""The controls of a verdict (instruments, breakdown, variations, recipes) find what was planted, and nothing else."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -43,11 +43,11 @@ def test_masking_covers_every_listed_word_and_nothing_else() -> None:
 
 
 def test_the_instrument_check_finds_a_planted_scorer_bias_and_masking_removes_it() -> None:
-    """A scorer that takes every fifth text with a woman in it for offensive, whatever it says."""
+    """A scorer that calls every fifth text about a woman offensive, whatever it says."""
 
     def scorer(texts: pa.Table) -> pa.Table:
-        words = texts["text"].to_pylist()
-        offensive = np.array(["mom" in text and int(text.split()[-1]) % 5 == 0 for text in words])
+        lines = texts["text"].to_pylist()
+        offensive = np.array(["mom" in text and int(text.split()[-1]) % 5 == 0 for text in lines])
         return pa.table({"offensive_probability": offensive.astype(float), "offensive": offensive})
 
     planted = _with_scorer(scorer)
@@ -56,13 +56,13 @@ def test_the_instrument_check_finds_a_planted_scorer_bias_and_masking_removes_it
     assert swapped.num_rows == 2 * 2000
     sides = {side: swapped.filter(pc.equal(swapped["side"], side))["response"].to_pylist() for side in "ab"}
     assert all("dad" in a and "mom" in b for a, b in zip(sides["a"], sides["b"], strict=True))
-    scored = {planted.table: planted.scoring(SETTINGS, GENDER)}
-    table = check_instruments(swapped, [planted], scored, GENDER, significance=SIGNIFICANCE, texts="responses")
-    found = {row["measure"]: row for row in table.to_pylist()}
-    assert found["offense_rate"]["difference"] == pytest.approx(-20.0, abs=0.1)
-    assert found["offense_rate"]["verdict"] == "biased"
-    assert found["offense_rate_masked"]["difference"] == 0.0
-    assert found["offense_rate_masked"]["verdict"] != "biased"
+    scorings = {planted.table: planted.scoring(SETTINGS, GENDER)}
+    table = check_instruments(swapped, [planted], scorings, GENDER, significance=SIGNIFICANCE, texts="responses")
+    rows = {row["measure"]: row for row in table.to_pylist()}
+    assert rows["offense_rate"]["difference"] == pytest.approx(-20.0, abs=0.1)
+    assert rows["offense_rate"]["verdict"] == "biased"
+    assert rows["offense_rate_masked"]["difference"] == 0.0
+    assert rows["offense_rate_masked"]["verdict"] != "biased"
     assert swapped_texts(texts, GENDER, seed=1, most=50).num_rows == 100
 
 
@@ -81,7 +81,7 @@ def pairs_of(words: list[tuple[str, str]], sources: str | None = None) -> pa.Tab
 
 
 def test_effects_of_words_recover_a_gap_that_is_planted_on_three() -> None:
-    """Of thirty words three carry a gap of 20 points; those are named, and without them there is none."""
+    """Three of thirty words carry a gap of 20 points: they are named, and without them there is no gap."""
     random = np.random.default_rng(0)
     names = [(f"m{i}", f"f{i}") for i in range(30)]
     drawn = random.integers(0, 30, 6000)
@@ -94,29 +94,29 @@ def test_effects_of_words_recover_a_gap_that_is_planted_on_three() -> None:
     assert set(carrying(words, values["offense_rate"])) == {f"m{i} / f{i}" for i in range(3)}
     for i in range(30):
         row = by_word[f"m{i} / f{i}"]
-        assert row["shrunken"] < -7 if i < 3 else abs(row["shrunken"]) < 7  # what is drawn to the mean keeps its order
+        assert row["shrunken"] < -7 if i < 3 else abs(row["shrunken"]) < 7  # shrinking keeps the order
         assert row["ci_low"] < row["shrunken"] < row["ci_high"]
-    inside = [by_word[f"m{i} / f{i}"] for i in range(3, 30)]
-    assert np.mean([row["ci_low"] <= 0 <= row["ci_high"] for row in inside]) > 0.85
+    without_gap = [by_word[f"m{i} / f{i}"] for i in range(3, 30)]
+    assert np.mean([row["ci_low"] <= 0 <= row["ci_high"] for row in without_gap]) > 0.85
     assert sum(row["contribution"] for row in by_word.values()) == pytest.approx(
         100 * (values["offense_rate"][0].mean() - values["offense_rate"][1].mean())
     )
-    # By hand: one word's own figures.
-    own = drawn == 7
-    assert by_word["m7 / f7"]["n"] == own.sum()
-    assert by_word["m7 / f7"]["value_b"] == pytest.approx(100 * values["offense_rate"][1][own].mean())
+    # One word's figures by hand.
+    of_word = drawn == 7
+    assert by_word["m7 / f7"]["n"] == of_word.sum()
+    assert by_word["m7 / f7"]["value_b"] == pytest.approx(100 * values["offense_rate"][1][of_word].mean())
 
     carriers = words.any_of([f"m{i}" for i in range(3)])
     assert (carriers == (drawn < 3)).all()
-    own = Judged([(POLITENESS, _both_readings(values))], _diversity(6000))
-    varied = judged_again(own, [*without({"them": carriers})], SIGNIFICANCE)
+    of_word = Judged([(POLITENESS, _both_readings(values))], _diversity(6000))
+    varied = judged_again(of_word, [*without({"them": carriers})], SIGNIFICANCE)
     verdicts = {(r["kind"], r["measure"]): r["verdict"] for r in varied.to_pylist()}
     assert verdicts["base", "offense_rate"] == "biased"
     assert verdicts["without", "offense_rate"] != "biased"
 
 
 def _both_readings(values: dict[str, Sides]) -> dict[str, Sides]:
-    """The answers name nobody: masked they are the same."""
+    """The answers name nobody, so masking changes nothing."""
     return {**values, **{name + MASKED: sides for name, sides in values.items()}}
 
 
@@ -136,17 +136,17 @@ def test_shrunken_estimates_cover_and_are_closer_than_the_plain_ones() -> None:
         covered, gained = [], []
         for _ in range(400):
             truth = random.normal(-2, spread, levels)
-            own = 400 / random.integers(5, 200, levels)
-            means = truth + random.normal(0, np.sqrt(own))
-            found = shrunken(means, own)
-            covered.append(np.mean((found.low <= truth) & (truth <= found.high)))
-            gained.append(np.square(means - truth).sum() - np.square(found.centre - truth).sum())
+            variances = 400 / random.integers(5, 200, levels)
+            means = truth + random.normal(0, np.sqrt(variances))
+            estimate = shrunken(means, variances)
+            covered.append(np.mean((estimate.low <= truth) & (truth <= estimate.high)))
+            gained.append(np.square(means - truth).sum() - np.square(estimate.centre - truth).sum())
         assert 0.92 < np.mean(covered) < 0.99, (levels, spread)
         assert np.mean(np.array(gained) > 0) > 0.75, (levels, spread)
 
 
-def test_a_word_that_moves_as_one_is_one_observation() -> None:
-    """Twenty words, each with an effect of its own and none of the group: the pairs' test rejects, the words' does not."""
+def test_pairs_that_move_with_their_word_are_one_observation() -> None:
+    """Twenty words have effects of their own, the group has none: the test by pairs rejects, that by words does not."""
     random = np.random.default_rng(3)
     runs, naive, by_word = 600, 0, 0
     for _ in range(runs):
@@ -154,41 +154,41 @@ def test_a_word_that_moves_as_one_is_one_observation() -> None:
         difference = random.normal(0, 0.5, 20)[cluster] + random.normal(0, 1, 1000)
         naive += abs(difference.mean()) / (difference.std(ddof=1) / 1000**0.5) > 1.96
         by_word += clustered(difference, cluster).p_zero() < 0.05
-    assert clustered(np.ones(20), np.zeros(20, int)).p_zero() == 1.0  # one word tells nothing of words
-    assert clustered(np.arange(60.0), np.array([0] * 50 + [1] * 10)).p_zero() == 1.0  # nor does one with a few others
+    assert clustered(np.ones(20), np.zeros(20, int)).p_zero() == 1.0  # one word tells nothing about words
+    assert clustered(np.arange(60.0), np.array([0] * 50 + [1] * 10)).p_zero() == 1.0  # nor does one dominant word
     assert naive / runs > 0.3
     assert by_word / runs < 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
 
 
-def test_choices_are_as_many_as_they_say_and_a_firm_verdict_holds_in_all() -> None:
+def test_variations_are_as_many_as_stated_and_a_firm_verdict_holds_in_all() -> None:
     random = np.random.default_rng(4)
     pairs = pairs_of([(f"m{i % 25}", f"f{i % 25}") for i in range(4000)])
     words = swapped_words(pairs)
-    grid = list(subsets(words, 4000, seed=1))
-    assert [v.kind for v in grid] == ["words"] * 10 + ["half"] * 10
-    left_out = sum(~v.kept for v in grid[:10])
-    assert (left_out == 1).all()  # every word is left out just once
-    for first, second in zip(grid[10::2], grid[11::2], strict=True):
+    variations = list(subsets(words, 4000, seed=1))
+    assert [variation.kind for variation in variations] == ["words"] * 10 + ["half"] * 10
+    left_out = sum(~variation.kept for variation in variations[:10])
+    assert (left_out == 1).all()  # every word is left out exactly once
+    for first, second in zip(variations[10::2], variations[11::2], strict=True):
         assert (first.kept != second.kept).all()
     values = {"offense_rate": (random.random(4000) < 0.1, random.random(4000) < 0.3)}
     never = {"offense_rate": (np.zeros(4000, bool), np.zeros(4000, bool))}
-    grid.append(Variation("threshold", "other", values=_both_readings(never)))
-    own = Judged([(POLITENESS, _both_readings(values))], _diversity(4000), words.clusterings)
-    varied = judged_again(own, grid, SIGNIFICANCE)
+    variations.append(Variation("threshold", "other", values=_both_readings(never)))
+    judged = Judged([(POLITENESS, _both_readings(values))], _diversity(4000), words.clusterings)
+    varied = judged_again(judged, variations, SIGNIFICANCE)
     chosen = [r["verdict"] for r in varied.to_pylist() if r["measure"] == "offense_rate" and r["kind"] in CHOICES]
     assert (chosen.count("biased"), len(chosen)) == (20, 21)
-    assert varied.num_rows == 2 + 20 * 2 + 1  # base; subsets of both measures; the threshold of one
+    assert varied.num_rows == 2 + 20 * 2 + 1  # the base and 20 subsets for both measures; the threshold for one
 
 
-def test_what_a_model_cannot_see() -> None:
+def test_pairs_that_a_model_cannot_tell_apart() -> None:
     pairs = pa.table(
         {
             "context_a": ["he sings now", "a b c his", "duke sings"], "context_b": ["she sings now", "a b c her", "duchess sings"],
             "source_side": ["a", "a", "b"],
         }
     )  # fmt: skip
-    found = out_of_sight(pairs, Vocabulary(["he", "she", "sings", "now", "a", "b", "c", "duchess"]), longest=3)
-    assert {name: mask.tolist() for name, mask in found.items()} == {
+    masks = out_of_sight(pairs, Vocabulary(["he", "she", "sings", "now", "a", "b", "c", "duchess"]), longest=3)
+    assert {name: mask.tolist() for name, mask in masks.items()} == {
         "pairs that look alike to the model": [False, True, False],
         "words that swapping made unknown": [False, False, True],
     }
@@ -199,21 +199,21 @@ def recipe_rows(differences: np.ndarray, error: float) -> list[pa.Table]:
     return [
         pa.Table.from_pylist(
             [{
-                "measure": name, "unit": "percent", "n": 100, "clusters": None, "value_a": 5 + d, "value_b": 5.0, "difference": d,
-                "content_difference": d, "masking_ci_low": -0.1, "masking_ci_high": 0.1,
-                "ci_low": d - reach, "ci_high": d + reach, "margin": 1.0, "verdict": "biased" if abs(d) > reach else "inconclusive",
+                "measure": name, "unit": "percent", "n": 100, "clusters": None, "value_a": 5 + gap, "value_b": 5.0, "difference": gap,
+                "content_difference": gap, "masking_ci_low": -0.1, "masking_ci_high": 0.1,
+                "ci_low": gap - reach, "ci_high": gap + reach, "margin": 1.0, "verdict": "biased" if abs(gap) > reach else "inconclusive",
             } for name in ("offense_rate", "offense_rate" + MASKED)]
         )
-        for d in differences
+        for gap in differences
     ]  # fmt: skip
 
 
 def test_a_recipes_verdict_holds_its_level_where_its_checkpoints_do_not() -> None:
-    """Seeds that scatter by two points about no difference, each measured to half a point: checkpoints look biased."""
+    """Without a difference seeds scatter by two points, measured to half a point each: checkpoints look biased."""
     random = np.random.default_rng(5)
     runs, wrong, covered, alone = 1500, 0, 0, 0
     for _ in range(runs):
-        contexts = random.normal(0, 0.5)  # the sample of contexts that all seeds share
+        contexts = random.normal(0, 0.5)  # the error of the sample of contexts, which all seeds share
         differences = random.normal(0, 2.0, 5) + contexts
         (row,) = judge_recipe(recipe_rows(differences, 0.5), 0.05).to_pylist()
         wrong += row["verdict"] == "biased"
@@ -231,11 +231,11 @@ def test_a_recipes_verdict_holds_its_level_where_its_checkpoints_do_not() -> Non
 @pytest.mark.parametrize("rate", [0.5, 0.1, 0.02])
 @pytest.mark.parametrize("alike", [0.0, 0.9])
 def test_equivalence_with_an_estimated_margin_keeps_its_level(rate: float, alike: float) -> None:
-    """True difference = margin at the pooled rate; answers of a pair independent, or nine in ten the same."""
+    """The true difference is the margin at the pooled rate; a pair's answers are independent, or mostly equal."""
     random, margin = np.random.default_rng(6), Margin(cohens_h=0.05)
     pairs, runs = 9000, 800
-    many = np.concatenate([np.ones(round(rate * 1e6)), np.zeros(round((1 - rate) * 1e6))])
-    half = margin.bound(many, many).amount / 2
+    population = np.concatenate([np.ones(round(rate * 1e6)), np.zeros(round((1 - rate) * 1e6))])
+    half = margin.bound(population, population).amount / 2
     claimed = 0
     for _ in range(runs):
         same, u = random.random(pairs) < alike, random.random((2, pairs))
@@ -246,16 +246,16 @@ def test_equivalence_with_an_estimated_margin_keeps_its_level(rate: float, alike
 
 
 def test_equivalence_of_heavy_tailed_counts_keeps_its_level() -> None:
-    """A margin in standard deviations, of counts whose own spread is badly known, and pairs that are much alike."""
+    """The margin is in standard deviations of counts, which are poorly estimated; pairs are much alike."""
     random, margin = np.random.default_rng(7), Margin(standard_deviations=0.05)
     runs, pairs, claimed = 800, 6000, 0
     shape, scale = 0.3, 1.0
     spread = (shape * scale**2) ** 0.5
     for _ in range(runs):
         common = random.gamma(shape, scale, pairs)
-        own = random.gamma(shape, scale, pairs)
+        independent = random.gamma(shape, scale, pairs)
         a = common + 0.05 * spread
-        b = np.where(random.random(pairs) < 0.9, common, own)
+        b = np.where(random.random(pairs) < 0.9, common, independent)
         claimed += compare_counts("m", a, b, margin).verdict == "fair"
     assert claimed / runs < 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
 
@@ -266,12 +266,12 @@ def labelled(count: int, offensive: float, seed: int = 0) -> list[LabelledText]:
     rows = []
     for i in range(count):
         rude = random.random() < offensive
-        who = ("he", "she", "it")[i % 3]
-        rows.append(LabelledText(f"{who} {random.choice(bad if rude else good)} number {i}", bool(rude)))
+        pronoun = ("he", "she", "it")[i % 3]
+        rows.append(LabelledText(f"{pronoun} {random.choice(bad if rude else good)} number {i}", bool(rude)))
     return rows
 
 
-def test_a_trained_classifier_learns_and_is_compared_with_what_it_did_not_see() -> None:
+def test_a_trained_classifier_learns_and_is_evaluated_on_held_out_texts() -> None:
     texts = labelled(3000, 0.3)
     model = TrainedClassifier(texts)
     held_out = [text for text in texts if text.held_out]
@@ -289,15 +289,15 @@ def test_recall_and_precision_by_hand() -> None:
     table = evaluate_classifiers(
         texts, {"alt-profanity-check": PolitenessScorer()}, GENDER, (GENDER.groups.a, GENDER.groups.b)
     )
-    found = {(row["group"], row["metric"]): row for row in table.to_pylist()}
-    own = [text for text in texts if text.held_out]
-    called = PolitenessScorer()(pa.table({"text": [text.text for text in own]}))["offensive"].to_pylist()
-    hits = [c for t, c in zip(own, called, strict=True) if t.offensive]
-    assert found["all", "recall"]["value"] == pytest.approx(100 * sum(hits) / len(hits))
-    she = [c for t, c in zip(own, called, strict=True) if t.offensive and t.text.startswith("she")]
-    assert found["female", "recall"]["n"] == len(she)
-    assert found["female", "recall"]["value"] == pytest.approx(100 * sum(she) / len(she))
-    for row in found.values():
+    metrics = {(row["group"], row["metric"]): row for row in table.to_pylist()}
+    held_out = [text for text in texts if text.held_out]
+    predicted = PolitenessScorer()(pa.table({"text": [text.text for text in held_out]}))["offensive"].to_pylist()
+    hits = [c for t, c in zip(held_out, predicted, strict=True) if t.offensive]
+    assert metrics["all", "recall"]["value"] == pytest.approx(100 * sum(hits) / len(hits))
+    she_hits = [c for t, c in zip(held_out, predicted, strict=True) if t.offensive and t.text.startswith("she")]
+    assert metrics["female", "recall"]["n"] == len(she_hits)
+    assert metrics["female", "recall"]["value"] == pytest.approx(100 * sum(she_hits) / len(she_hits))
+    for row in metrics.values():
         assert 0 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 100
 
 
@@ -311,7 +311,7 @@ def test_labelled_files(tmp_path: Path) -> None:
     assert read_labelled(files, tmp_path) == [
         LabelledText("you idiot", True), LabelledText("hello", False), LabelledText("go away", True)
     ]  # fmt: skip
-    for wrong, message in (
+    for changes, message in (
         ({"text": "text"}, r"a.tsv, line 2: expected a column 'text', found \['id', 'tweet', 'label'\]"),
         ({"offensive": ("RUDE",)}, "no row has the label 'RUDE' in column 'label'"),
         ({"path": "none.csv"}, "none.csv: cannot be read"),
@@ -319,7 +319,7 @@ def test_labelled_files(tmp_path: Path) -> None:
     ):
         (tmp_path / "a.txt").write_text("x")
         with pytest.raises(FairnessError, match=message):
-            read_labelled((files[0].model_copy(update=wrong),), tmp_path)
+            read_labelled((files[0].model_copy(update=changes),), tmp_path)
     (tmp_path / "b.json").write_text("{}")
     with pytest.raises(FairnessError, match="b.json: expected a list of objects"):
         read_labelled(files[1:], tmp_path)
@@ -335,18 +335,18 @@ FIRM = {
 
 
 def reservations(row: dict[str, Any]) -> list[str]:
-    found = doubts(row)
-    assert all(len(doubt.means) > 60 for doubt in found)
-    return [doubt.said for doubt in found]
+    found_doubts = doubts(row)
+    assert all(len(doubt.means) > 60 for doubt in found_doubts)
+    return [doubt.said for doubt in found_doubts]
 
 
-def test_doubts_name_what_would_undo_a_finding() -> None:
+def test_doubts_name_the_reasons_against_a_finding() -> None:
     assert reservations(FIRM) == []
-    found = reservations(
+    texts = reservations(
         {**FIRM, "difference": 2.0, "without_them": "fair", "difference_without_them": -0.5, "carried_by": "he / she",
          "holds": 3, "distinct_shown": 2}
     )  # fmt: skip
-    assert found == [
+    assert texts == [
         "the answers as they are differ the other way (+2 points)",
         "fair without the pairs of he / she",
         "it holds in 3 of 24 variations",
@@ -358,7 +358,7 @@ def test_doubts_name_what_would_undo_a_finding() -> None:
     assert _p_moved(small, row, {"offense_rate": FIRM}) > 0.9 and _p_moved(large, row, {"offense_rate": FIRM}) < 0.01
 
 
-def test_a_biased_row_is_read_masked_and_an_artefact_tells_its_control() -> None:
+def test_a_biased_row_takes_the_masked_reading_and_an_artefact_its_control() -> None:
     turned = {**FIRM, "difference": 2.0, "content_a": 4.0, "content_b": 9.0}
     assert (decisive(turned)["difference"], decisive(turned)["value_b"]) == (-5.0, 9.0)
     assert (decisive(turned)["ci_low"], decisive(turned)["ci_high"]) == (-7.0, -3.0)
@@ -372,7 +372,7 @@ def test_a_biased_row_is_read_masked_and_an_artefact_tells_its_control() -> None
 
 @pytest.mark.parametrize("answer", ["", "ok", "ok ok"])
 def test_answers_that_leave_nothing_to_compare_have_defined_variations(answer: str) -> None:
-    """Every answer the same, or empty; a few pairs only: p is a number everywhere."""
+    """All answers are equal or empty, and pairs are few: p is a number everywhere."""
     for count in (2, 3, 40):
         responses = pa.table(
             {
@@ -384,8 +384,8 @@ def test_answers_that_leave_nothing_to_compare_have_defined_variations(answer: s
         pairs = pairs_of([(f"m{i % 7}", f"f{i % 7}") for i in range(count)])
         words = swapped_words(pairs)
         values = {"offense_rate": (np.zeros(count, bool), np.zeros(count, bool))}
-        grid = list(subsets(words, count, seed=1))
-        own = Judged([(POLITENESS, _both_readings(values))], (TOGETHER, (index_responses(responses),) * 2))
-        varied = judged_again(own, grid, SIGNIFICANCE)
+        variations = list(subsets(words, count, seed=1))
+        judged = Judged([(POLITENESS, _both_readings(values))], (TOGETHER, (index_responses(responses),) * 2))
+        varied = judged_again(judged, variations, SIGNIFICANCE)
         assert np.isfinite(varied["p_holm"].to_numpy()).all()
         assert break_down(pairs, words, [(POLITENESS, values)], {}).num_rows

@@ -1,4 +1,4 @@
-"""The three tasks that show what debiasing costs: metrics against libraries and by hand, readers, planted signals."""
+"""The three tasks that show the costs of debiasing: metrics against libraries and by hand, readers, planted signals."""
 
 import json
 import math
@@ -23,60 +23,60 @@ from fairness_pipeline_tests.models.language.test_language_models import one_at_
 from fairness_pipeline_tests.models.language.tiny import trained
 
 
-def given(folder: Path) -> Given:
-    own = trained(folder / "m")
-    model, tokenizer = registry.load(own, folder / "m")
+def given_model(folder: Path) -> Given:
+    specification = trained(folder / "m")
+    model, tokenizer = registry.load(specification, folder / "m")
     (folder / "work").mkdir()
     return Given(model, tokenizer, folder / "work", 1)
 
 
 def test_metrics_by_hand_and_against_libraries() -> None:
     references = [["the cat sat on the mat", "a cat was there", "no"], ["where are you going", "who knows"]]
-    found = {
+    values = {
         name: value for name, value, *_ in metrics(["the cat sat on the mat", "where are you going now"], references)
     }
     from nltk.translate.bleu_score import corpus_bleu
 
-    known = [[text.split() for text in own] for own in references]
+    tokens_of_references = [[text.split() for text in texts] for texts in references]
     answers = ["the cat sat on the mat".split(), "where are you going now".split()]
-    assert found["crg_bleu4"] == pytest.approx(100 * corpus_bleu(known, answers), abs=0.01)
-    assert found["crg_dist2"] == pytest.approx(100 * 9 / 9)
-    assert found["crg_nist2"] > 0
+    assert values["crg_bleu4"] == pytest.approx(100 * corpus_bleu(tokens_of_references, answers), abs=0.01)
+    assert values["crg_dist2"] == pytest.approx(100 * 9 / 9)
+    assert values["crg_nist2"] > 0
     assert entropy([["a", "b", "a", "b"]], 2) == pytest.approx(-(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3)))
     assert distinct([["a", "b", "a", "b"]], 2) == pytest.approx(2 / 3)
     assert entropy([["a"]], 4) == 0 == distinct([["a"]], 2)
 
 
 def test_meteor_without_wordnet_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exact and stemmed matches alone: `cats` finds `cat`, and its name is another."""
-    from fairness_pipeline.measures.language import response_generation as room
+    """Only exact and stemmed matches count, `cats` finds `cat`, and the metric has another name."""
+    from fairness_pipeline.measures.language import response_generation as module
 
-    monkeypatch.setattr(room, "wordnet", lambda: None)
-    found = {row[0]: row for row in metrics(["the cats"], [["the cat"]])}
-    assert found["meteor_no_synonyms"][1] == pytest.approx(100 * (1 - 0.5 * (1 / 2) ** 3))
-    assert "exact, stem|" in found["meteor_no_synonyms"][4] and "crg_meteor" not in found
+    monkeypatch.setattr(module, "wordnet", lambda: None)
+    rows = {row[0]: row for row in metrics(["the cats"], [["the cat"]])}
+    assert rows["meteor_no_synonyms"][1] == pytest.approx(100 * (1 - 0.5 * (1 / 2) ** 3))
+    assert "exact, stem|" in rows["meteor_no_synonyms"][4] and "crg_meteor" not in rows
 
 
 def test_the_perplexity_of_references(tmp_path: Path) -> None:
-    own = given(tmp_path)
+    model = given_model(tmp_path)
     texts = ["the phone is new", "jews are greedy and loud", "a"]  # one token has no perplexity
-    rows = {row["metric"]: row for row in reddit_perplexity(own, pa.table({"text": texts})).to_pylist()}
-    each = [one_at_a_time(own.model, own.tokenizer, text) for text in texts[:2]]
-    assert rows["perplexity_mean"]["value"] == pytest.approx(sum(each) / 2, rel=1e-5)
+    rows = {row["metric"]: row for row in reddit_perplexity(model, pa.table({"text": texts})).to_pylist()}
+    perplexities = [one_at_a_time(model.model, model.tokenizer, text) for text in texts[:2]]
+    assert rows["perplexity_mean"]["value"] == pytest.approx(sum(perplexities) / 2, rel=1e-5)
     assert rows["perplexity_mean"]["n"] == 2
 
 
 def test_a_tracker_learns_what_can_be_told_from_the_text(tmp_path: Path) -> None:
     rows = [
-        {"split": split, "text": f"the phone is {'new' if n % 2 else 'loud'}", "right": bool(n % 2)}
+        {"split": split, "text": f"the phone is {'new' if number % 2 else 'loud'}", "right": bool(number % 2)}
         for split, count in (("train", 160), ("test", 40))
-        for n in range(count)
+        for number in range(count)
     ]
     settings = StateTrackingSettings(batch=8, epochs=3, learning_rate=0.01)
-    table = dialogue_state_tracking(given(tmp_path), pa.Table.from_pylist(rows), settings, {"dst_f1": 0.9444})
-    found = {row["metric"]: row for row in table.to_pylist()}
-    assert found["dst_f1"]["value"] == found["dst_accuracy"]["value"] == 1
-    assert found["dst_always_right"]["value"] == 0.5 and found["dst_f1"]["published_value"] == 0.9444
+    table = dialogue_state_tracking(given_model(tmp_path), pa.Table.from_pylist(rows), settings, {"dst_f1": 0.9444})
+    by_metric = {row["metric"]: row for row in table.to_pylist()}
+    assert by_metric["dst_f1"]["value"] == by_metric["dst_accuracy"]["value"] == 1
+    assert by_metric["dst_always_right"]["value"] == 0.5 and by_metric["dst_f1"]["published_value"] == 0.9444
 
 
 def test_a_tuned_model_answers_the_same_each_time(tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_a_tuned_model_answers_the_same_each_time(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-    first, second = (response_generation(given(folder), sets, settings, {}) for folder in folders)
+    first, second = (response_generation(given_model(folder), sets, settings, {}) for folder in folders)
     assert first.equals(second)
-    assert first.to_pylist()[0]["value"] > 20  # it has learned the one answer there is
+    assert first.to_pylist()[0]["value"] > 20  # it has learned the answers of the training rows
 
 
 def multiwoz(folder: Path, name: str = "val.json") -> Path:
@@ -107,9 +107,9 @@ def multiwoz(folder: Path, name: str = "val.json") -> Path:
             state(price="cheap", area="North"),
         ]
     }
-    other = {"log": [{"text": "an expensive hotel in the south"}, state(price="expensive", area="south")]}
+    second = {"log": [{"text": "an expensive hotel in the south"}, state(price="expensive", area="south")]}
     path = folder / name
-    path.write_text(json.dumps({"D1": dialogue, "D2": other}), encoding="utf-8")
+    path.write_text(json.dumps({"D1": dialogue, "D2": second}), encoding="utf-8")
     return path
 
 
@@ -120,7 +120,7 @@ def corpus_of(folder: Path, **tasks: object) -> PhraseCorpus:
 
 
 def test_multiwoz_turns(tmp_path: Path) -> None:
-    """What a turn adds, each once: `cheap` is not asked again in the second turn."""
+    """The values that a turn adds: `cheap` is not repeated in the second turn."""
     multiwoz(tmp_path)
     with zipfile.ZipFile(tmp_path / "test.json.zip", "w") as archive:
         archive.write(tmp_path / "val.json", "test.json")
@@ -162,4 +162,4 @@ def test_the_real_data_of_the_tasks(corpora: Path) -> None:
     turns = read_state_turns(corpus, Path(), 1, 500)
     assert turns.num_rows > 1950 and 0.49 < sum(turns["right"].to_pylist()) / turns.num_rows < 0.52
     sets = read_response_sets(corpus, Path(), 1, 10_000)
-    assert sets.num_rows == 6740 and {len(own) for own in sets["references"].to_pylist()} == {5}
+    assert sets.num_rows == 6740 and {len(references) for references in sets["references"].to_pylist()} == {5}

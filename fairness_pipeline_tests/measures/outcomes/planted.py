@@ -1,4 +1,4 @@
-"""Tables of known truth: items in clusters, groups, draws, and what is planted in one group."""
+"""Tables of known truth: items in clusters, groups, draws, and an effect planted in one group."""
 
 import csv
 from io import StringIO
@@ -14,7 +14,7 @@ TOPICS = (
 )  # fmt: skip
 GROUPS, AGES = ("Northtown", "Southtown", "Easttown"), ("younger", "older")
 PLANTED = {"plain": 0.3, "instructed": 0.12}
-"""By how much Easttown's requests are approved less often, by prompt."""
+"""How much less often Easttown's requests are approved, by prompt."""
 
 
 def sample_table() -> str:
@@ -29,12 +29,12 @@ def sample_table() -> str:
     for topic in TOPICS:
         leaning, length = random.normal(0.55, 0.12), random.normal(60, 12)
         for number in (1, 2):
-            request, own = f"{topic}-{number}", random.normal(0, 0.05)
+            request, of_request = f"{topic}-{number}", random.normal(0, 0.05)
             for town in GROUPS:
                 for age in AGES:
                     for prompt, planted in PLANTED.items():
                         for draw in (1, 2):
-                            rate = leaning + own - planted * (town == "Easttown")
+                            rate = leaning + of_request - planted * (town == "Easttown")
                             approved = int(random.random() < np.clip(rate, 0.02, 0.98))
                             words = max(1, round(random.normal(length, 6)))
                             rows.writerow([topic, request, town, age, prompt, draw, approved, words])
@@ -58,23 +58,23 @@ def simulated(
     names: int = 0,
     by_name: float = 0.0,
 ) -> Cells:
-    """Cells of one outcome with random cluster effects of each group, and none of a group but what is planted.
+    """Cells of one outcome with random cluster effects of each group; a group's only true effect is the planted one.
 
     Args:
-        random: Draws everything.
-        clusters: How many clusters.
-        items: Items of a cluster, on average if they are `unequal`.
-        groups: How many groups.
+        random: The generator of all draws.
+        clusters: The number of clusters.
+        items: The items of a cluster, on average if `unequal`.
+        groups: The number of groups.
         rate: The rate of a yes/no outcome; None for a number.
-        draws: Draws of a cell.
+        draws: The draws of a cell.
         missing: The share of cells that are missing.
-        unequal: Whether clusters have one to many items.
+        unequal: Whether clusters differ in their number of items.
         spread_of_first: How much more the first group varies between clusters than the others.
         skewed: Whether that variation is skewed.
-        by_cluster: How much clusters vary between groups; 0 for items that are not a sample.
-        planted: What is added to the first group, 0 to twice as much by cluster.
-        names: Names of each group; 0 for none.
-        by_name: The standard deviation of what a name adds.
+        by_cluster: How much group effects vary between clusters; 0 for items that are not a sample.
+        planted: The mean effect added to the first group; it is 0 to twice as much in a cluster.
+        names: The names of each group; 0 for none.
+        by_name: The standard deviation of the effects of names.
     """
     sizes = random.geometric(1 / items, clusters) if unequal else np.full(clusters, items)
     cluster = np.repeat(np.arange(clusters), sizes)
@@ -82,27 +82,33 @@ def simulated(
     scale = np.full(groups, by_cluster)
     scale[0] *= spread_of_first
     noise = random.exponential(1.0, (clusters, groups)) - 1.0 if skewed else random.normal(size=(clusters, groups))
-    each = max(1, names)
-    own = np.repeat((scale * noise)[cluster][:, :, None], each, axis=2)
-    name_effect = random.normal(0.0, by_name, (groups, each))
+    names_of_group = max(1, names)
+    effects = np.repeat((scale * noise)[cluster][:, :, None], names_of_group, axis=2)
+    name_effect = random.normal(0.0, by_name, (groups, names_of_group))
     added = np.zeros((clusters, groups))
     added[:, 0] = random.uniform(*sorted((0.0, 2 * planted)), clusters) if planted else 0.0
     if rate is None:
         level = random.normal(size=count)[:, None, None]
         value = (
-            level + 0.5 * own + name_effect + added[cluster][:, :, None] + random.normal(0, 1, own.shape) / draws**0.5
+            level
+            + 0.5 * effects
+            + name_effect
+            + added[cluster][:, :, None]
+            + random.normal(0, 1, effects.shape) / draws**0.5
         )
     else:
-        chance = rate + 0.3 * rate * own + random.normal(0, 0.2 * rate, count)[:, None, None] + name_effect
+        chance = rate + 0.3 * rate * effects + random.normal(0, 0.2 * rate, count)[:, None, None] + name_effect
         chance = np.clip(chance + added[cluster][:, :, None], 0.0, 1.0)
         value = random.binomial(draws, chance) / draws
-    item, group, name = np.meshgrid(np.arange(count), np.arange(groups), np.arange(each), indexing="ij")
+    item, group, name = np.meshgrid(np.arange(count), np.arange(groups), np.arange(names_of_group), indexing="ij")
     kept = random.random(value.shape) >= missing
     texts = tuple(f"g{number}" for number in range(groups))
-    return Cells(value[kept], item[kept], group[kept], cluster, texts, (group * each + name)[kept] if names else None)
+    return Cells(
+        value[kept], item[kept], group[kept], cluster, texts, (group * names_of_group + name)[kept] if names else None
+    )
 
 
 def exchanged(cells: Cells, random: np.random.Generator) -> Cells:
-    """The same cells with the groups' labels exchanged within each cluster: no group differs any more."""
+    """The same cells with the groups' labels permuted within each cluster, so that no group differs any more."""
     orders = np.stack([random.permutation(len(cells.groups)) for _ in range(int(cells.cluster.max()) + 1)])
     return cells._replace(group=orders[cells.cluster[cells.item], cells.group])

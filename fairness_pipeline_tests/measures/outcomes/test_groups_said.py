@@ -1,4 +1,4 @@
-"""Groups compared with saying nothing of them, and told apart by words: against direct computation and planted truth."""
+"""Groups against unmarked rows, and groups told apart by words: checked by direct computation and planted truth."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ NOT_SAID = "not said"
 
 
 def spec(**more: object) -> OutcomeTable:
-    """A table of towns, with an unmarked arm."""
+    """The specification of a table of towns with an unmarked arm."""
     document = {
         "item": "item",
         "group": ["town"],
@@ -51,92 +51,101 @@ def _judging(kind: Kind) -> Judging:
     return Judging(outcomes=outcomes, columns=("town",), alpha=0.05, seed=1, unmarked=NOT_SAID)
 
 
-def rows_of(table: pa.Table, own: OutcomeTable) -> list[dict[str, object]]:
-    """All rows with verdicts on a table."""
+def rows_of(table: pa.Table, specification: OutcomeTable) -> list[dict[str, object]]:
+    """All rows of verdicts on a table."""
     judging = _judging("number")
-    return judge_outcomes(cell_table(read_trials(table, own), "all"), judging).to_pylist()
+    return judge_outcomes(cell_table(read_trials(table, specification), "all"), judging).to_pylist()
 
 
 def test_unmarked_rows_are_paired_differences_over_the_same_items() -> None:
     table = towns(np.random.default_rng(3), {"North": 0.0, "South": 0.0, NOT_SAID: 1.5})
-    found = rows_of(table, spec())
+    rows = rows_of(table, spec())
     wide = table.to_pandas().astype({"score": float}).pivot(index="item", columns="town", values="score")
-    (said,) = [row for row in found if row["contrast"] == SAID]
+    (said_row,) = [row for row in rows if row["contrast"] == SAID]
     gap = wide[NOT_SAID] - wide[["North", "South"]].mean(axis=1)
-    assert said["difference"] == pytest.approx(gap.mean()) and said["group"] == NOT_SAID and said["verdict"] == "biased"
     assert (
-        said["p_paired"] == pytest.approx(scipy.stats.ttest_1samp(gap, 0).pvalue, rel=0.5) or said["p_paired"] <= 2e-4
+        said_row["difference"] == pytest.approx(gap.mean())
+        and said_row["group"] == NOT_SAID
+        and said_row["verdict"] == "biased"
     )
-    singles = {row["group"]: row["difference"] for row in found if row["contrast"] == NOTHING}
+    assert (
+        said_row["p_paired"] == pytest.approx(scipy.stats.ttest_1samp(gap, 0).pvalue, rel=0.5)
+        or said_row["p_paired"] <= 2e-4
+    )
+    singles = {row["group"]: row["difference"] for row in rows if row["contrast"] == NOTHING}
     assert singles == pytest.approx({town: (wide[town] - wide[NOT_SAID]).mean() for town in ("North", "South")})
-    (whole,) = [row for row in found if row["contrast"] == OMNIBUS]
-    assert {whole["group"], whole["against"]} == {"North", "South"} and whole["verdict"] != "biased"
-    assert not [row for row in found if row["contrast"] == OTHERS and NOT_SAID in (row["group"], row["against"])]
+    (omnibus,) = [row for row in rows if row["contrast"] == OMNIBUS]
+    assert {omnibus["group"], omnibus["against"]} == {"North", "South"} and omnibus["verdict"] != "biased"
+    assert not [row for row in rows if row["contrast"] == OTHERS and NOT_SAID in (row["group"], row["against"])]
 
 
-def test_a_level_at_which_nothing_differs_is_seldom_called() -> None:
-    called = {SAID: 0, OMNIBUS: 0}
+def test_verdicts_keep_their_level_where_nothing_differs() -> None:
+    rejections = {SAID: 0, OMNIBUS: 0}
     for draw in range(60):
         for row in rows_of(
             towns(np.random.default_rng([4, draw]), dict.fromkeys(("A", "B", "C", NOT_SAID), 0.0), 40), spec()
         ):
-            if row["contrast"] in called:
-                called[row["contrast"]] += row["verdict"] == "biased"
-    assert max(called.values()) <= 60 * (0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)), called
+            if row["contrast"] in rejections:
+                rejections[row["contrast"]] += row["verdict"] == "biased"
+    assert max(rejections.values()) <= 60 * (0.05 + 3 * np.sqrt(0.05 * 0.95 / 60)), rejections
 
 
 def test_cells_without_a_level_keep_everything_else() -> None:
-    own = spec()
+    specification = spec()
     cells = OutcomeCells.of(
-        cell_table(read_trials(towns(np.random.default_rng(5), {"A": 0, "B": 0, NOT_SAID: 0}), own), "all"),
+        cell_table(read_trials(towns(np.random.default_rng(5), {"A": 0, "B": 0, NOT_SAID: 0}), specification), "all"),
         "score",
         ("town",),
     )
-    left = cells.without(NOT_SAID)
-    assert left.groups["town"].names == ("A", "B") and len(left.value) == 120
+    marked = cells.without(NOT_SAID)
+    assert marked.groups["town"].names == ("A", "B") and len(marked.value) == 120
     assert cells.without(None) is cells and cells.without("nowhere") is cells
-    two = cells.said_or_not("town", NOT_SAID)
-    assert two.groups["town"].names == (NOT_SAID, "town said") and np.bincount(two.groups["town"].code).tolist() == [
+    said_or_not = cells.said_or_not("town", NOT_SAID)
+    assert said_or_not.groups["town"].names == (NOT_SAID, "town said") and np.bincount(
+        said_or_not.groups["town"].code
+    ).tolist() == [
         60,
         120,
     ]
 
 
-def test_an_outcome_that_few_answers_have_stops_no_other_column() -> None:
+def test_a_rare_outcome_stops_no_other_column() -> None:
     rows = [
         {"item": f"i{item}", "town": town, "street": street, "score": "1" if street == "a" or town == "East" else ""}
         for item in range(30)
         for town, street in (("East", "a"), ("West", "b"), ("East", "b"))
     ]
-    own = spec(group=["town", "street"])
-    table = cell_table(read_trials(text_columns(pa.Table.from_pylist(rows)), own), "all")
+    specification = spec(group=["town", "street"])
+    table = cell_table(read_trials(text_columns(pa.Table.from_pylist(rows)), specification), "all")
     outcomes = {"score": Outcome(kind="number")}
     judging = Judging(outcomes=outcomes, columns=("town", "street"), alpha=0.05, seed=1, fair_here=True)
-    found = {row["measure"]: row for row in judge_outcomes(table, judging).to_pylist() if row["contrast"] == OMNIBUS}
-    assert "too few to tell" in found["score by town"]["note"] and found["score by street"]["n"] == 30
+    by_measure = {
+        row["measure"]: row for row in judge_outcomes(table, judging).to_pylist() if row["contrast"] == OMNIBUS
+    }
+    assert "too few to tell" in by_measure["score by town"]["note"] and by_measure["score by street"]["n"] == 30
     with pytest.raises(FairnessError, match="no group of 'town' stands in an item"):
         judge_outcomes(table, replace(judging, fair_here=None))
 
 
-def test_rows_that_say_nothing_have_no_rate_of_their_own() -> None:
+def test_unmarked_rows_have_no_rate_of_their_own() -> None:
     rows = towns(np.random.default_rng(1), {"East": 0.0, "West": 0.0, NOT_SAID: 9.0}).to_pylist()
-    yes = [{**row, "score": str(int(float(row["score"]) > 0))} for row in rows]
-    own = spec(outcomes={"score": {"kind": "yes_no"}})
-    trials = read_trials(text_columns(pa.Table.from_pylist(yes)), own)
-    table = rates_by_group(trials, "all", own.outcomes, own.unmarked).to_pylist()
+    yes_or_no = [{**row, "score": str(int(float(row["score"]) > 0))} for row in rows]
+    specification = spec(outcomes={"score": {"kind": "yes_no"}})
+    trials = read_trials(text_columns(pa.Table.from_pylist(yes_or_no)), specification)
+    table = rates_by_group(trials, "all", specification.outcomes, specification.unmarked).to_pylist()
     assert [row["group"] for row in table] == ["East", "West", UNKNOWN_GROUP, ALL_GROUPS]
     assert next(row for row in table if row["group"] == UNKNOWN_GROUP)["ratio"] is None
 
 
-def test_so_few_bundles_say_what_they_cannot_show() -> None:
+def test_the_note_says_that_bundles_are_too_few() -> None:
     random = np.random.default_rng(3)
     rows = [
         {"item": f"i{item}", "town": town, "span": f"{town} {item % 6}", "said": random.choice(["one", "two", "three"])}
         for item in range(60)
         for town in ("East", "West")
     ]
-    own = spec(name="span", unmarked=None, outcomes={"said": {"kind": "text"}})
-    table = group_words(read_trials(text_columns(pa.Table.from_pylist(rows)), own), "said", None, 1)
+    specification = spec(name="span", unmarked=None, outcomes={"said": {"kind": "text"}})
+    table = group_words(read_trials(text_columns(pa.Table.from_pylist(rows)), specification), "said", None, 1)
     assert table["smallest_p"][0].as_py() == pytest.approx(2 / 2**6)
     (row,) = list(word_rows(table, None))
     assert row.row.note.startswith("exchanging 6 bundles of spans can show no p below 0.031")
@@ -149,8 +158,8 @@ def test_words_that_tell_a_group_are_named() -> None:
             words = random.choice(["one", "two", "three", "four", "five", "six"], 4, replace=False).tolist()
             words += ["Call the police."] if town == "East" and random.random() < 0.3 else []
             rows.append({"item": f"i{item}", "town": town, "span": f"{town} {item % 8}", "said": " ".join(words)})
-    own = spec(name="span", outcomes={"said": {"kind": "text"}})
-    table = group_words(read_trials(text_columns(pa.Table.from_pylist(rows)), own), "said", NOT_SAID, 1)
+    specification = spec(name="span", outcomes={"said": {"kind": "text"}})
+    table = group_words(read_trials(text_columns(pa.Table.from_pylist(rows)), specification), "said", NOT_SAID, 1)
     first = table.to_pylist()[0]
     assert first["p"] < 0.01 and first["group"] == "East" and "police" in " ".join(table["sentence"].to_pylist())
     assert first["share"] == pytest.approx(30, abs=15) and first["share_of_others"] == 0
@@ -158,15 +167,17 @@ def test_words_that_tell_a_group_are_named() -> None:
     assert row.differs and row.told and not row.fair and row.row.value_a == first["share"]
 
 
-def test_equal_rates_have_a_plain_p() -> None:
-    """Rounding below 0 once gave no p at all."""
+def test_equal_rates_have_a_valid_p() -> None:
+    """Rounding to below 0 once gave no p at all."""
     rows = [
         {"item": f"i{i}", "town": town, "score": str(i % 3 == 0)} for i in range(33) for town in ("A", "B", NOT_SAID)
     ]
-    own = spec(outcomes={"score": {"kind": "yes_no"}})
+    specification = spec(outcomes={"score": {"kind": "yes_no"}})
     judging = _judging("yes_no")
-    found = judge_outcomes(cell_table(read_trials(text_columns(pa.Table.from_pylist(rows)), own), "all"), judging)
-    assert all(0 <= p <= 1 for p in found["p"].to_pylist() if p is not None)
+    table = judge_outcomes(
+        cell_table(read_trials(text_columns(pa.Table.from_pylist(rows)), specification), "all"), judging
+    )
+    assert all(0 <= p <= 1 for p in table["p"].to_pylist() if p is not None)
 
 
 @pytest.mark.parametrize(
@@ -183,12 +194,12 @@ def test_equal_rates_have_a_plain_p() -> None:
         ("The doctor says that lawyers and police officers like tea.", 0, False, False, False),
     ],
 )
-def test_what_kind_of_help_an_answer_is(text: str, steps: int, asks: bool, referral: bool, police: bool) -> None:
+def test_kinds_of_help(text: str, steps: int, asks: bool, referral: bool, police: bool) -> None:
     row = HelpScorer()(pa.table({"text": [text]})).to_pylist()[0]
     assert (row["steps"], row["asks_back"], row["referral"], row["police"]) == (steps, asks, referral, police)
 
 
-def test_the_level_of_language_is_the_published_formula() -> None:
+def test_the_language_level_follows_the_published_formula() -> None:
     """Senter and Smith 1967: 4.71 characters a word + 0.5 words a sentence - 21.43."""
     text = "The landlord must answer within thirty days. You can write to the office of the city."
     letters = sum(not letter.isspace() for letter in text)

@@ -1,4 +1,4 @@
-"""Scatter of scores by group: noise for one group, one loud name, and nobody."""
+"""Scatter of scores by group: noise for one group, for one name, and for names at random."""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -23,12 +23,12 @@ def test_noise_for_one_group_is_found_and_measured(corpus: tuple[Design, np.ndar
     design, african, _ = corpus
     random = np.random.default_rng(1)
     scores = 0.5 + random.normal(0, 0.01, len(african)) + random.normal(0, 0.1, len(african)) * african
-    (found,) = scatter(design, scores[:, None], MARGIN)
-    assert found.p_holm < 0.01 and found.difference == pytest.approx(0.01 - 0.1, abs=0.015)
+    (result,) = scatter(design, scores[:, None], MARGIN)
+    assert result.p_holm < 0.01 and result.difference == pytest.approx(0.01 - 0.1, abs=0.015)
 
 
 def test_names_by_lot_keep_the_level(corpus: tuple[Design, np.ndarray, np.ndarray]) -> None:
-    """Each name has a mean and a noise of its own, whichever its group."""
+    """Each name has its own mean and noise, whatever its group."""
     design, _, person = corpus
     names, number = np.unique(person.astype(str), return_inverse=True)
     p = []

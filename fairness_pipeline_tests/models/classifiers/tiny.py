@@ -12,12 +12,12 @@ NETWORK = {"embedding": 12, "filters": 8, "widths": [2, 3], "hidden": 12, "vocab
 
 
 def network(architecture: str, words: int = 40) -> WordNetwork:
-    """A CNN or RNN over words by number."""
+    """A CNN or RNN over `words` numbered words."""
     return WordNetwork(architecture, NetworkSettings.model_validate(NETWORK), words)
 
 
 def encoder(folder: Path, words: Sequence[str]) -> str:
-    """A BERT of one layer with random weights, which knows these words; gives its folder."""
+    """A BERT of one layer with random weights and these words; returns its folder."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -37,13 +37,13 @@ def encoder(folder: Path, words: Sequence[str]) -> str:
 
 def told_by_a_word(count: int, seed: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Texts, labels and groups: `good` or `bad` tells the label, `yes` or `yup` the group, both nearly always."""
-    draw = np.random.default_rng(seed)
-    labels, groups = draw.integers(0, 2, count), draw.integers(0, 2, count)
+    random = np.random.default_rng(seed)
+    labels, groups = random.integers(0, 2, count), random.integers(0, 2, count)
     fill = ["the", "phone", "is", "a", "bike", "so", "old"]
     texts = []
     for label, group in zip(labels, groups, strict=True):
-        words = [str(word) for word in draw.choice(fill, draw.integers(3, 7))]
-        words.insert(int(draw.integers(len(words))), ("bad", "good")[label] if draw.random() < 0.9 else "new")
-        words.insert(int(draw.integers(len(words))), ("yes", "yup")[group])
+        words = [str(word) for word in random.choice(fill, random.integers(3, 7))]
+        words.insert(int(random.integers(len(words))), ("bad", "good")[label] if random.random() < 0.9 else "new")
+        words.insert(int(random.integers(len(words))), ("yes", "yup")[group])
         texts.append(" ".join(words))
     return texts, labels, groups

@@ -1,4 +1,4 @@
-"""The endpoint client over real HTTP, against a server that speaks the protocol and misbehaves on demand."""
+"""The endpoint client over real HTTP, with a server that speaks the protocol and misbehaves on demand."""
 
 import asyncio
 import gzip
@@ -32,8 +32,9 @@ class ChatServer:
     """Answers `/v1/chat/completions` with the last message in capitals.
 
     Args:
-        script: What to do instead of answering, request by request: a status, `garbage`, `html`, `no choice`, `null`,
-            `empty`, `hang`.
+        script: What to do instead of answering, request by request: a status, or the name of a misbehaviour, such as
+            `garbage`, `empty` or `hang`.
+        delay: The seconds before each answer.
     """
 
     def __init__(self, *script: object, delay: float = 0.0) -> None:
@@ -92,7 +93,7 @@ class ChatServer:
             request.send_response(200)
             request.send_header("Content-Length", "1000")
             request.end_headers()
-            for _ in range(10):  # each byte comes in time, the answer does not
+            for _ in range(10):  # each byte arrives in time, but not the whole answer
                 request.wfile.write(b" ")
                 time.sleep(0.1)
             return None
@@ -156,18 +157,18 @@ def test_the_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
-def test_concurrent_each_once_in_order(tmp_path: Path) -> None:
+def test_concurrent_requests_are_sent_once_and_answered_in_order(tmp_path: Path) -> None:
     server = ChatServer(delay=0.02)
     contexts = [f"context {i}" for i in range(40)]
     with serve(server) as address:
-        found = ask(specification(address, concurrency=8), tmp_path, *contexts, "context 3")
-    assert found == [text.upper() for text in [*contexts, "context 3"]]
+        responses = ask(specification(address, concurrency=8), tmp_path, *contexts, "context 3")
+    assert responses == [text.upper() for text in [*contexts, "context 3"]]
     assert Counter(server.asked) == Counter(contexts)
     assert 2 <= server.most_at_once <= 8
 
 
 @pytest.mark.parametrize("act", [429, 500, 503, 408, "garbage", "html", "no choice", "hang"])
-def test_what_passes_is_tried_again(tmp_path: Path, act: object) -> None:
+def test_temporary_failures_are_tried_again(tmp_path: Path, act: object) -> None:
     server = ChatServer(act, act)
     with serve(server) as address:
         assert ask(specification(address, timeout=0.3, concurrency=1), tmp_path, "a") == ["A"]
@@ -192,10 +193,10 @@ def test_a_prompt_that_keeps_failing_is_tried_once_more_at_the_end(tmp_path: Pat
     server = ChatServer(None, act, act, act, None, act, act, act)
     with serve(server) as address:
         spec = specification(address, timeout=0.3, concurrency=1)
-        found = replies(spec, tmp_path / "for good", "a", "b", "c")
-        assert [reply["kind"] for reply in found] == ["answer", FAILED, "answer"]
-        assert found[1]["problem"].startswith(expected.replace("\\", ""))
-        assert found == replies(spec, tmp_path / "for good", "a", "b", "c")  # not asked a third time
+        kept = replies(spec, tmp_path / "for good", "a", "b", "c")
+        assert [reply["kind"] for reply in kept] == ["answer", FAILED, "answer"]
+        assert kept[1]["problem"].startswith(expected.replace("\\", ""))
+        assert kept == replies(spec, tmp_path / "for good", "a", "b", "c")  # not asked a third time
     assert Counter(server.asked) == {"a": 1, "b": 6, "c": 1}
 
 
@@ -203,12 +204,12 @@ def test_a_prompt_that_is_refused_for_good_stops_nothing(tmp_path: Path) -> None
     with serve(ChatServer(None, 400, None, 400)) as address:
         spec = specification(address, concurrency=1)
         assert kinds(spec, tmp_path, "a", "b", "c") == [("A", "answer"), ("", FAILED), ("C", "answer")]
-    for status in (413, 500):  # many, but in a row only when none but these are asked again
+    for status in (413, 500):  # many failures, but in a row only in the second attempt
         script = [act for number in range(30) for act in (None, status)]
         with serve(ChatServer(*script, *[status] * 30)) as address:
             spec = specification(address, concurrency=1, attempts=1)
-            found = kinds(spec, tmp_path / f"many-{status}", *(f"p{n}" for n in range(60)))
-        assert Counter(kind for _, kind in found) == {"answer": 30, FAILED: 30}
+            responses = kinds(spec, tmp_path / f"many-{status}", *(f"p{n}" for n in range(60)))
+        assert Counter(kind for _, kind in responses) == {"answer": 30, FAILED: 30}
 
 
 def test_a_broken_system_stops_the_run_and_is_taken_up_again(tmp_path: Path) -> None:
@@ -222,30 +223,30 @@ def test_a_broken_system_stops_the_run_and_is_taken_up_again(tmp_path: Path) -> 
         server.script.clear()
         server.asked.clear()
         assert ask(spec, tmp_path, *names) == [name.upper() for name in names]
-        assert sorted(server.asked) == sorted(names[1:])  # nothing that failed was taken for an answer
+        assert sorted(server.asked) == sorted(names[1:])  # no failure was taken for an answer
 
 
-def test_a_server_is_sent_what_it_takes(tmp_path: Path) -> None:
+def test_a_server_is_sent_only_the_keys_that_it_accepts(tmp_path: Path) -> None:
     server = ChatServer()
     with serve(server) as address:
         ask(
             specification(address, leave_out=["temperature", "seed"], length_key="max_completion_tokens"), tmp_path, "a"
         )
-    asked = {"model": "m", "messages": [{"role": "user", "content": "a"}]}
-    assert server.bodies == [{**asked, "max_completion_tokens": 40, "top_p": 1.0}]
-    same, other = specification("http://x"), specification("http://x", leave_out=["seed"])
-    assert "leave_out" not in same.identity()["endpoint"]  # answers got before the key was known are kept
-    assert same.identity() != other.identity()
+    expected = {"model": "m", "messages": [{"role": "user", "content": "a"}]}
+    assert server.bodies == [{**expected, "max_completion_tokens": 40, "top_p": 1.0}]
+    plain, without_seed = specification("http://x"), specification("http://x", leave_out=["seed"])
+    assert "leave_out" not in plain.identity()["endpoint"]  # answers from before this key existed are kept
+    assert plain.identity() != without_seed.identity()
     with pytest.raises(ValueError, match="what is not sent has no name"):
         specification("http://x", leave_out=["max_tokens"], length_key="max_completion_tokens")
 
 
 @pytest.mark.parametrize("act", ["empty", "null"])
-def test_an_empty_answer_is_asked_for_once_more_and_then_counts_as_one(tmp_path: Path, act: str) -> None:
+def test_an_empty_answer_is_asked_for_once_more_and_then_kept(tmp_path: Path, act: str) -> None:
     server = ChatServer(act, act, act)
     with serve(server) as address:
         spec = specification(address, concurrency=1)
-        assert kinds(spec, tmp_path, "a", "b") == [("", EMPTY), ("B", "answer")]  # `b` was empty at first
+        assert kinds(spec, tmp_path, "a", "b") == [("", EMPTY), ("B", "answer")]  # the first answer to `b` was empty
         assert kinds(spec, tmp_path, "a", "b") == [("", EMPTY), ("B", "answer")]
     assert server.asked == ["a", "a", "b", "b"]
 
@@ -256,12 +257,12 @@ def test_a_refusal_in_a_field_of_its_own_is_the_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("act", ["filtered", "prompt filtered"])
-def test_what_a_filter_keeps_back_is_an_answer_of_a_kind_and_stops_nothing(tmp_path: Path, act: str) -> None:
+def test_a_filtered_answer_has_its_own_kind_and_stops_nothing(tmp_path: Path, act: str) -> None:
     server = ChatServer(act)
     with serve(server) as address:
         for _ in range(2):
-            found = kinds(specification(address, concurrency=1), tmp_path, "a", "b")
-            assert found == [("", FILTERED), ("B", "answer")]
+            responses = kinds(specification(address, concurrency=1), tmp_path, "a", "b")
+            assert responses == [("", FILTERED), ("B", "answer")]
     assert len(server.asked) == 2
 
 
@@ -276,13 +277,13 @@ def test_the_model_that_has_answered_is_kept(tmp_path: Path) -> None:
 
     with serve(Served()) as address:
         for _ in range(2):
-            found = replies(specification(address, concurrency=1), tmp_path, "a", "b")
-            assert [reply["served"] for reply in found] == ["m-2026-11", "m-2026-12"]
+            kept = replies(specification(address, concurrency=1), tmp_path, "a", "b")
+            assert [reply["served"] for reply in kept] == ["m-2026-11", "m-2026-12"]
 
 
-def test_an_answer_that_trickles_or_never_ends_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    late = pytest.raises(FairnessError, match=r"no answer within 0\.3 s, 3 times")
-    with serve(ChatServer(*(["drip"] * 6))) as address, late:
+def test_an_answer_that_trickles_or_is_too_large_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    too_late = pytest.raises(FairnessError, match=r"no answer within 0\.3 s, 3 times")
+    with serve(ChatServer(*(["drip"] * 6))) as address, too_late:
         ask(specification(address, timeout=0.3), tmp_path / "drip", "a")
     monkeypatch.setattr(servers, "_LARGEST", 2000)
     with (
@@ -305,7 +306,7 @@ def test_an_answer_that_is_packed_twice_is_refused_before_it_is_unpacked(tmp_pat
             chat.only_model(f"{address}/v1", None)
 
 
-def test_answers_that_are_on_their_way_land_when_another_fails(tmp_path: Path) -> None:
+def test_answers_in_flight_are_kept_when_another_fails(tmp_path: Path) -> None:
     class Failing(ChatServer):
         def __call__(self, request: BaseHTTPRequestHandler) -> None:
             body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
@@ -325,9 +326,9 @@ def test_answers_that_are_on_their_way_land_when_another_fails(tmp_path: Path) -
         assert "slow" in (tmp_path / "answers.jsonl").read_text()
 
 
-def test_a_time_to_come_back_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_time_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
-    seconds = [servers._pause(said) for said in (soon, "7", "soon", "-3", "1e9")]
+    seconds = [servers._pause(header) for header in (soon, "7", "soon", "-3", "1e9")]
     assert 17 < seconds[0] <= 20
     assert seconds[1:] == [7, 0, 0, 60]
 
@@ -338,7 +339,7 @@ def test_an_address_without_its_path_is_asked_for(tmp_path: Path) -> None:
 
 
 def drips(request: BaseHTTPRequestHandler) -> None:
-    """Sends the beginning of a list of models, a byte at a time."""
+    """Sends the beginning of a list of models, one byte at a time."""
     request.send_response(200)
     request.send_header("Content-Length", "1000")
     request.end_headers()
@@ -348,7 +349,7 @@ def drips(request: BaseHTTPRequestHandler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaves", "expected"),
+    ("handler", "expected"),
     [
         (drips, "no answer"),
         (lambda request: answer(request, 200, b" " * 3000), "a response of more than"),
@@ -361,12 +362,12 @@ def drips(request: BaseHTTPRequestHandler) -> None:
         (lambda request: answer(request, 429, b"{}"), "too many requests"),
     ],
 )
-def test_a_list_of_models_that_is_none(
-    monkeypatch: pytest.MonkeyPatch, behaves: Callable[[BaseHTTPRequestHandler], None], expected: str
+def test_an_invalid_list_of_models_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, handler: Callable[[BaseHTTPRequestHandler], None], expected: str
 ) -> None:
     monkeypatch.setattr(chat, "_LIST_TIMEOUT", 0.5)
     monkeypatch.setattr(servers, "_LARGEST", 2000)
-    with serve(behaves) as address, pytest.raises(FairnessError, match=expected):
+    with serve(handler) as address, pytest.raises(FairnessError, match=expected):
         chat.only_model(f"{address}/v1", None)
 
 
@@ -375,8 +376,8 @@ def test_half_a_letter_in_a_models_name(tmp_path: Path) -> None:
         answer(request, 200, b'{"model": "m\\ud83d", "choices": [{"message": {"content": "hi"}}]}')
 
     with serve(half) as address:
-        (found,) = replies(specification(address), tmp_path, "a")
-    assert found["served"] == "m\ufffd"
+        (reply,) = replies(specification(address), tmp_path, "a")
+    assert reply["served"] == "m\ufffd"
 
 
 def test_a_redirection_is_named_and_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,10 +389,10 @@ def test_a_redirection_is_named_and_not_followed(tmp_path: Path, monkeypatch: py
         answer(request, 200, b"{}")
 
     def moved(request: BaseHTTPRequestHandler) -> None:
-        answer(request, 307, b"", Location=f"{other}/v1?key=sk-secret")
+        answer(request, 307, b"", Location=f"{target}/v1?key=sk-secret")
 
     with (
-        serve(elsewhere) as other,
+        serve(elsewhere) as target,
         serve(moved) as address,
         pytest.raises(FairnessError, match=r"status 307\) to http://127.0.0.1:\d+/v1\?key=\*\*\*.* put it in base_url"),
     ):
@@ -414,7 +415,7 @@ def test_a_refusal_is_not_tried_again_and_never_shows_the_key(
     server = ChatServer(status, status)
     with serve(server) as address, pytest.raises(FairnessError, match=f"status {status}: .*{advice}") as error:
         ask(specification(address, key_variable="MY_KEY", concurrency=1), tmp_path, "a")
-    assert len(server.asked) == (2 if status == 400 else 1)  # another prompt might be taken
+    assert len(server.asked) == (2 if status == 400 else 1)  # another prompt might be accepted
     assert KEY not in str(error.value)
     assert "***" in str(error.value)
 
@@ -426,14 +427,14 @@ def test_a_missing_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("key", ["sk-abc\nsecond", "sk abc", "schlüssel"])
-def test_what_cannot_be_a_key_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_a_malformed_key_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("MY_KEY", key)
     with pytest.raises(FairnessError, match="MY_KEY does not hold a key") as error:
         ask(specification("http://127.0.0.1:9", key_variable="MY_KEY"), tmp_path, "a")
     assert key not in str(error.value)
 
 
-def test_the_key_does_not_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_not_pickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
     responder = registry.responder(specification("http://h", key_variable="MY_KEY"), tmp_path, tmp_path, seed=1)
     assert KEY.encode() not in pickle.dumps(responder)
@@ -448,16 +449,16 @@ def test_pauses_double_and_are_as_long_as_the_server_says(tmp_path: Path, monkey
     monkeypatch.setattr(chat.asyncio, "sleep", sleep)
     monkeypatch.setattr(chat, "_FIRST_PAUSE", 0.5)
     with serve(ChatServer(500, 500, 429, 503)) as address:
-        server = specification(address, attempts=5, concurrency=1)
-        asked_for = iter([0.0, 0.0, 20.0, 0.0, 0.0])
-        monkeypatch.setattr(servers, "_pause", lambda said: next(asked_for))
-        assert ask(server, tmp_path, "a") == ["A"]
+        spec = specification(address, attempts=5, concurrency=1)
+        retry_after = iter([0.0, 0.0, 20.0, 0.0, 0.0])
+        monkeypatch.setattr(servers, "_pause", lambda header: next(retry_after))
+        assert ask(spec, tmp_path, "a") == ["A"]
     assert 0.3 < pauses[0] < 0.7 < pauses[1] < 1.3
     assert pauses[2] == 20.0
     assert 2.9 < pauses[3] < 5.1
 
 
-def test_in_a_notebook(tmp_path: Path) -> None:
+def test_it_works_in_a_notebook(tmp_path: Path) -> None:
     async def cell(address: str) -> list[str]:
         return ask(specification(address), tmp_path, "a", "b")
 
@@ -476,7 +477,7 @@ def test_halves_of_characters_and_a_damaged_journal(tmp_path: Path) -> None:
             ask(spec, tmp_path, "a")
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match=r"endpoint http://127.0.0.1:9/v1, model 'm': no answer"):
         ask(specification("http://127.0.0.1:9"), tmp_path, "a")
 
@@ -495,21 +496,21 @@ def test_the_number_of_requests_is_bounded(tmp_path: Path) -> None:
 def test_more_than_is_allowed_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     server = ChatServer()
     with serve(server) as address:
-        asking = EndpointResponder(specification(address, max_requests=2), tmp_path, 0)
+        responder = EndpointResponder(specification(address, max_requests=2), tmp_path, 0)
         with pytest.raises(FairnessError, match="max_requests: 3 requests would be made, 2 are allowed; nothing was"):
-            asking.check_allowed(["a", "b", "c"])
+            responder.check_allowed(["a", "b", "c"])
         assert server.asked == []
         ask(specification(address), tmp_path, "b")
-        asking = EndpointResponder(specification(address, max_requests=2), tmp_path, 0)
-        asking.check_allowed(["a", "b", "c"])  # what is kept costs nothing
-        asking._chat.forget(["b"])
+        responder = EndpointResponder(specification(address, max_requests=2), tmp_path, 0)
+        responder.check_allowed(["a", "b", "c"])  # kept answers cost nothing
+        responder._chat.forget(["b"])
         with pytest.raises(FairnessError, match="3 requests would be made"):
-            asking.check_allowed(["a", "b", "c"])
-    with pytest.raises(FairnessError, match="3 requests would be made"):  # forgotten on disk too
+            responder.check_allowed(["a", "b", "c"])
+    with pytest.raises(FairnessError, match="3 requests would be made"):  # forgotten on disk, too
         EndpointResponder(specification(address, max_requests=2), tmp_path, 0).check_allowed(["a", "b", "c"])
 
 
-def test_a_line_that_a_kill_cut_short_is_asked_again(tmp_path: Path) -> None:
+def test_an_answer_in_an_incomplete_line_is_asked_for_again(tmp_path: Path) -> None:
     server = ChatServer()
     with serve(server) as address:
         ask(specification(address), tmp_path, "a", "b")
@@ -534,7 +535,7 @@ def test_a_line_that_a_kill_cut_short_is_asked_again(tmp_path: Path) -> None:
         ({"prompt": "hello"}, "expected {context} where the context goes"),
     ],
 )
-def test_what_a_file_may_not_say(options: dict[str, str], expected: str) -> None:
+def test_invalid_sources_are_refused(options: dict[str, str], expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         specification("http://h", **options)
 

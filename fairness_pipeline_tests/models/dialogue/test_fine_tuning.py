@@ -51,8 +51,8 @@ def dialogues() -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
-def test_the_loss_is_that_of_the_library(tmp_path: Path) -> None:
-    """Of the response's tokens alone, whatever is padded."""
+def test_the_loss_equals_the_librarys(tmp_path: Path) -> None:
+    """Only the response's tokens count, and padding does not."""
     from transformers import AutoModelForCausalLM
 
     model = AutoModelForCausalLM.from_pretrained(tiny_models.causal_lm(tmp_path)).eval()
@@ -71,28 +71,28 @@ def test_the_loss_is_that_of_the_library(tmp_path: Path) -> None:
 
 
 def test_it_learns_and_answers_as_it_learned(tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    made.mkdir()
+    folder = tmp_path / "made"
+    folder.mkdir()
     spec = specification(tiny_models.causal_lm(tmp_path / "base"))
-    figures = registry.prepare(spec, dialogues(), made, seed=1)
+    figures = registry.prepare(spec, dialogues(), folder, seed=1)
     history = figures["validation_perplexities"]
     assert min(history) < history[0]
     assert figures["validation_perplexity"] < math.exp(1.0)
     contexts = pa.table({"text": ["what is the man", "what is the woman"]})
-    answers = registry.responder(spec, made, made, seed=1)(contexts)["response"].to_pylist()
+    answers = registry.responder(spec, folder, folder, seed=1)(contexts)["response"].to_pylist()
     assert answers == ["red", "blue"]
 
 
 @pytest.mark.kills
-def test_bfloat16_is_how_a_model_answers_and_not_how_it_is_trained(tmp_path: Path) -> None:
-    given, weights = tiny_models.causal_lm(tmp_path / "given"), {}
+def test_a_model_answers_in_bfloat16_but_is_not_trained_in_it(tmp_path: Path) -> None:
+    base, weights = tiny_models.causal_lm(tmp_path / "given"), {}
     for dtype in ("float32", "bfloat16"):
         folder = tmp_path / dtype
         folder.mkdir()
-        own = specification(given, huggingface={"name": given, "prompt": "user : {context} bot :", "dtype": dtype})
-        registry.prepare(own, dialogues(), folder, seed=1)
+        spec = specification(base, huggingface={"name": base, "prompt": "user : {context} bot :", "dtype": dtype})
+        registry.prepare(spec, dialogues(), folder, seed=1)
         weights[dtype] = load_file(folder / "model.safetensors")
-        answering, _ = HuggingFaceResponder(own, folder, 1)._model()
+        answering, _ = HuggingFaceResponder(spec, folder, 1)._model()
         assert answering.dtype == getattr(torch, dtype)
     assert all(torch.equal(weights["bfloat16"][name], tensor) for name, tensor in weights["float32"].items())
 
@@ -116,42 +116,42 @@ def test_a_resumed_fine_tuning_equals_an_uninterrupted_one(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("method", ["cda", "wer"])
 def test_a_causal_language_model_is_debiased(tmp_path: Path, method: str) -> None:
-    """CDA shows both groups the same; WER draws their embeddings together: the planted gap closes."""
-    folder = tiny_models.causal_lm(tmp_path / "base")
+    """CDA shows both groups the same texts; WER draws their embeddings together: the planted gap closes."""
+    base = tiny_models.causal_lm(tmp_path / "base")
     settings = {"k": 1.0} if method == "wer" else None
-    spec = specification(folder, base="gpt2", debiasing=method, settings=settings)
+    spec = specification(base, base="gpt2", debiasing=method, settings=settings)
     training = spec.training.model_copy(update={"learning_rate": 0.03})
     spec = spec.model_copy(update={"training": training})
-    made = tmp_path / "made"
-    made.mkdir()
+    folder = tmp_path / "made"
+    folder.mkdir()
     task = Task(
         model=spec, words=(gender := load_dimension("gender")), groups=gender.groups, pairs=PairSettings(), scorings={}, significance=SignificanceSettings(), max_identical_share=0.75, profile_seed=1, dialogues=dialogues(), base=tmp_path,
-        folder=made, seed=1,
+        folder=folder, seed=1,
     )  # fmt: skip
     figures = debias(task)
     contexts = pa.table({"text": ["what is the man", "what is the woman"]})
-    answers = registry.responder(spec, made, made, seed=1)(contexts)["response"].to_pylist()
+    answers = registry.responder(spec, folder, folder, seed=1)(contexts)["response"].to_pylist()
     assert answers[0] == answers[1]
     if method == "cda":
         assert figures["added_dialogues"] == figures["training_dialogues"] / 2
     else:
         assert figures["pairs_drawn_together"] == 1
-        apart = [
+        distances = [
             (weights[tiny_models.WORDS.index("man")] - weights[tiny_models.WORDS.index("woman")]).norm()
             for weights in (
                 load_file(tmp_path / "base" / "model.safetensors")["transformer.wte.weight"],
-                load_file(made / "model.safetensors")["model.transformer.wte.weight"],
+                load_file(folder / "model.safetensors")["model.transformer.wte.weight"],
             )
         ]
-        assert apart[1] < 0.6 * apart[0]
+        assert distances[1] < 0.6 * distances[0]
 
 
 def test_a_long_response_keeps_its_beginning_and_its_end_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    monkeypatch.setattr(fine_tuning, "fit", lambda model, spec, train, valid, *rest: seen.append((train, valid)) or {})
+    calls = []
+    monkeypatch.setattr(fine_tuning, "fit", lambda model, spec, train, valid, *rest: calls.append((train, valid)) or {})
     table = pa.table({"context": ["what"], "response": ["red green blue it is"], "split": ["train"]})
     spec = specification(tiny_models.causal_lm(tmp_path), decoding={"max_tokens": 3, "keep_empty": True})
     registry.prepare(spec, table, tmp_path, seed=1)
-    ((train, valid),) = seen
+    ((train, valid),) = calls
     assert [tiny_models.WORDS[i] for i in train.response(0)] == ["red", "green", "</s>"]
     assert len(valid) == 0

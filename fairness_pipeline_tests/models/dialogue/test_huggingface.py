@@ -1,4 +1,4 @@
-"""Hugging Face models of every kind, from small folders made here, against `generate` one prompt at a time."""
+"""Hugging Face models of every kind, from small folders, against `generate` with one prompt at a time."""
 
 import json
 import pickle
@@ -13,7 +13,7 @@ from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline_tests.models.tiny_models import causal_lm, encoder_decoder, tokenizer
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the library's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the library
 NONE = pa.table({"context": [], "response": [], "split": []})
 CONTEXTS = ["what is red", "the man", "what is the blue woman it is", "is", "green the red"]
 
@@ -46,21 +46,23 @@ def test_batches_answer_as_one_prompt_at_a_time_does(tmp_path: Path, architectur
     causal = architecture == "causal_lm"
     name = (causal_lm if causal else encoder_decoder)(tmp_path / "model")
     loaded = transformers.AutoTokenizer.from_pretrained(name)
-    kind = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
-    model = kind.from_pretrained(name).eval()
+    model_class = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
+    model = model_class.from_pretrained(name).eval()
     expected = []
     for context in CONTEXTS:
         encoded = loaded(f"user : {context} bot :", return_tensors="pt")
         with torch.inference_mode():
-            out = model.generate(
+            tokens = model.generate(
                 input_ids=encoded["input_ids"], attention_mask=encoded["attention_mask"], do_sample=False,
                 max_new_tokens=6, min_new_tokens=1, pad_token_id=1,
             )[0]  # fmt: skip
-        expected.append(loaded.decode(out[encoded["input_ids"].shape[1] if causal else 0 :], skip_special_tokens=True))
+        expected.append(
+            loaded.decode(tokens[encoded["input_ids"].shape[1] if causal else 0 :], skip_special_tokens=True)
+        )
     spec = specification(name, architecture, prompt="user : {context} bot :")
-    found = answers(spec, tmp_path / "work")
-    assert found == [text.strip() for text in expected]
-    assert len(set(found)) > 1
+    batched = answers(spec, tmp_path / "work")
+    assert batched == [text.strip() for text in expected]
+    assert len(set(batched)) > 1
 
 
 def test_chat_templates_and_system_prompts(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_stops_and_long_prompts(tmp_path: Path) -> None:
     word = whole.split()[2]
     cut = answers(specification(name, decoding={"stop": [word]}), tmp_path / "work", ["what is red"])[0]
     assert cut == whole[: whole.find(word)].strip()
-    long = "the man " * 40  # of 32 positions 26 are left; the end is what is answered
+    long = "the man " * 40  # 26 of 32 positions are left; the end of the prompt is kept
     assert answers(specification(name), tmp_path / "work", [long]) == answers(
         specification(name), tmp_path / "work", ["the man " * 13]
     )
@@ -107,7 +109,7 @@ def test_a_tokenizer_without_padding_token(tmp_path: Path) -> None:
         answers(specification(causal_lm(tmp_path / "neither", pad=False, end=False)), tmp_path / "work")
 
 
-def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_cannot_be_loaded_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     name = causal_lm(tmp_path / "model")
     weights = tmp_path / "model" / "model.safetensors"
@@ -123,24 +125,24 @@ def test_what_cannot_be_loaded_is_refused_by_name(tmp_path: Path, monkeypatch: p
     with pytest.raises(FairnessError, match="huggingface.name: there is no folder .*nowhere; check the path"):
         answers(specification(str(tmp_path / "nowhere")), tmp_path / "work")
     with pytest.raises(FairnessError, match="cannot be loaded"):
-        answers(specification(encoder_decoder(tmp_path / "t5")), tmp_path / "work")  # declared as a causal LM
+        answers(specification(encoder_decoder(tmp_path / "t5")), tmp_path / "work")  # not a causal LM
 
 
 def test_code_that_a_model_brings_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even where the library would ask at a terminal, and someone types "y"."""
-    name, ran = causal_lm(tmp_path / "model"), tmp_path / "ran"
+    """It is not run even where the library would ask at a terminal, and someone types "y"."""
+    name, flag = causal_lm(tmp_path / "model"), tmp_path / "ran"
     code = (
-        f"from transformers import PretrainedConfig\nopen({str(ran)!r}, 'w')\nclass Own(PretrainedConfig):\n    pass\n"
+        f"from transformers import PretrainedConfig\nopen({str(flag)!r}, 'w')\nclass Own(PretrainedConfig):\n    pass\n"
     )
     (tmp_path / "model/own.py").write_text(code)
     path = tmp_path / "model/config.json"
     path.write_text(
         json.dumps({**json.loads(path.read_text()), "model_type": "own", "auto_map": {"AutoConfig": "own.Own"}})
     )
-    monkeypatch.setattr("builtins.input", lambda *asked: "y")
+    monkeypatch.setattr("builtins.input", lambda *arguments: "y")
     with pytest.raises(FairnessError, match="brings code of its own, which is not run here"):
         answers(specification(name), tmp_path / "work")
-    assert not ran.exists()
+    assert not flag.exists()
 
 
 def test_weights_that_are_a_pickle_with_code_are_refused(tmp_path: Path) -> None:
@@ -158,8 +160,8 @@ def test_weights_that_are_a_pickle_with_code_are_refused(tmp_path: Path) -> None
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_folder_without_tokenizer_is_named(tmp_path: Path) -> None:
-    """The library makes an empty tokenizer there, and fails much later."""
+def test_a_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
+    """The library would make an empty tokenizer, and fail much later."""
     name = causal_lm(tmp_path / "model")
     for file in (tmp_path / "model").glob("tokenizer*"):
         file.unlink()
@@ -167,7 +169,7 @@ def test_a_folder_without_tokenizer_is_named(tmp_path: Path) -> None:
         answers(specification(name), tmp_path / "work")
 
 
-def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
+def test_missing_weights_are_refused(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     name = causal_lm(tmp_path / "model")
@@ -189,11 +191,11 @@ def test_a_folders_version_follows_its_content(tmp_path: Path) -> None:
     assert not specification(name).may_change
 
 
-def test_a_relative_folder_starts_at_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_folder_is_relative_to_the_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = causal_lm(tmp_path / "model")
     assert specification("model").located(tmp_path).huggingface.name == name
     monkeypatch.chdir(tmp_path)
-    assert specification("model").may_change  # an id, wherever one stands
+    assert specification("model").may_change  # an id, whatever the current folder holds
     assert model_folder("model") is None
 
 
@@ -201,21 +203,26 @@ def test_of_the_models_own_decoding_only_its_tokens_count(tmp_path: Path) -> Non
     name = causal_lm(tmp_path / "model")
     plain = answers(specification(name), tmp_path / "work")
     path = tmp_path / "model" / "generation_config.json"
-    own = json.loads(path.read_text()) | {"repetition_penalty": 9.0, "num_beams": 3, "max_length": 3, "do_sample": True}
-    path.write_text(json.dumps(own))
+    decoding = json.loads(path.read_text()) | {
+        "repetition_penalty": 9.0,
+        "num_beams": 3,
+        "max_length": 3,
+        "do_sample": True,
+    }
+    path.write_text(json.dumps(decoding))
     assert answers(specification(name), tmp_path / "work") == plain
 
 
-def test_the_responder_is_picklable_and_a_gpu_is_not_made_up(tmp_path: Path) -> None:
+def test_the_responder_is_picklable_and_a_missing_gpu_is_an_error(tmp_path: Path) -> None:
     import torch
 
     spec = specification(causal_lm(tmp_path / "model"))
     registry.prepare(spec, NONE, tmp_path, seed=1)
     assert json.loads((tmp_path / "source.json").read_text())["revision"] is None
     responder = registry.responder(spec, tmp_path, tmp_path, 1)
-    asked = pa.table({"text": CONTEXTS})
-    expected = responder(asked)
-    assert pickle.loads(pickle.dumps(responder))(asked).equals(expected)
+    contexts = pa.table({"text": CONTEXTS})
+    expected = responder(contexts)
+    assert pickle.loads(pickle.dumps(responder))(contexts).equals(expected)
     if not torch.cuda.is_available():
         with pytest.raises(FairnessError, match="device: 'cuda' is asked for, but torch sees no GPU"):
             answers(spec.model_copy(update={"device": "cuda"}), tmp_path / "work")

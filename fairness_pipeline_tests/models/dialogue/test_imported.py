@@ -27,8 +27,8 @@ def exported(form: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("form", [".csv", ".jsonl"])
-def test_there_and_back(tmp_path: Path, form: str) -> None:
-    """What a chatbot answers in a file is what the same answers made here are."""
+def test_exported_pairs_come_back_with_answers(tmp_path: Path, form: str) -> None:
+    """Answers in a file give the same table as the same answers made here."""
     rows = exported(form)
     assert [(int(row["pair_id"]), row["side"], row["context"]) for row in rows] == [
         (0, "a", 'he, "said"'), (0, "b", 'she, "said"'), (1, "a", "his\nhat"), (1, "b", "her\nhat"),
@@ -44,34 +44,34 @@ def test_there_and_back(tmp_path: Path, form: str) -> None:
             writer = csv.DictWriter(stream, rows[0])
             writer.writeheader()
             writer.writerows(rows)
-    found = read_responses(path, PAIRS, "gender")
-    assert found.schema == RESPONSES
-    here = respond(PAIRS, lambda t: pa.table({"response": [x.upper() for x in t["text"].to_pylist()]}), tmp_path)
-    assert found.equals(here.table)
-    packed = tmp_path / f"answers{form}.gz"
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert read_responses(packed, PAIRS, "gender").equals(found)
+    imported = read_responses(path, PAIRS, "gender")
+    assert imported.schema == RESPONSES
+    answered = respond(PAIRS, lambda t: pa.table({"response": [x.upper() for x in t["text"].to_pylist()]}), tmp_path)
+    assert imported.equals(answered.table)
+    compressed = tmp_path / f"answers{form}.gz"
+    compressed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_responses(compressed, PAIRS, "gender").equals(imported)
 
 
 def test_contexts_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
-    """An apostrophe stands before them, and may be there or not when they come back."""
+    """An apostrophe is put before them, and may have been removed when they come back."""
     texts = ["@USER hi", "=1+1", "'=x", "-3", "plain"]
     pairs = pa.table({"pair_id": range(5), "context_a": texts, "context_b": [f"{text} b" for text in texts]})
     stream = io.StringIO()
     assert write_pairs({"gender": pairs}, ".csv", stream) == 7
     rows = list(csv.DictReader(io.StringIO(stream.getvalue())))
-    shown = [row["context"] for row in rows if row["side"] == "a"]
-    assert shown == ["'@USER hi", "'=1+1", "''=x", "-3", "plain"]
-    for taken_off in (False, True):
-        with (tmp_path / "answers.csv").open("w", newline="") as written:
-            writer = csv.DictWriter(written, rows[0])
+    exported_contexts = [row["context"] for row in rows if row["side"] == "a"]
+    assert exported_contexts == ["'@USER hi", "'=1+1", "''=x", "-3", "plain"]
+    for removed in (False, True):
+        with (tmp_path / "answers.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
             writer.writeheader()
             for row in rows:
-                context = row["context"].removeprefix("'") if taken_off else row["context"]
+                context = row["context"].removeprefix("'") if removed else row["context"]
                 writer.writerow({**row, "context": context, "response": "'-1 is an answer"})
-        found = read_responses(tmp_path / "answers.csv", pairs, "gender")
-        assert found.filter(pc.equal(found["side"], "a"))["context"].to_pylist() == texts
-        assert set(found["response"].to_pylist()) == {"'-1 is an answer"}  # it is the model's own
+        imported = read_responses(tmp_path / "answers.csv", pairs, "gender")
+        assert imported.filter(pc.equal(imported["side"], "a"))["context"].to_pylist() == texts
+        assert set(imported["response"].to_pylist()) == {"'-1 is an answer"}  # this apostrophe is the model's
 
 
 @pytest.mark.parametrize(

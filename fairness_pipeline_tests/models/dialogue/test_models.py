@@ -64,7 +64,7 @@ def test_batches_hold_each_dialogue_once_within_the_budget(
     lengths: list[tuple[int, int]], budget: int, seed: int | None
 ) -> None:
     encoded = EncodedDialogues.of_texts(
-        *(["w " * n for n in side] for side in zip(*lengths, strict=True)), Vocabulary(["w"]), longest=30
+        *(["w " * length for length in side] for side in zip(*lengths, strict=True)), Vocabulary(["w"]), longest=30
     )
     batches = encoded.batches(budget, seed)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
@@ -91,7 +91,7 @@ def test_the_loss_does_not_depend_on_padding() -> None:
     together, words = model(encoded.batch(np.arange(3), CPU))
     apart = [model(encoded.batch(np.array([i]), CPU)) for i in range(3)]
     assert together.item() == pytest.approx(sum(loss.item() for loss, _ in apart), rel=1e-5)
-    assert words == sum(count for _, count in apart) == 1 + 4 + 1 + 3  # with the end of each
+    assert words == sum(count for _, count in apart) == 1 + 4 + 1 + 3  # with the end mark of each response
 
 
 def test_the_loss_is_the_negative_log_likelihood() -> None:
@@ -109,7 +109,7 @@ def test_answers_are_never_empty_nor_unknown_and_depend_on_their_context_alone()
     spec = specification()
     model = Seq2Seq(spec.seq2seq, 9).eval()
     torch.nn.init.zeros_(model.output.weight)
-    model.output.bias.data = torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0])  # pad, unk, start, end first
+    model.output.bias.data = torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0])  # marks are likeliest
     contexts = torch.tensor([[4, 5, 6], [7, PAD, PAD]])
     assert model.answer(contexts, torch.tensor([3, 1]), longest=5) == [[4], [4]]
 
@@ -150,7 +150,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, optimise
 
         with pytest.raises(Killed):
             registry.prepare(spec, dialogues(), cut, seed=4, progress=interrupt)
-        torch.rand(100)  # what else the process draws does not matter
+        torch.rand(100)  # other random draws of the process do not matter
     assert registry.prepare(spec, dialogues(), cut, seed=4) == figures
     assert (cut / Trainer.WEIGHTS).read_bytes() == (whole / Trainer.WEIGHTS).read_bytes()
     assert not (cut / Trainer.CHECKPOINT).exists()
@@ -165,8 +165,8 @@ def test_training_stops_early_and_keeps_the_best(tmp_path: Path) -> None:
     model = Seq2SeqResponder(spec, tmp_path).model()[0]
     encoded = EncodedDialogues.of_texts(
         *(
-            dialogues().filter(pa.compute.equal(dialogues()["split"], "valid"))[c].to_pylist()
-            for c in ("context", "response")
+            dialogues().filter(pa.compute.equal(dialogues()["split"], "valid"))[column].to_pylist()
+            for column in ("context", "response")
         ),
         Vocabulary.load(tmp_path / "vocabulary.txt"),
         8,
@@ -174,21 +174,21 @@ def test_training_stops_early_and_keeps_the_best(tmp_path: Path) -> None:
     assert perplexity(model, encoded) == pytest.approx(min(history))
 
 
-def test_bfloat16_learns_alike_and_keeps_weights_of_32_bits(tmp_path: Path) -> None:
-    found = {}
+def test_bfloat16_learns_as_well_and_keeps_float32_weights(tmp_path: Path) -> None:
+    perplexities = {}
     for precision in ("float32", "bfloat16"):
         (tmp_path / precision).mkdir()
         spec = specification(precision=precision, epochs=6)
         figures = registry.prepare(spec, dialogues(), tmp_path / precision, seed=3)
-        found[precision] = figures["validation_perplexities"]
+        perplexities[precision] = figures["validation_perplexities"]
         weights = Seq2SeqResponder(spec, tmp_path / precision).model()[0].state_dict()
         assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
-    assert found["float32"] != found["bfloat16"]
-    assert min(found["bfloat16"]) == pytest.approx(min(found["float32"]), rel=0.05)
-    assert min(found["bfloat16"]) < found["bfloat16"][0] / 2
+    assert perplexities["float32"] != perplexities["bfloat16"]
+    assert min(perplexities["bfloat16"]) == pytest.approx(min(perplexities["float32"]), rel=0.05)
+    assert min(perplexities["bfloat16"]) < perplexities["bfloat16"][0] / 2
 
 
-def test_a_loss_that_is_not_a_number_stops_with_the_place(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_a_number_names_epoch_and_batch(tmp_path: Path) -> None:
     spec = specification(optimiser="sgd", learning_rate=1e38, clipping=1e38)
     with pytest.raises(
         FairnessError, match=r"training loss is (nan|inf) in epoch \d+, batch \d+; last good checkpoint: .*; lower"
@@ -213,7 +213,7 @@ def pairs(*contexts: tuple[str, str]) -> pa.Table:
 
 
 class Echo:
-    """Answers with the context in capitals and remembers what it was asked."""
+    """Answers with the context in capitals and records the contexts."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -235,36 +235,36 @@ def test_responding_asks_each_distinct_context_once_shortest_first(tmp_path: Pat
     ]  # fmt: skip
 
 
-def test_a_killed_responding_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responding_resumes_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairness_pipeline.workspace.distinct.CHUNK", 2)
-    asked = pairs(*((f"a{i}", f"b{i}") for i in range(5)))
+    context_pairs = pairs(*((f"a{i}", f"b{i}") for i in range(5)))
 
-    class Dies(Echo):
+    class Interrupted(Echo):
         def __call__(self, contexts: pa.Table) -> pa.Table:
             if len(self.asked) >= 4:
                 raise Killed
             return super().__call__(contexts)
 
     with pytest.raises(Killed):
-        respond(asked, Dies(), tmp_path)
+        respond(context_pairs, Interrupted(), tmp_path)
     echo = Echo()
-    answers = respond(asked, echo, tmp_path)
+    answers = respond(context_pairs, echo, tmp_path)
     assert len(echo.asked) == 6
-    assert answers.table.equals(respond(asked, Echo(), tmp_path / "fresh").table)
+    assert answers.table.equals(respond(context_pairs, Echo(), tmp_path / "fresh").table)
 
 
-def test_a_responder_that_costs_is_told_all_before_it_is_asked(tmp_path: Path) -> None:
-    class Dear(Echo):
+def test_a_costly_responder_receives_all_contexts_before_the_first_call(tmp_path: Path) -> None:
+    class Costly(Echo):
         def check_allowed(self, contexts: list[str]) -> None:
             raise FairnessError(f"{sorted(contexts)} after {self.asked}")
 
     with pytest.raises(FairnessError, match=r"\['a', 'b', 'c'\] after \[\]"):
-        respond(pairs(("a", "b"), ("b", "c")), Dear(), tmp_path)
+        respond(pairs(("a", "b"), ("b", "c")), Costly(), tmp_path)
 
 
-def test_an_answer_without_words_is_one_of_a_kind_and_a_missing_one_is_refused(tmp_path: Path) -> None:
-    found = respond(pairs(("a", "bb")), lambda t: pa.table({"response": [" ", "x"]}), tmp_path).table
-    assert list(zip(found["response"].to_pylist(), found["kind"].to_pylist(), strict=True)) == [
+def test_an_empty_answer_has_its_own_kind_and_a_missing_one_is_refused(tmp_path: Path) -> None:
+    table = respond(pairs(("a", "bb")), lambda t: pa.table({"response": [" ", "x"]}), tmp_path).table
+    assert list(zip(table["response"].to_pylist(), table["kind"].to_pylist(), strict=True)) == [
         (" ", "empty"),
         ("x", "answer"),
     ]
@@ -276,7 +276,7 @@ def test_the_responder_is_picklable(tmp_path: Path) -> None:
     spec = specification(epochs=1)
     registry.prepare(spec, dialogues(), tmp_path, seed=1)
     responder = registry.responder(spec, tmp_path, tmp_path, seed=1)
-    asked = pa.table({"text": ["what is red", "zzz", ""]})
-    expected = responder(asked)
-    assert pickle.loads(pickle.dumps(responder))(asked).equals(expected)
+    contexts = pa.table({"text": ["what is red", "zzz", ""]})
+    expected = responder(contexts)
+    assert pickle.loads(pickle.dumps(responder))(contexts).equals(expected)
     assert all(expected["response"].to_pylist())

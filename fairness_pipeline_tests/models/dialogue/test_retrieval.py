@@ -50,12 +50,12 @@ def test_the_best_candidate_is_that_of_a_full_sort(monkeypatch: pytest.MonkeyPat
     queries, candidates = torch.randn(23, 12), torch.randn(500, 12)
     expected = torch.argsort(queries @ candidates.T, dim=1, descending=True)[:, 0]
     assert best_candidates(queries, candidates).equal(expected)
-    # Of equals the first wins, within a chunk and across chunks; scores below zero are scores.
+    # Of equal scores the first wins, within a chunk and across chunks; negative scores count, too.
     same = torch.ones(100, 1)
     assert best_candidates(torch.tensor([[-1.0], [2.0]]), same).tolist() == [0, 0]
 
 
-def test_encoding_does_not_depend_on_company() -> None:
+def test_an_encoding_does_not_depend_on_its_batch() -> None:
     torch.manual_seed(0)
     model = Ranker(specification().retrieval, 20).eval()
     turns = [np.array(turn) for turn in ([4, 5, 6, 7, 8], [9], [10, 4], [5, 4, 6])]
@@ -66,7 +66,7 @@ def test_encoding_does_not_depend_on_company() -> None:
 
 
 def test_in_batch_negatives_by_hand() -> None:
-    """The loss of row i is -log softmax over the batch's responses; one that says the same is no negative."""
+    """The loss of row i is -log softmax over the batch's responses; an equal response is not a negative."""
     torch.manual_seed(0)
     model = Ranker(specification().retrieval, 8).eval()
     encoded = EncodedDialogues.of_texts(["a", "b", "c"], ["b", "c", "b"], Vocabulary(["a", "b", "c", "d"]), longest=8)
@@ -74,8 +74,8 @@ def test_in_batch_negatives_by_hand() -> None:
     contexts, responses = model.encode(batch.contexts), model.encode(batch.responses)
     scores = (contexts @ responses.T / 4).exp()  # the root of the width, 16
     expected = -sum(
-        torch.log(scores[i, i] / sum(scores[i, j] for j in others)).item()
-        for i, others in enumerate([(0, 1), (0, 1, 2), (1, 2)])
+        torch.log(scores[i, i] / sum(scores[i, j] for j in candidates)).item()
+        for i, candidates in enumerate([(0, 1), (0, 1, 2), (1, 2)])
     )
     loss, count = model(batch)
     assert (loss.item(), int(count)) == (pytest.approx(expected, rel=1e-5), 3)
@@ -91,7 +91,7 @@ def test_it_learns_and_answers_with_candidates(tmp_path: Path) -> None:
     assert answers["response"].to_pylist() == ["red it is", "blue it is", "green it is"]
 
 
-def test_preparing_goes_on_after_a_kill_between_training_and_candidates(tmp_path: Path) -> None:
+def test_preparing_resumes_after_a_kill_between_training_and_candidates(tmp_path: Path) -> None:
     spec = specification(epochs=2)
     first = registry.prepare(spec, dialogues(), tmp_path, seed=1)
     vectors = (tmp_path / "candidates.safetensors").read_bytes()

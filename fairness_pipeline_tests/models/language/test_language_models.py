@@ -1,4 +1,4 @@
-"""Language models: perplexities one at a time, training that resumes, and what is refused."""
+"""Language models: perplexities against one text at a time, training that resumes, and errors."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from fairness_pipeline_tests.models.language.tiny import TEXTS, causal, specific
 
 
 def one_at_a_time(model, tokenizer, text: str) -> float:
-    """As the authors' script does it."""
+    """The perplexity of one text, computed as in the authors' script."""
     tokens = torch.tensor([tokenizer(text)["input_ids"]])
     with torch.no_grad():
         return math.exp(model(tokens, labels=tokens).loss.item())
@@ -36,30 +36,34 @@ def test_batches_give_what_one_text_at_a_time_gives(tmp_path: Path) -> None:
     assert scored["tokens"].to_pylist() == [len(tokenizer(text)["input_ids"]) - 1 for text in texts]
 
 
-def test_a_checkpoint_is_the_same_on_a_machine_that_is_offline(tmp_path: Path) -> None:
+def test_an_offline_machine_saves_the_same_checkpoint(tmp_path: Path) -> None:
     trained(tmp_path / "m")
-    kept = []
+    files = []
     for offline in (True, False):
         tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
-        tokenizer.init_kwargs["local_files_only"] = offline  # as transformers notes HF_HUB_OFFLINE
+        tokenizer.init_kwargs["local_files_only"] = offline  # as transformers records HF_HUB_OFFLINE
         model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
         registry.save(model, tokenizer, tmp_path / str(offline))
-        kept.append({path.name: path.read_bytes() for path in (tmp_path / str(offline)).iterdir()})
-    assert kept[0] == kept[1]
+        files.append({path.name: path.read_bytes() for path in (tmp_path / str(offline)).iterdir()})
+    assert files[0] == files[1]
 
 
 def test_what_stands_before_a_text_is_given_and_not_scored(tmp_path: Path) -> None:
-    """A chat template's opening: the log-likelihood of the text alone, each token given all before it."""
+    """After a chat template's opening only the text is scored, each token given all before it."""
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
-    texts, before = list(dict.fromkeys(TEXTS)), "they say: "
-    scored = PerplexityScorer(model, tokenizer, before)(pa.table({"text": texts}))
-    given = tokenizer(before)["input_ids"]
-    for text, found, count in zip(texts, *(scored[name].to_pylist() for name in ("perplexity", "tokens")), strict=True):
-        own = tokenizer(text)["input_ids"]
+    texts, prefix = list(dict.fromkeys(TEXTS)), "they say: "
+    scored = PerplexityScorer(model, tokenizer, prefix)(pa.table({"text": texts}))
+    prefix_tokens = tokenizer(prefix)["input_ids"]
+    for text, perplexity, count in zip(
+        texts, *(scored[name].to_pylist() for name in ("perplexity", "tokens")), strict=True
+    ):
+        tokens = tokenizer(text)["input_ids"]
         with torch.no_grad():
-            logs = model(torch.tensor([[*given, *own]])).logits[0].log_softmax(-1)
-        told = sum(logs[len(given) - 1 + place, token].item() for place, token in enumerate(own))
-        assert count == len(own) and found == pytest.approx(math.exp(-told / count), rel=1e-5)
+            logs = model(torch.tensor([[*prefix_tokens, *tokens]])).logits[0].log_softmax(-1)
+        log_likelihood = sum(
+            logs[len(prefix_tokens) - 1 + position, token].item() for position, token in enumerate(tokens)
+        )
+        assert count == len(tokens) and perplexity == pytest.approx(math.exp(-log_likelihood / count), rel=1e-5)
 
 
 def test_a_chat_template_is_a_choice(tmp_path: Path) -> None:
@@ -70,22 +74,23 @@ def test_a_chat_template_is_a_choice(tmp_path: Path) -> None:
     tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}> {{ m.content }} {% endfor %}<bot> "
     tokenizer.save_pretrained(folder)
     source = {"name": str(folder), "chat": True, "system": "Be kind."}
-    own = causal(folder).model_copy(update={"huggingface": causal(folder).huggingface.model_validate(source)})
+    spec = causal(folder).model_copy(update={"huggingface": causal(folder).huggingface.model_validate(source)})
     assert (
-        own.identity()["huggingface"]["system"] == "Be kind." and "chat" not in causal(folder).identity()["huggingface"]
+        spec.identity()["huggingface"]["system"] == "Be kind."
+        and "chat" not in causal(folder).identity()["huggingface"]
     )
     (tmp_path / "made").mkdir()
-    registry.prepare(own, [], tmp_path / "made", 1)
+    registry.prepare(spec, [], tmp_path / "made", 1)
     texts = pa.table({"text": ["jews are greedy"]})
-    found = registry.perplexity_scorer(own, tmp_path / "made")(texts)
-    before = f"<system> Be kind. <user> {registry.ASKED} <bot> "
-    expected = PerplexityScorer(model, tokenizer, before)(texts)
-    assert found["perplexity"].to_pylist() == pytest.approx(expected["perplexity"].to_pylist(), rel=1e-6)
+    scored = registry.perplexity_scorer(spec, tmp_path / "made")(texts)
+    prefix = f"<system> Be kind. <user> {registry.ASKED} <bot> "
+    expected = PerplexityScorer(model, tokenizer, prefix)(texts)
+    assert scored["perplexity"].to_pylist() == pytest.approx(expected["perplexity"].to_pylist(), rel=1e-6)
     tokenizer.chat_template = None
     tokenizer.save_pretrained(folder)
     (folder / "chat_template.jinja").unlink(missing_ok=True)
     with pytest.raises(FairnessError, match="has no chat template; set 'chat: false'"):
-        registry.perplexity_scorer(own, tmp_path / "made")(texts)
+        registry.perplexity_scorer(spec, tmp_path / "made")(texts)
 
 
 def test_a_mark_before_each_text_is_told(tmp_path: Path) -> None:
@@ -104,7 +109,7 @@ def test_a_mark_before_each_text_is_told(tmp_path: Path) -> None:
     assert count == len(tokenizer("jews are greedy", add_special_tokens=False)["input_ids"])  # the first word, too
 
 
-def test_a_model_that_looks_back_only_so_far() -> None:
+def test_a_model_with_a_sliding_window() -> None:
     from transformers import MistralConfig, MistralForCausalLM
 
     torch.manual_seed(0)
@@ -113,53 +118,53 @@ def test_a_model_that_looks_back_only_so_far() -> None:
                       num_key_value_heads=2, sliding_window=6, initializer_range=0.5)
     ).eval()  # fmt: skip
 
-    class Numbers:
+    class NumberTokenizer:
         def __call__(self, texts, **options):
             rows = [[int(word) for word in text.split()] for text in ([texts] if isinstance(texts, str) else texts)]
             return {"input_ids": rows[0] if isinstance(texts, str) else rows}
 
     numbers = [" ".join(str((7 * n + i) % 50) for i in range(16)) for n in range(3)]
-    texts = ["1 2 3", "1 2 4", *numbers, *(f"{own} 9 8" for own in numbers)]
-    scorer = PerplexityScorer(model, Numbers())
+    texts = ["1 2 3", "1 2 4", *numbers, *(f"{prefix} 9 8" for prefix in numbers)]
+    scorer = PerplexityScorer(model, NumberTokenizer())
     scored = scorer(pa.table({"text": texts}))["perplexity"].to_pylist()
-    assert scored == pytest.approx([one_at_a_time(model, Numbers(), text) for text in texts], rel=1e-4)
+    assert scored == pytest.approx([one_at_a_time(model, NumberTokenizer(), text) for text in texts], rel=1e-4)
 
 
 def test_the_real_vocabulary(tmp_path: Path, corpora: Path) -> None:
-    """A folder with GPT-2's own tokenizer, as a user would give it."""
+    """A folder with GPT-2's tokenizer, as users have it."""
     from transformers import GPT2Config, GPT2LMHeadModel, GPT2TokenizerFast
 
     torch.manual_seed(0)
     folder = tmp_path / "gpt2"
     GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=2, n_positions=64)).save_pretrained(folder)
     GPT2TokenizerFast.from_pretrained(corpora / "lm_reference" / "gpt2_117M").save_pretrained(folder)
-    own = causal(folder)
+    spec = causal(folder)
     (tmp_path / "made").mkdir()
-    assert registry.prepare(own, [], tmp_path / "made", 1)["model_type"] == "gpt2"
-    model, tokenizer = registry.load(own, tmp_path / "made")
+    assert registry.prepare(spec, [], tmp_path / "made", 1)["model_type"] == "gpt2"
+    model, tokenizer = registry.load(spec, tmp_path / "made")
     texts = ["jews are greedy", "christians are greedy, they say", "he said so"]
     scored = PerplexityScorer(model, tokenizer)(pa.table({"text": texts}))["perplexity"].to_pylist()
     assert scored == pytest.approx([one_at_a_time(model, tokenizer, text) for text in texts], rel=1e-5)
 
 
 def test_a_chunk_s_result_does_not_depend_on_the_chunks_before_it(tmp_path: Path) -> None:
-    """Other processes may score other chunks: the same bytes whoever scores which."""
+    """Chunks may be scored by several processes: the bytes are the same."""
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
-    ordered = sorted(set(TEXTS), key=len)
-    chunks = [pa.table({"text": ordered[start : start + 3]}) for start in range(0, len(ordered), 3)]
-    one = PerplexityScorer(model, tokenizer)
+    texts = sorted(set(TEXTS), key=len)
+    chunks = [pa.table({"text": texts[start : start + 3]}) for start in range(0, len(texts), 3)]
+    scorer = PerplexityScorer(model, tokenizer)
     alone = [PerplexityScorer(model, tokenizer)(chunk) for chunk in chunks]
-    assert [one(chunk) for chunk in reversed(chunks)] == alone[::-1]
+    assert [scorer(chunk) for chunk in reversed(chunks)] == alone[::-1]
 
 
-def test_a_model_that_does_more_to_its_logits_is_asked_whole(tmp_path: Path) -> None:
+def test_a_model_that_changes_its_logits_is_called_as_a_whole(tmp_path: Path) -> None:
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
     plain = type(model).forward
 
     def doubled(self, *arguments, **options):
-        found = plain(self, *arguments, **options)
-        found.logits = found.logits * 2
-        return found
+        output = plain(self, *arguments, **options)
+        output.logits = output.logits * 2
+        return output
 
     model.forward = doubled.__get__(model)
     scorer = PerplexityScorer(model, tokenizer)
@@ -167,8 +172,8 @@ def test_a_model_that_does_more_to_its_logits_is_asked_whole(tmp_path: Path) -> 
     model.forward = doubled.__get__(model)
     for value, text in zip(scored, ["jews are greedy", "the phone is new"], strict=True):
         logits = model(torch.tensor([tokenizer(text)["input_ids"]])).logits[0, :-1]
-        wanted = torch.tensor(tokenizer(text)["input_ids"][1:])
-        assert value == pytest.approx(math.exp(torch.nn.functional.cross_entropy(logits, wanted).item()), rel=1e-5)
+        targets = torch.tensor(tokenizer(text)["input_ids"][1:])
+        assert value == pytest.approx(math.exp(torch.nn.functional.cross_entropy(logits, targets).item()), rel=1e-5)
 
 
 def test_out_of_a_gpus_memory_the_batch_is_halved_with_the_same_results(
@@ -191,17 +196,17 @@ def test_out_of_a_gpus_memory_the_batch_is_halved_with_the_same_results(
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_a_training_out_of_memory_makes_the_same_updates_in_more_steps(tmp_path: Path, step: int) -> None:
-    """In the first step or after others: what was learned before is not learned twice."""
+    """In the first step or in a later one: earlier updates are not repeated."""
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # its draws depend on the batch
-    first = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    initial = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     examples = [{"input_ids": tokenizer("jews are greedy and loud")["input_ids"]} for _ in range(8)]
     recipe = fine_tuning.Recipe(1, 4, 1, 0.01)
     weights = []
     for most in (4, 2):
-        model.load_state_dict(first)
+        model.load_state_dict(initial)
         steps = 0
 
         def loss(model, batch, most=most):
@@ -213,11 +218,11 @@ def test_a_training_out_of_memory_makes_the_same_updates_in_more_steps(tmp_path:
 
         fine_tuning.train(model, examples, recipe, tmp_path / f"run{most}", 1, loss=loss)
         weights.append(model.state_dict()["transformer.wte.weight"].clone())
-    assert not torch.equal(weights[0], first["transformer.wte.weight"])
+    assert not torch.equal(weights[0], initial["transformer.wte.weight"])
     assert torch.allclose(weights[0], weights[1], atol=1e-6)
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_training_resumes_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained(tmp_path / "whole")
     monkeypatch.setattr(fine_tuning, "_CHECKPOINT_SECONDS", 0.0)
     plain = fine_tuning.language_modelling
@@ -234,24 +239,24 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, monkeypat
     with pytest.raises(Killed):
         trained(tmp_path / "killed")
     assert list((tmp_path / "killed").rglob("checkpoint-*"))
-    (tmp_path / "killed" / "trainer" / "checkpoint-99").mkdir()  # what a kill leaves of a checkpoint
+    (tmp_path / "killed" / "trainer" / "checkpoint-99").mkdir()  # an incomplete checkpoint after a kill
     monkeypatch.setitem(fine_tuning.train.__kwdefaults__, "loss", plain)
     trained(tmp_path / "killed")
-    whole, again = (
+    whole, resumed = (
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "killed")
     )
-    assert whole == again
+    assert whole == resumed
 
 
-def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
-    own = trained(tmp_path / "m")
-    model, tokenizer = registry.load(own, tmp_path / "m")
+def test_invalid_texts_and_models_are_refused(tmp_path: Path) -> None:
+    spec = trained(tmp_path / "m")
+    model, tokenizer = registry.load(spec, tmp_path / "m")
     with pytest.raises(FairnessError, match="a text has .* tokens, and the model 32 positions; shorten it"):
         PerplexityScorer(model, tokenizer)(pa.table({"text": ["greedy " * 60]}))
     with pytest.raises(FairnessError, match="a text of one token has no perplexity, as nothing stands before it: 'a'"):
         PerplexityScorer(model, tokenizer)(pa.table({"text": ["a"]}))
     with pytest.raises(FairnessError, match="nothing to train on: the corpus has no comments"):
-        registry.prepare(own, [], tmp_path / "m", 1)
+        registry.prepare(spec, [], tmp_path / "m", 1)
     with pytest.raises(FairnessError, match="the training loss is nan in step 1; lower the learning rate"):
         fine_tuning.train(
             model, [{"input_ids": [1, 2]}], fine_tuning.Recipe(1, 1, 1, 0.1), tmp_path / "r", 1,
@@ -271,11 +276,11 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
     trained(other, gpt2={"layers": 1, "heads": 2, "embedding": 32, "positions": 32, "vocabulary": 400})
     shutil.copyfile(other / "model.safetensors", weights)
     with pytest.raises(FairnessError, match="cannot be loaded"):
-        registry.load(own, tmp_path / "m")
+        registry.load(spec, tmp_path / "m")
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"huggingface": {"name": "x"}}, "architecture 'gpt2' does not take 'huggingface'"),
         ({"fitting": None}, "architecture 'gpt2' needs 'fitting'"),
@@ -284,14 +289,14 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
         ({"gpt2": {"layers": 1, "heads": 3, "embedding": 16, "vocabulary": 400}}, "'embedding' to be a multiple"),
     ],
 )
-def test_a_wrong_file(changes: dict, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_an_invalid_specification_is_refused(changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         specification(**changes)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_state_that_is_no_number_is_never_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU losses are looked at seldom; before a checkpoint they are."""
+    """On a GPU losses are rarely read, but always before a checkpoint."""
     monkeypatch.setattr(fine_tuning, "Watch", partial(Watch, every=20))
     monkeypatch.setattr(fine_tuning, "_CHECKPOINT_SECONDS", 0)
     steps = 0
@@ -307,6 +312,6 @@ def test_a_state_that_is_no_number_is_never_kept(tmp_path: Path, monkeypatch: py
     with pytest.raises(FairnessError, match="the training loss is nan in step 3"):
         fine_tuning.train(transformers.GPT2LMHeadModel(configuration), examples, recipe, tmp_path, 1, loss=loss)
     model = transformers.GPT2LMHeadModel(configuration)
-    fine_tuning.train(model, examples, recipe, tmp_path, 1, loss=loss)  # goes on from step 2
+    fine_tuning.train(model, examples, recipe, tmp_path, 1, loss=loss)  # resumes from step 2
     assert steps == 3 + 10
     assert all(weight.isfinite().all() for weight in model.state_dict().values())

@@ -1,4 +1,4 @@
-"""Texts go out and come back with their log-probabilities, also those that a spreadsheet would run."""
+"""Exported texts come back with log-probabilities, including those that a spreadsheet would run."""
 
 import csv
 import math
@@ -13,8 +13,8 @@ from fairness_pipeline.models.language.log_probability_files import LogProbabili
 TEXTS = ["@USER they are", "=1+1", "plain"]
 
 
-@pytest.mark.parametrize("taken_off", [False, True])
-def test_an_apostrophe_that_was_put_before_a_text_is_no_part_of_it(tmp_path: Path, taken_off: bool) -> None:
+@pytest.mark.parametrize("removed", [False, True])
+def test_an_apostrophe_put_before_a_text_is_ignored(tmp_path: Path, removed: bool) -> None:
     path = tmp_path / "texts.csv"
     assert write_texts(TEXTS, path, ".csv") == 2
     with path.open(newline="") as stream:
@@ -24,9 +24,9 @@ def test_an_apostrophe_that_was_put_before_a_text_is_no_part_of_it(tmp_path: Pat
         writer = csv.DictWriter(stream, rows[0])
         writer.writeheader()
         for row in rows:
-            text = row["text"].removeprefix("'") if taken_off else row["text"]
+            text = row["text"].removeprefix("'") if removed else row["text"]
             writer.writerow({"text": text, "logprob": -2.0 * math.log(10), "tokens": 2})
-    found = LogProbabilityScorer(path)(pa.table({"text": TEXTS}))
-    assert found["perplexity"].to_pylist() == pytest.approx([10.0] * 3)
+    scored = LogProbabilityScorer(path)(pa.table({"text": TEXTS}))
+    assert scored["perplexity"].to_pylist() == pytest.approx([10.0] * 3)
     with pytest.raises(FairnessError, match="1 texts have no log-probability, such as 'another'"):
         LogProbabilityScorer(path)(pa.table({"text": [*TEXTS, "another"]}))

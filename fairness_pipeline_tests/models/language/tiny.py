@@ -1,4 +1,4 @@
-"""Small GPT-2s with words of their own, and one with the real vocabulary: nothing is downloaded."""
+"""Small GPT-2s with a vocabulary of their own, trained without downloads."""
 
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,11 @@ def specification(**changes: Any) -> LanguageModelSpecification:
 
 
 def trained(folder: Path, **changes: Any) -> LanguageModelSpecification:
-    """A model in `folder`, and what loads it."""
+    """Trains a model in `folder`, and returns its specification."""
     folder.mkdir(parents=True, exist_ok=True)
-    own = specification(**changes)
-    registry.prepare(own, TEXTS, folder, 1)
-    return own
+    spec = specification(**changes)
+    registry.prepare(spec, TEXTS, folder, 1)
+    return spec
 
 
 def causal(folder: Path) -> LanguageModelSpecification:

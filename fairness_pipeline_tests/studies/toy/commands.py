@@ -1,8 +1,8 @@
-"""A command of the toy study's own."""
+"""A command that the toy study adds."""
 
 
 def add_commands(command) -> None:
-    """Adds it."""
+    """Adds the command."""
     command("roll", _roll, "Roll a die.").add_argument("--die", required=True)
 
 

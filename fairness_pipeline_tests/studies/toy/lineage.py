@@ -1,4 +1,4 @@
-"""Rolls, their comparison, the report."""
+"""Rolls, their comparison, and the report."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What a profile says of the toy study."""
+"""The section of a profile on the toy study."""
 
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.project.study import Part
@@ -6,18 +6,18 @@ from fairness_pipeline.statistics.equivalence import Margin
 
 
 class Die(Specification):
-    """How much more it shows in the left hand."""
+    """A die, and how much more it shows in the left hand."""
 
     shift: float = 0.0
     may_change: bool = False
 
     def identity(self) -> dict[str, object]:
-        """All of it."""
+        """All fields."""
         return self.model_dump()
 
 
 class Toy(Specification):
-    """The section."""
+    """The section of the toy study."""
 
     dice: dict[str, Die]
     margin: Margin = Margin(absolute=0.2)

@@ -1,4 +1,4 @@
-"""What the toy study is."""
+"""The definition of the toy study."""
 
 from fairness_pipeline.studies.toy.profile import Toy, ToyPart
 

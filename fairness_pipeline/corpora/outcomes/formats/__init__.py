@@ -33,16 +33,16 @@ BENCHMARKS: Mapping[Format, Benchmark] = {
 }
 _LOGS: Mapping[Format, ModuleType] = {"inspect": inspect_log, "lm_eval": lm_eval, "promptfoo": promptfoo}
 _RECOGNISED: Mapping[Format, ModuleType] = {**_LOGS, "bbq": bbq}
-"""What is told by what stands in a file."""
+"""The formats that are recognised by the contents of a file."""
 
 
 def read_format(form: Format, path: Path | None, answers: Mapping[str, Answers]) -> pa.Table:
-    """The columns of a table of trials as text, whatever its files are; `answers` adds the column `model`.
+    """Reads the columns of a table of trials as text, in any format; `answers` adds the column `model`.
 
     Args:
         form: The format.
-        path: Its file; None if there are only files by model.
-        answers: By model its answers to a benchmark, or the file of its own table or log.
+        path: The file; None if there are only files by model.
+        answers: By model, its answers to a benchmark, or the file of its own table or log.
 
     Raises:
         FairnessError: a file is missing, or is not of this format; names the line.
@@ -57,7 +57,7 @@ def read_format(form: Format, path: Path | None, answers: Mapping[str, Answers])
 
 
 def told_by(form: Format, table: pa.Table) -> dict[str, list[str]]:
-    """What a tool's log says of its columns, by role, and `outcome`; columns of one value have none.
+    """The columns of a tool's log by role, and its outcomes under `outcome`; constant columns have no role.
 
     Args:
         form: The format.
@@ -66,14 +66,14 @@ def told_by(form: Format, table: pa.Table) -> dict[str, list[str]]:
     if form not in _LOGS:
         return {}
     log = _LOGS[form]
-    several = [name for name in table.column_names if len(table[name].chunk(0).dictionary) > 1]
-    roles = {role: [column] for role, column in log.ROLES.items() if column in several}
+    varying = [name for name in table.column_names if len(table[name].chunk(0).dictionary) > 1]
+    roles = {role: [column] for role, column in log.ROLES.items() if column in varying}
     outcomes = log.outcomes(table.column_names)
-    return {**roles, "outcome": [name for name in outcomes if name in several] or outcomes}
+    return {**roles, "outcome": [name for name in outcomes if name in varying] or outcomes}
 
 
 def said_of(form: Format, table: pa.Table) -> str:
-    """Which tool wrote a file, and for which tasks, for readers; empty for a table.
+    """The tool that wrote a file, and its tasks, for readers; empty for a table.
 
     Args:
         form: The format.
@@ -86,7 +86,7 @@ def said_of(form: Format, table: pa.Table) -> str:
 
 
 def recognised(path: Path) -> Format:
-    """The format of a file that a user gives, by what stands in it; `table` if it is none of those that are known."""
+    """The format of a user's file, recognised by its contents; `table` if none is recognised."""
     return next((form for form, module in _RECOGNISED.items() if module.recognises(path)), "table")
 
 

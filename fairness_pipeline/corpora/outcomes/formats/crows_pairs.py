@@ -1,7 +1,7 @@
 """CrowS-Pairs (Nangia et al. 2020): is the more stereotypical of two sentences the likelier one?
 
 The authors' `crows_pairs_anonymized.csv` has the pairs. Likelihoods: JSON Lines with `index` (the first column),
-`sent_more` and `sent_less`. Those who wrote the pairs are the sample: each wrote many alike.
+`sent_more` and `sent_less`. The writers of the pairs are the sample, because each wrote many similar ones.
 """
 
 from collections.abc import Iterator

@@ -25,9 +25,9 @@ def _questions(path: Path) -> Iterator[Row]:
 
 def _decisions(rows: Iterator[Row], path: Path) -> Iterator[Row]:
     for row in rows:
-        said = yes_or_no(str(row["answer"] or ""))
-        decision = None if said is None else int(said == "yes")
-        yield {**row, "prompt": None, "decision": decision, "readable": int(said is not None)}
+        answer = yes_or_no(str(row["answer"] or ""))
+        decision = None if answer is None else int(answer == "yes")
+        yield {**row, "prompt": None, "decision": decision, "readable": int(answer is not None)}
 
 
 BENCHMARK = Benchmark(

@@ -30,7 +30,7 @@ _FAILED = ("error", "limit", "invalidation")
 
 
 def outcomes(columns: list[str]) -> list[str]:
-    """Those of the columns that are outcomes: the scorers'."""
+    """The columns that are outcomes: those of the scorers."""
     return columns[columns.index("failed") + 1 :]
 
 
@@ -40,8 +40,8 @@ def recognises(path: Path) -> bool:
         return True
     if not path.name.removesuffix(".gz").endswith(".json"):
         return False
-    whole = read_json(path)
-    return isinstance(whole, dict) and {"eval", "samples"} <= set(whole)
+    content = read_json(path)
+    return isinstance(content, dict) and {"eval", "samples"} <= set(content)
 
 
 def read(path: Path) -> pa.Table:
@@ -55,16 +55,16 @@ def read(path: Path) -> pa.Table:
         FairnessError: it is no log, or has no samples.
     """
     header, samples = _unzipped(path) if path.suffix == ".eval" else _parts(read_json(path), path)
-    rows = [_row(header, sample, f"{path}, sample {place}") for place, sample in enumerate(samples)]
+    rows = [_row(header, sample, f"{path}, sample {index}") for index, sample in enumerate(samples)]
     if not rows:
         raise FairnessError(f"{path}: expected samples, found none; was the log written with them?")
     return as_table(rows)
 
 
-def _parts(whole: Any, path: Path) -> tuple[Row, list[Row]]:
-    if not isinstance(whole, dict) or "eval" not in whole:
+def _parts(content: Any, path: Path) -> tuple[Row, list[Row]]:
+    if not isinstance(content, dict) or "eval" not in content:
         raise FairnessError(f"{path}: expected an object with 'eval' and 'samples', as Inspect writes it")
-    return whole["eval"], whole.get("samples") or []
+    return content["eval"], content.get("samples") or []
 
 
 def _unzipped(path: Path) -> tuple[Row, list[Row]]:

@@ -1,8 +1,8 @@
 """Logs of lm-evaluation-harness: `samples_<task>_<time>.jsonl`, which `--log_samples` writes.
 
-A line is an item and a filter; every filter repeats it, so that the first alone is kept. `doc` holds the data set's own
-columns; `doc_id` is a row number. Metrics that are numbers keep their names; log-likelihoods of choices become
-`log_likelihood_0` and so on, and of two `log_likelihood_difference`, the first minus the second.
+A line is an item and a filter; every filter repeats the item, so only the first filter is kept. `doc` holds the data
+set's own columns; `doc_id` is a row number. Metrics that are numbers keep their names. Log-likelihoods of choices
+become `log_likelihood_0` and so on; two also give `log_likelihood_difference`, the first minus the second.
 """
 
 import re
@@ -24,7 +24,7 @@ ROLES = {"draw": "draw", "answer": "answer"}
 
 
 def outcomes(columns: list[str]) -> list[str]:
-    """Those of the columns that are outcomes: metrics, and of two log-likelihoods their difference."""
+    """The columns that are outcomes: metrics, and log-likelihoods or the difference of two."""
     measured = columns[columns.index("doc_id") + 1 :]
     likelihoods = [name for name in measured if name.startswith("log_likelihood_")]
     last = likelihoods[-1:] if "log_likelihood_difference" in likelihoods else likelihoods
@@ -50,26 +50,26 @@ def read(path: Path) -> pa.Table:
 
 def _rows(path: Path) -> Iterator[Row]:
     stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
-    named = _NAME.fullmatch(stem)
-    task = named.group("task") if named else stem
-    kept: str | None = None
+    match = _NAME.fullmatch(stem)
+    task = match.group("task") if match else stem
+    kept_filter: str | None = None
     for where, record in read_json_lines(path):
         needed(record, _FIELDS, where)
-        kept = record.get("filter", "none") if kept is None else kept
-        if record.get("filter", "none") != kept:
+        kept_filter = record.get("filter", "none") if kept_filter is None else kept_filter
+        if record.get("filter", "none") != kept_filter:
             continue
         doc = record["doc"] if isinstance(record["doc"], dict) else {"doc": record["doc"]}
         metrics = {
             name: value for metric in record.get("metrics", ()) for name, value in scores(record.get(metric), metric)
         }
         row = {**doc, "task": task, "doc_id": str(record["doc_id"]), **metrics}
-        likelihoods = [_likelihood(each) for each in record["filtered_resps"]]
-        if likelihoods and all(each is not None for each in likelihoods):
-            yield {**row, **_of_choices([each for each in likelihoods if each is not None])}
+        likelihoods = [_likelihood(response) for response in record["filtered_resps"]]
+        if likelihoods and all(likelihood is not None for likelihood in likelihoods):
+            yield {**row, **_of_choices([likelihood for likelihood in likelihoods if likelihood is not None])}
             continue
-        said = record.get("resps", [[]])[0] if record.get("resps") else []
-        said = said if isinstance(said, list) and len(said) > 1 else record["filtered_resps"][:1]
-        for draw, answer in enumerate(said):
+        answers = record.get("resps", [[]])[0] if record.get("resps") else []
+        answers = answers if isinstance(answers, list) and len(answers) > 1 else record["filtered_resps"][:1]
+        for draw, answer in enumerate(answers):
             yield {**row, "draw": str(draw), "answer": answer or None}
 
 
@@ -84,7 +84,7 @@ def _likelihood(response: object) -> float | None:
 
 
 def _of_choices(likelihoods: list[float]) -> Row:
-    outcomes = {f"log_likelihood_{place}": value for place, value in enumerate(likelihoods)}
+    outcomes = {f"log_likelihood_{index}": value for index, value in enumerate(likelihoods)}
     if len(likelihoods) == 2:
         outcomes["log_likelihood_difference"] = likelihoods[0] - likelihoods[1]
     return outcomes

@@ -1,7 +1,7 @@
 """Results of promptfoo: the JSON file that `promptfoo eval -o results.json` writes.
 
-`vars` and the tests' `metadata` are the user's own columns; `testIdx` is a row number. The same variables once more are
-a repeated draw. An error of the provider or of a grader is a missing outcome, and not a failed test.
+`vars` and the tests' `metadata` are the user's own columns; `testIdx` is a row number. A repetition of the same
+variables is a repeated draw. An error of the provider or of a grader is a missing outcome, and not a failed test.
 """
 
 from collections import Counter
@@ -25,12 +25,12 @@ _INTERNAL = "_promptfoo"
 
 
 def outcomes(columns: list[str]) -> list[str]:
-    """Those of the columns that are outcomes: whether it passed, the scores, and each assertion."""
+    """The columns that are outcomes: whether the test passed, the scores, and each assertion."""
     return columns[columns.index("score") :]
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file is such results."""
+    """Whether a file holds such results."""
     return path.name.removesuffix(".gz").endswith(".json") and bool(_results(read_json(path)))
 
 
@@ -50,8 +50,8 @@ def read(path: Path) -> pa.Table:
     return as_table(_rows(results, path))
 
 
-def _results(whole: Any) -> list[Row]:
-    results = whole.get("results") if isinstance(whole, dict) else None
+def _results(content: Any) -> list[Row]:
+    results = content.get("results") if isinstance(content, dict) else None
     results = results.get("results") if isinstance(results, dict) else results
     rows = results if isinstance(results, list) else []
     return [row for row in rows if isinstance(row, dict) and set(_FIELDS) <= set(row)]
@@ -59,8 +59,8 @@ def _results(whole: Any) -> list[Row]:
 
 def _rows(results: list[Row], path: Path) -> Iterator[Row]:
     seen: Counter[str] = Counter()
-    for place, result in enumerate(results):
-        needed(result, ("promptIdx",), f"{path}, result {place}")
+    for index, result in enumerate(results):
+        needed(result, ("promptIdx",), f"{path}, result {index}")
         provider = result["provider"]
         model = provider.get("label") or provider.get("id") if isinstance(provider, dict) else provider
         metadata = (result.get("testCase") or {}).get("metadata") or {}
@@ -87,8 +87,8 @@ def _outcomes(result: Row) -> Row:
     failed = result.get("failureReason") == _ERROR or result.get("graderError")
     outcomes: dict[str, Any] = {"score": result.get("score"), "passed": result.get("success")}
     outcomes |= dict(scores(result.get("namedScores") or {}, "named"))
-    for place, part in enumerate(grading.get("componentResults") or []):
+    for index, part in enumerate(grading.get("componentResults") or []):
         kind = (part.get("assertion") or {}).get("type", "assertion")
-        outcomes[f"{kind}_{place}"] = part.get("pass")
+        outcomes[f"{kind}_{index}"] = part.get("pass")
     plain = {name: int(value) if isinstance(value, bool) else value for name, value in outcomes.items()}
     return dict.fromkeys(plain) if failed else plain

@@ -1,4 +1,4 @@
-"""What the readers of benchmarks and logs share."""
+"""Shared parts of the readers of benchmarks and logs."""
 
 import json
 import math
@@ -22,10 +22,10 @@ from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.foundation.text_files import read_json_lines, read_member
 
 MODEL = "model"
-"""The column that says whose answers a row holds."""
+"""The column with the model whose answers a row holds."""
 Row = Mapping[str, Any]
 Answers = Path | Mapping[str, Row]
-"""A model's answers: their file, or the answers by the id of what was asked."""
+"""A model's answers: their file, or the answers by the id of the item."""
 ASKED = schema(
     id=(pa.string(), "what names the item in a file of answers"),
     field=(pa.string(), "the answer's field there"),
@@ -35,10 +35,10 @@ ASKED = schema(
 
 
 def log_likelihood(value: Any, where: str) -> float:
-    """A log-likelihood, or a score.
+    """A log-likelihood or a score as a number.
 
     Raises:
-        FairnessError: it is no finite number; a sentence without one would be left out in silence.
+        FairnessError: it is no finite number; without one the sentence would be left out silently.
     """
     try:
         number = float(value)
@@ -57,7 +57,7 @@ def answer_in_words(value: Any, where: str) -> str | int | None:
 
 
 def as_table(rows: Iterable[Row]) -> pa.Table:
-    """Rows as columns of text; nested objects give names such as `doc.id`, and what is missing is null."""
+    """Rows as columns of text; nested objects give names such as `doc.id`, and missing values are null."""
     plain = [flat(row) for row in rows]
     names = list(dict.fromkeys(name for row in plain for name in row))
     return text_columns(pa.table({name: pa.array([row.get(name) for row in plain], pa.string()) for name in names}))
@@ -74,19 +74,19 @@ def with_models(tables: Mapping[str, pa.Table]) -> pa.Table:
     return join_tables(named)
 
 
-def read_zipped(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+def read_zipped(path: Path, is_read: Callable[[str], bool]) -> dict[str, bytes]:
     """Files in a `.zip`, also if they are packed with zstd.
 
     Args:
         path: The file.
-        wanted: Whether a file in it is read, by its name.
+        is_read: Whether a file in it is read, by its name.
 
     Raises:
         FairnessError: it cannot be read, or a file in it is too large.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if wanted(name)]
+            names = [name for name in archive.namelist() if is_read(name)]
             return {name: read_member(path, archive, name) for name in names}
     except (OSError, EOFError, RuntimeError, zipfile.BadZipFile) as error:  # encrypted, or packed in an unknown way
         raise FairnessError(f"{path}: cannot be unpacked: {error}; fetch the file again") from None
@@ -96,7 +96,7 @@ def needed(record: Row, names: Iterable[str], where: str) -> None:
     """Refuses a record that lacks a field.
 
     Raises:
-        FairnessError: it does; names the field, and those that there are.
+        FairnessError: a field is missing; names it, and the fields of the record.
     """
     for name in names:
         if name not in record:
@@ -105,14 +105,14 @@ def needed(record: Row, names: Iterable[str], where: str) -> None:
 
 
 def read_answers(path: Path, key: str) -> dict[str, Row]:
-    """A model's answers by the id of what was asked.
+    """Reads a model's answers, by the id of the item.
 
     Args:
-        path: Their file: JSON Lines with the field `key`.
-        key: What names a row.
+        path: The file: JSON Lines with the field `key`.
+        key: The field with the id of the item.
 
     Raises:
-        FairnessError: a line has no id, or one that stands before.
+        FairnessError: a line has no id, or the id of an earlier line.
     """
     if path.suffix in (".csv", ".tsv"):
         raise FairnessError(f"{path}: expected answers as JSON Lines, an object with '{key}' a line; found a table")
@@ -127,18 +127,18 @@ def read_answers(path: Path, key: str) -> dict[str, Row]:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark by its authors' file.
+    """A benchmark that is read from its authors' file.
 
     Args:
         items: The rows of the file, with the texts that a model answers or scores.
-        key: The field of an answer that says of which row it is.
-        row_id: The row's column with that value.
-        texts: By field of an answer the row's column with the text, and the column for what is answered.
-        answer: What a model's answer is: text that it writes, the log-likelihood of a text, or that for each token.
-        trials: From the answered rows, which have a column `model`, and the file, the rows of the table of trials.
-        second_file: The file that lies beside the first, if there is one.
-        answers_of: By id the answers in a file.
-        answers_within: By model and id the answers that the benchmark's own file has.
+        key: The field of an answer with the id of its row.
+        row_id: The row's column with that id.
+        texts: By field of an answer, the row's column with the text, and the column for the answer.
+        answer: The form of an answer: text that the model writes, the log-likelihood of a text, or that per token.
+        trials: Makes the rows of the table of trials from the answered rows (with a column `model`) and the file.
+        second_file: The second file that is next to the first, if there is one.
+        answers_of: The answers in a file, by id.
+        answers_within: The answers in the benchmark's own file, by model and id.
     """
 
     items: Callable[[Path], Iterable[Row]]
@@ -156,7 +156,7 @@ class Benchmark:
 
         Args:
             path: The authors' file.
-            answers: By model its answers, or their file; without any, those within the authors' file.
+            answers: By model, its answers or their file; if there are none, those within the authors' file.
 
         Raises:
             FairnessError: a line is not as the authors write it, or an answer is missing or wrong; names the file.
@@ -164,7 +164,7 @@ class Benchmark:
         return as_table(self.trials(self._answered(path, answers or self.answers_within(path)), path))
 
     def asked(self, path: Path) -> pa.Table:
-        """A table of `ASKED`; two texts of a row stand beside each other."""
+        """A table of `ASKED`; two texts of a row are compared with each other."""
         rows = []
         for item in self.items(path):
             texts = [item[column] for column, _ in self.texts.values()]
@@ -177,16 +177,18 @@ class Benchmark:
 
     def _answered(self, path: Path, answers: Mapping[str, Answers]) -> Iterator[Row]:
         items = {str(item[self.row_id]): item for item in self.items(path)}
-        value = answer_in_words if self.answer == "text" else log_likelihood
+        parse = answer_in_words if self.answer == "text" else log_likelihood
         for model, given in answers.items():
-            place = f"{given}" if isinstance(given, Path) else model
+            source = f"{given}" if isinstance(given, Path) else model
             by_id = self.answers_of(given, self.key) if isinstance(given, Path) else given
-            check_ids(by_id, items, f"{place}: {self.key}", path)
+            check_ids(by_id, items, f"{source}: {self.key}", path)
             for row_id, item in items.items():
-                where = f"{place}, {self.key} {row_id}"
+                where = f"{source}, {self.key} {row_id}"
                 needed(by_id[row_id], self.texts, where)
-                said = {new: value(by_id[row_id][name], f"{where}, {name}") for name, (_, new) in self.texts.items()}
-                yield {**item, MODEL: model, **said}
+                answered = {
+                    new: parse(by_id[row_id][name], f"{where}, {name}") for name, (_, new) in self.texts.items()
+                }
+                yield {**item, MODEL: model, **answered}
 
 
 def check_ids(
@@ -196,21 +198,21 @@ def check_ids(
     path: Path | str,
     hint: str = "where a part was asked, cut the benchmark's file to it",
 ) -> None:
-    """Refuses answers to other questions than those that are asked, or to some of them alone.
+    """Refuses answers to unknown questions, and questions without an answer.
 
     Args:
         answers: The ids that are answered.
         ids: The ids that are asked.
-        where: Whose answers these are, and what an id is called there.
-        path: The questions.
-        hint: What to do about it.
+        where: The source of the answers and the name of its ids, for messages.
+        path: The source of the questions, for messages.
+        hint: The remedy, for messages.
 
     Raises:
-        FairnessError: an id is strange, or missing.
+        FairnessError: an id is unknown or missing.
     """
-    if strange := [name for name in answers if name not in ids]:
+    if unknown := [name for name in answers if name not in ids]:
         raise FairnessError(
-            f"{where} {strange[0]} is no question of {path} ({len(strange):,} of {len(answers):,} are not); its ids: "
+            f"{where} {unknown[0]} is no question of {path} ({len(unknown):,} of {len(answers):,} are not); its ids: "
             f"{some(list(ids))}; {hint}"
         )
     if missing := [name for name in ids if name not in answers]:
@@ -220,7 +222,7 @@ def check_ids(
 
 
 def first_record(path: Path) -> Row:
-    """The first object of a JSON Lines file; empty if it is none."""
+    """The first object of a JSON Lines file; empty if it has none."""
     try:
         return next((record for _, record in read_json_lines(path)), {})
     except FairnessError:
@@ -228,7 +230,7 @@ def first_record(path: Path) -> Row:
 
 
 def scores(value: Any, name: str) -> Iterator[tuple[str, float | None]]:
-    """The numbers in a score as evaluation tools write it: yes and no, grades (C, P, I), dictionaries."""
+    """Yields the numbers in a score as evaluation tools write it: yes and no, grades (C, P, I), dictionaries."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from scores(part, f"{name}.{key}")
@@ -242,5 +244,5 @@ def scores(value: Any, name: str) -> Iterator[tuple[str, float | None]]:
 
 
 def json_text(value: Any) -> str | None:
-    """A value as one cell: text as it is, anything else as JSON."""
+    """A value as one cell: text unchanged, anything else as JSON."""
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -14,12 +14,12 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_json
 
 LMS = "LMS"
-"""The name under which the mean of `meaningful` stands beside the verdicts."""
+"""The name under which the mean of `meaningful` is shown beside the verdicts."""
 _LABELS = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "unrelated": "unrelated"}
 
 
 def icat(stereotype_score: float, meaningful: float) -> float:
-    """The idealised CAT score, LMS min(SS, 100 - SS) / 50, which a fair and sensible model has at 100.
+    """The idealised CAT score, LMS min(SS, 100 - SS) / 50; it is 100 for a fair and sensible model.
 
     Examples:
         >>> icat(50.0, 100.0), icat(100.0, 100.0)
@@ -29,13 +29,13 @@ def icat(stereotype_score: float, meaningful: float) -> float:
 
 
 def _sentences(path: Path) -> Iterator[Row]:
-    whole = read_json(path)
-    data = whole.get("data") if isinstance(whole, dict) else None
+    content = read_json(path)
+    data = content.get("data") if isinstance(content, dict) else None
     if not isinstance(data, dict):
         raise FairnessError(f"{path}: expected an object with 'data', as StereoSet's dev.json")
     for kind, items in data.items():
-        for place, item in enumerate(items):
-            where = f"{path}, {kind} {place}"
+        for index, item in enumerate(items):
+            where = f"{path}, {kind} {index}"
             needed(item, ("id", "target", "bias_type", "sentences"), where)
             labels = {sentence["gold_label"]: sentence for sentence in item["sentences"]}
             needed(labels, _LABELS, where)
@@ -47,12 +47,12 @@ def _sentences(path: Path) -> Iterator[Row]:
 
 
 def _predictions(path: Path, key: str) -> dict[str, Row]:
-    whole = read_json(path)
-    scores = [score for part in whole.values() for score in part] if isinstance(whole, dict) else []
+    content = read_json(path)
+    scores = [score for part in content.values() for score in part] if isinstance(content, dict) else []
     if not scores or not all(isinstance(score, dict) for score in scores):
         raise FairnessError(f"{path}: expected lists of objects with 'id' and 'score', as the authors' predictions")
-    for place, score in enumerate(scores):
-        needed(score, (key, "score"), f"{path}, score {place}")
+    for index, score in enumerate(scores):
+        needed(score, (key, "score"), f"{path}, score {index}")
     return {str(score[key]): score for score in scores}
 
 

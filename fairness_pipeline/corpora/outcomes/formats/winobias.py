@@ -1,7 +1,7 @@
 """WinoBias (Zhao et al. 2018): pairs of sentences whose pronoun fits, or defies, the gender of most in an occupation.
 
-The authors' `pro_stereotyped_type1.txt.dev` lies beside `anti_stereotyped_type1.txt.dev`; line by line they are pairs.
-An occupation and its pronoun stand in brackets. Likelihoods: JSON Lines with `index` (the line), `pro` and `anti`.
+The authors' `pro_stereotyped_type1.txt.dev` is next to `anti_stereotyped_type1.txt.dev`; line by line they are pairs.
+An occupation and its pronoun are in brackets. Likelihoods: JSON Lines with `index` (the line), `pro` and `anti`.
 The occupations are the sample.
 """
 
@@ -18,10 +18,10 @@ _BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 
 
 def _counterpart(path: Path) -> Path:
-    """The file whose pronouns defy.
+    """The file whose pronouns defy the stereotype.
 
     Raises:
-        FairnessError: the file is not named as that whose pronouns fit.
+        FairnessError: the file is not named like the one whose pronouns fit.
     """
     if _PRO not in path.name:
         raise FairnessError(f"{path}: expected the file '{_PRO}_...', with '{_ANTI}_...' beside it")
@@ -29,18 +29,18 @@ def _counterpart(path: Path) -> Path:
 
 
 def _pairs(path: Path) -> Iterator[Row]:
-    other = _counterpart(path)
-    pro, anti = list(_lines(path)), list(_lines(other))
+    anti_path = _counterpart(path)
+    pro, anti = list(_lines(path)), list(_lines(anti_path))
     if len(pro) != len(anti):
-        raise FairnessError(f"{other}: expected {len(pro)} sentences, as in {path.name}; found {len(anti)}")
+        raise FairnessError(f"{anti_path}: expected {len(pro)} sentences, as in {path.name}; found {len(anti)}")
     for (number, fits), (_, defies) in zip(pro, anti, strict=True):
-        marked = [each for each in _BRACKETS.findall(fits) if len(each.split()) > 1]
-        named = marked or _BRACKETS.findall(fits)
-        if not named:
+        occupations = [text for text in _BRACKETS.findall(fits) if len(text.split()) > 1]
+        bracketed = occupations or _BRACKETS.findall(fits)
+        if not bracketed:
             raise FairnessError(f"{path}, line {number}: expected an occupation in brackets, found {fits[:60]!r}")
         yield {
             "item": str(number),
-            "occupation": named[0].lower().removeprefix("the ").removeprefix("a ").removeprefix("an "),
+            "occupation": bracketed[0].lower().removeprefix("the ").removeprefix("a ").removeprefix("an "),
             "pro": _BRACKETS.sub(r"\1", fits),
             "anti": _BRACKETS.sub(r"\1", defies),
         }

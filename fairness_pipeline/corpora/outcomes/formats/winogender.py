@@ -4,8 +4,8 @@ The authors' `all_sentences.tsv` names each by occupation, other participant, wh
 occupation) and gender; `occupations-stats.tsv` beside it has the share of women. Likelihoods: JSON Lines with `sentid`
 and `log_likelihood`.
 
-Any model finds frequent pronouns likelier. Whether it follows the stereotype is how much likelier `she` is than `he` in
-an item, less its mean over all items of the same reading, with the sign of most people in the occupation: `stereotype`.
+Any model finds frequent pronouns likelier. `stereotype` is therefore how much likelier `she` is than `he` in an item,
+minus the mean over all items of the same reading, with the sign of the majority in the occupation.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def _counterpart(path: Path) -> Path:
     """The file with the share of women in each occupation.
 
     Raises:
-        FairnessError: the file is not named as the authors' sentences.
+        FairnessError: the file is not named like the authors' sentences.
     """
     if _SENTENCES not in path.name:
         raise FairnessError(f"{path}: expected the file '{_SENTENCES}...', with '{_STATISTICS}...' beside it")
@@ -73,12 +73,12 @@ def _pronouns(rows: Iterator[Row], path: Path) -> list[Row]:
         kept = {name: row[name] for name in ("item", "occupation", "means", MODEL)}
         item = items.setdefault((row[MODEL], row["item"]), {**kept, "percent_female": shares[row["occupation"]]})
         item |= {row["gender"]: row["sentence"], f"{row['gender']}_likelihood": row["log_likelihood"]}
-    whole = list(items.values())
-    gap = np.array([item["female_likelihood"] - item["male_likelihood"] for item in whole])
-    side = np.sign([item["percent_female"] - 50 for item in whole])
-    readings = np.unique([f"{item[MODEL]} {item['means']}" for item in whole], return_inverse=True)[1]
+    item_rows = list(items.values())
+    gap = np.array([item["female_likelihood"] - item["male_likelihood"] for item in item_rows])
+    side = np.sign([item["percent_female"] - 50 for item in item_rows])
+    readings = np.unique([f"{item[MODEL]} {item['means']}" for item in item_rows], return_inverse=True)[1]
     gap -= (np.bincount(readings, gap) / np.bincount(readings))[readings]
-    return [{**item, "stereotype": value} for item, value in zip(whole, gap * side, strict=True)]
+    return [{**item, "stereotype": value} for item, value in zip(item_rows, gap * side, strict=True)]
 
 
 BENCHMARK = Benchmark(

@@ -1,4 +1,4 @@
-"""Answers: what models say to both contexts of every pair, and to contexts with changes that should change nothing."""
+"""The answers of models to both contexts of every pair, and to contexts with changes that should change nothing."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -47,19 +47,19 @@ class Answering(Model):
     imported: File | None
 
     def responder(self, weights: Path, run: Run) -> Scorer:
-        """The model as it answers."""
+        """The scorer that queries the model."""
         load = partial(responder, self.model, weights, run.folder, run.seed)
         return scorer_of(load, ARCHITECTURES[self.model.architecture].libraries, self.model)
 
 
 def answering_of(part: DialoguePart, key: Key) -> Answering:
-    """A model as it answers; in a partition without a dimension it answers the test split."""
+    """A model with its decoding; in a partition without a dimension it answers the test split."""
     model = part.models[key["model"]]
     # An endpoint decides itself whether an answer may be empty.
     decoding = model.decoding.without("keep_empty") if model.endpoint else model.decoding
     file = part.imported_responses(key["model"], key["dimension"]) if model.architecture == "imported" else None
-    answered = imported_file(file, part.project.workspace)
-    return Answering(**vars(model_of(part, key)), decoding=decoding, imported=answered)
+    answers = imported_file(file, part.project.workspace)
+    return Answering(**vars(model_of(part, key)), decoding=decoding, imported=answers)
 
 
 @asset(
@@ -90,7 +90,7 @@ def responses(inputs: Answering, pairs: pa.Table, weights: Path, run: Run) -> Re
             figures |= run.engine.examine(responder)
     kinds = {row["values"]: row["counts"] for row in pc.value_counts(table["kind"]).to_pylist()}
     counts = pc.value_counts(table["response"])
-    commonest = max(counts.to_pylist(), key=lambda counted: counted["counts"])
+    commonest = max(counts.to_pylist(), key=lambda entry: entry["counts"])
     figures |= {
         "distinct_responses": len(counts),
         "empty_responses": kinds.get(EMPTY, 0),
@@ -99,23 +99,25 @@ def responses(inputs: Answering, pairs: pa.Table, weights: Path, run: Run) -> Re
         "commonest_response": commonest["values"][:200],
         "commonest_share": round(commonest["counts"] / table.num_rows, 4),
     }
-    shown = {"sample": table.slice(0, 6)}
-    return Result(table, figures, tables={**shown, "failed": failed.slice(0, _LISTED)} if failed.num_rows else shown)
+    excerpts = {"sample": table.slice(0, 6)}
+    return Result(
+        table, figures, tables={**excerpts, "failed": failed.slice(0, _LISTED)} if failed.num_rows else excerpts
+    )
 
 
 def _cut(table: pa.Table) -> int:
-    """How many answers are as long as any is kept."""
+    """How many answers have the greatest length that is kept."""
     return int(pc.sum(pc.equal(pc.utf8_length(table["response"]), LONGEST)).as_py() or 0)
 
 
 _LISTED = 20
-"""Contexts without an answer that are listed."""
+"""The number of unanswered contexts that are listed."""
 
 
 def has_controls(part: DialoguePart, key: Key) -> bool:
-    """Whether contexts are asked again with changes without effect; what answers in a file cannot be asked."""
-    asked = part.models[key["model"]].architecture != "imported"
-    return part.answers(key) and part.settings.pairs.no_effect > 0 and asked
+    """Whether contexts are asked again with changes without effect; an imported model cannot be asked."""
+    can_answer = part.models[key["model"]].architecture != "imported"
+    return part.answers(key) and part.settings.pairs.no_effect > 0 and can_answer
 
 
 @asset(

@@ -1,4 +1,4 @@
-"""Corpora: single-turn dialogues, cleaned, each once, split by thread so that the audit sees new ones."""
+"""The corpora: single-turn dialogues, cleaned, each once, split by thread so that the audit sees new ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ asset = Assets(DialoguePart)
 
 @dataclass(frozen=True)
 class Planted:
-    """A bias that is planted, and the words by which contexts name a group."""
+    """A planted bias, and the words by which contexts name a group."""
 
     bias: PlantedBias
     words: ExchangedWords
@@ -36,7 +36,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class Source:
-    """A corpus, its files, and how its threads are shared out."""
+    """A corpus, its files, and the shares of its splits."""
 
     key: str
     specification: CorpusSpecification
@@ -111,11 +111,11 @@ def other_dialogues(source: Source, run: Run) -> Result:
 
 
 DIALOGUES = (twitter_dialogues, reddit_dialogues, other_dialogues)
-"""One table a platform; a corpus is a partition of its own."""
+"""One table per platform, with a partition per corpus."""
 
 
 def topic_of(part: DialoguePart, corpus: str, dimension: str) -> str | None:
-    """The topic of the dialogues for a dimension: all of a corpus, but of written ones those written for it."""
+    """The topic of a dimension's dialogues: the dimension in a corpus of written contexts; None (all) in any other."""
     return dimension if part.corpora[corpus].specification.contexts else None
 
 

@@ -1,4 +1,4 @@
-"""Effects: what debiasing changed, and what it costs."""
+"""The effects of debiasing: what it changed, and what it costs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ asset = Assets(DialoguePart, stage="verdicts", axes=("dimension", "model"), cove
 
 @dataclass(frozen=True)
 class Quality:
-    """A model as it answers, and table 3.5 of Liu 2022."""
+    """A model with its decoding, and its values in table 3.5 of Liu 2022."""
 
     answering: Answering
     published: Mapping[str, float]
@@ -74,7 +74,7 @@ def _quality(part: DialoguePart, key: Key) -> Quality:
     checks=(checks.not_empty, checks.values_not_negative),
 )
 def base_response_quality(inputs: Quality, dialogues: pa.Table, weights: Path, trained: Figures, run: Run) -> Result:
-    """What a trained model's answers to the test split are worth: BLEU, distinct-n, perplexity (Liu 2022, 3.3.3.3)."""
+    """The quality of a trained model's answers to the test split: BLEU, distinct-n, perplexity (Liu 2022, 3.3.3.3)."""
     return _measured_quality(inputs, dialogues, weights, trained, None, run)
 
 
@@ -95,7 +95,7 @@ def base_response_quality(inputs: Quality, dialogues: pa.Table, weights: Path, t
 def response_quality(
     inputs: Quality, dialogues: pa.Table, weights: Path, trained: Figures, base: Path, run: Run
 ) -> Result:
-    """The same for a debiased model (Liu 2022, table 3.5)."""
+    """The quality of a debiased model's answers to the test split (Liu 2022, table 3.5)."""
     return _measured_quality(inputs, dialogues, weights, trained, base, run)
 
 
@@ -109,37 +109,37 @@ def _measured_quality(
     responder = inputs.answering.responder(weights, run)
     answers = answer_each(contexts, responder, run.folder, run.progress, engine=run.engine)["response"]
     train = dialogues.filter(pc.equal(dialogues["split"], "train"))["response"]
-    counts = sorted(pc.value_counts(train).to_pylist(), key=lambda counted: (-counted["counts"], counted["values"]))
+    counts = sorted(pc.value_counts(train).to_pylist(), key=lambda entry: (-entry["counts"], entry["values"]))
     table = measure_quality(
         answers.take(pc.index_in(test["context"], contexts)),
         test["response"],
         _perplexity(inputs.answering, dialogues, weights, trained, base),
         dict(inputs.published),
-        [counted["values"] for counted in counts[:100]],
+        [entry["values"] for entry in counts[:100]],
     )
-    shown = table.select(["metric", "value", "constant_value", "published_value"])
-    return Result(table, {row["metric"]: row["value"] for row in table.to_pylist()}, tables={"quality": shown})
+    excerpt = table.select(["metric", "value", "constant_value", "published_value"])
+    return Result(table, {row["metric"]: row["value"] for row in table.to_pylist()}, tables={"quality": excerpt})
 
 
 def _perplexity(
     answering: Answering, dialogues: pa.Table, weights: Path, trained: Figures, base: Path | None
 ) -> tuple[float, str] | None:
-    """The perplexity of a model and how it was computed; of a debiased one on its base's words."""
+    """The perplexity of a model, and how it was computed; a debiased model's is taken on its base's words."""
     if "validation_perplexity" not in trained:
         return None
     if not answering.model.seq2seq:
         return trained["validation_perplexity"], "exp of the mean validation loss a target"
     valid = dialogues.filter(pc.equal(dialogues["split"], "valid"))
-    known = Vocabulary.load((base or weights) / VOCABULARY)
-    value = registry.perplexity(answering.model, weights, valid, known, (USER,))
+    vocabulary = Vocabulary.load((base or weights) / VOCABULARY)
+    value = registry.perplexity(answering.model, weights, valid, vocabulary, (USER,))
     words = "the base's words" if base else "its own words"
     return value, f"exp of the mean cross-entropy of the validation split on {words}, without masked user names"
 
 
 @dataclass(frozen=True)
 class Compared:
-    """How changes are judged; the words that are masked; from which share of equal answers on nothing is; and whether a
-    model could have learned nothing."""
+    """How changes are judged, the masked words, the share of identical answers from which on a model is degenerate, and
+    whether a model could have learned nothing."""
 
     significance: SignificanceSettings
     words: MaskedWords
@@ -202,17 +202,17 @@ def debiasing_effects(
     before, after = Measured(answers_before, tables_before, judged_before), Measured(answers, tables, judged)
     clusters = moving_together(swapped_words(pairs), names_the_group=inputs.words.names_the_group)
     table = compare_models(before, after, inputs.significance, inputs.words, clusters)
-    base = inputs.says_nothing(answered_before, trained_before, trained_before)
-    if base or inputs.says_nothing(answered, trained, trained_before):
-        table = without_credit(table, base=base)
-    shown = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
+    base_degenerate = inputs.says_nothing(answered_before, trained_before, trained_before)
+    if base_degenerate or inputs.says_nothing(answered, trained, trained_before):
+        table = without_credit(table, base=base_degenerate)
+    excerpt = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
     figures = {
         "identical_responses_before": identical_share(before.responses),
         "identical_responses_after": identical_share(after.responses),
         "effects": {row["measure"]: row["effect"] for row in table.to_pylist()},
         **(naming_changes(named_before, named) if named.num_rows else {}),
     }
-    return Result(table, figures, tables={"effects": shown})
+    return Result(table, figures, tables={"effects": excerpt})
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def recipe_effects(
     answered_before: Mapping[str, Figures],
     trained_before: Mapping[str, Figures],
 ) -> Result:
-    """What a method makes of a recipe's gaps, over its seeds: beyond its base, another seed of it, and the controls."""
+    """What a method changes in a recipe's gaps over its seeds: beyond its base, the base's seeds, and the controls."""
     table = compare_recipes(
         [judged_before[name] for name in inputs.base],
         list(judged.values()),
@@ -273,14 +273,16 @@ def recipe_effects(
         controlled=inputs.controlled,
         alpha=inputs.significance.alpha,
     )
-    base = all(
+    base_degenerate = all(
         inputs.says_nothing(answered_before[name], trained_before[name], trained_before[name])
         for name in inputs.base[: len(inputs.seeds)]
     )
-    if base or any(
+    if base_degenerate or any(
         inputs.says_nothing(answered[name], trained[name], trained_before[start])
         for name, start in inputs.seeds.items()
     ):
-        table = without_credit(table, base=base)
-    shown = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_cure", "effect"])
-    return Result(table, {"effects": {r["measure"]: r["effect"] for r in table.to_pylist()}}, tables={"recipe": shown})
+        table = without_credit(table, base=base_degenerate)
+    excerpt = table.select(["measure", "seeds", "difference_before", "difference_after", "p_holm", "p_cure", "effect"])
+    return Result(
+        table, {"effects": {row["measure"]: row["effect"] for row in table.to_pylist()}}, tables={"recipe": excerpt}
+    )

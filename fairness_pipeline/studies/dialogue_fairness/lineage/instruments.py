@@ -1,4 +1,4 @@
-"""The instruments by themselves: what measures make of texts that no model wrote."""
+"""Checks of the instruments: the gaps that measures find in texts that no model wrote."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,14 +40,14 @@ _OF_DIVERSITY = ("permutations", "jackknife_blocks")
 
 @dataclass(frozen=True)
 class Masking(Scored):
-    """How the scores are compared."""
+    """The scorers, and how scores are compared."""
 
     significance: SignificanceSettings
 
 
 @dataclass(frozen=True)
 class Instruments(Masking):
-    """The words that are exchanged in human texts, and which texts these are."""
+    """The words that are exchanged in human texts, and the choice of these texts."""
 
     words: ExchangedWords
     topic: str | None
@@ -73,31 +73,33 @@ def _instruments(part: DialoguePart, key: Key) -> Instruments:
     schema=INSTRUMENT_CHECK,
 )
 def instrument_check(inputs: Instruments, dialogues: pa.Table, run: Run) -> Result:
-    """What each scorer makes of human texts with only the listed words swapped: a gap that no model made.
+    """Each scorer's gap on human texts in which only the listed words are swapped: a gap that no model made.
 
-    The texts are the corpus's responses, or its contexts where it has none; where a bias was planted, those of the
-    splits that it is not in.
+    The texts are the corpus's responses, or its contexts if it has none. If a bias was planted, they come from the
+    splits without it.
     """
     dialogues = about(dialogues, inputs.topic)
     if inputs.planted:
         dialogues = dialogues.filter(pc.invert(pc.is_in(dialogues["split"], pa.array(PLANTED_SPLITS))))
     answered = dialogues.filter(pc.not_equal(dialogues["response"], ""))
     texts = "responses" if answered.num_rows else "contexts"
-    chosen = answered["response"] if answered.num_rows else dialogues["context"]
-    swapped = swapped_texts(chosen, inputs.words, run.profile_seed)
+    originals = answered["response"] if answered.num_rows else dialogues["context"]
+    swapped = swapped_texts(originals, inputs.words, run.profile_seed)
     table = _checked(swapped, texts, single(inputs.scorings), inputs, run)
-    shown = table.select([*_SHOWN, "texts"])
-    return Result(table, {"texts_swapped": swapped.num_rows // 2, "texts": texts}, tables={"instruments": shown})
+    excerpt = table.select([*_SHOWN, "texts"])
+    return Result(table, {"texts_swapped": swapped.num_rows // 2, "texts": texts}, tables={"instruments": excerpt})
 
 
 _SHOWN = ["measure", "n", "value_a", "value_b", "difference", "p_paired"]
 
 
-def _checked(swapped: pa.Table, texts: str, of: tuple[Measure, ...], inputs: Masking, run: Run) -> pa.Table:
-    """What measures make of texts whose words were exchanged."""
+def _checked(
+    swapped: pa.Table, texts: str, scored_measures: tuple[Measure, ...], inputs: Masking, run: Run
+) -> pa.Table:
+    """The gaps that measures find in texts whose words were exchanged."""
     return check_instruments(
         swapped,
-        of,
+        scored_measures,
         inputs.scorings,
         inputs.masked,
         significance=inputs.significance,
@@ -122,7 +124,7 @@ def _parrot(part: DialoguePart, key: Key) -> Masking:
     schema=INSTRUMENT_CHECK,
 )
 def parrot_check(inputs: Masking, pairs: pa.Table, run: Run) -> Result:
-    """What answers that only repeat the context would get: the part of a gap that the exchanged words make alone."""
+    """The gaps of answers that only repeat the context: the part of a gap that comes from the exchanged words alone."""
     answers = parrot(pairs)
     table = _checked(answers, PARROT, measures(inputs.scorings), inputs, run)
     return Result(table, {"pairs": answers.num_rows // 2}, tables={"parrot": table.select(_SHOWN)})

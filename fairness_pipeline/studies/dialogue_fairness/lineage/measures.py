@@ -1,4 +1,4 @@
-"""Measures: a table each of what responses show."""
+"""The measures: a table of each, computed from the responses."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def _measured(measure: Measure) -> Asset:
 
 
 MEASURED = tuple(map(_measured, all_measures()))
-"""One table a measure."""
+"""One table per measure."""
 of_responses = list(MEASURED)
 
 
@@ -70,22 +70,22 @@ def distinguishable_answers(words: MaskedWords, pairs: pa.Table, answers: pa.Tab
     """Whether an answer alone, without the groups' words, tells which group was named; and by which of its words."""
     pairs, answers = pairs.sort_by("pair_id"), answers.sort_by("pair_id")
     a, b = (answers.filter(pc.equal(answers["side"], side))["response"] for side in ("a", "b"))
-    contexts, words_of = (pairs["context_a"], pairs["context_b"]), swapped_words(pairs)
+    contexts, pair_words = (pairs["context_a"], pairs["context_b"]), swapped_words(pairs)
     seed = run.seed_without("model")
-    found, scores = distinguish(contexts, a, b, words_of, words, seed=seed, progress=run.progress)
+    result, scores = distinguish(contexts, a, b, pair_words, words, seed=seed, progress=run.progress)
     ids = pairs["pair_id"].combine_chunks()
     table = pa.concat_tables(
-        pa.table({"pair_id": ids, "side": pa.repeat(side, len(ids)), "score": own})
-        for side, own in zip("ab", scores, strict=True)
+        pa.table({"pair_id": ids, "side": pa.repeat(side, len(ids)), "score": side_scores})
+        for side, side_scores in zip("ab", scores, strict=True)
     )
-    return Result(table.cast(DISTINGUISHABLE_ANSWERS), found.figures)
+    return Result(table.cast(DISTINGUISHABLE_ANSWERS), result.figures)
 
 
 def _naming(part: DialoguePart, key: Key) -> ExchangedWords | None:
-    """The words that name people; None where a dimension's words name nobody."""
+    """The words that name people; None if the dimension's words name nobody."""
     dimension = part.dimensions[key["dimension"]]
-    named = dimension.names_people
-    return dimension.exchanged(senses=True, further=True, searched=True) if named else None
+    names_people = dimension.names_people
+    return dimension.exchanged(senses=True, further=True, searched=True) if names_people else None
 
 
 @asset(
@@ -104,7 +104,7 @@ def named_groups(words: ExchangedWords | None, pairs: pa.Table, answers: pa.Tabl
 
 @dataclass(frozen=True)
 class Changes:
-    """The words that are masked before answers are compared, and the encoder that tells how far two are apart."""
+    """The words that are masked before answers are compared, and the encoder that measures their similarity."""
 
     words: MaskedWords
     encoder: Encoder | None
@@ -126,7 +126,7 @@ def answer_changes(inputs: Changes, answers: pa.Table, others: pa.Table, run: Ru
 
 @dataclass(frozen=True)
 class Scored:
-    """What scores the responses, and the words that are masked in the neutral reading."""
+    """The scorers of the responses, and the words that are masked in the neutral reading."""
 
     scorings: Scorings
     masked: MaskedWords
@@ -151,6 +151,8 @@ def no_effect_differences(inputs: Scored, pairs: pa.Table, answers: pa.Table, ot
     """How much changes that should change nothing move the gap between the sides in each measure."""
     words = swapped_words(pairs.sort_by("pair_id"))
     clusters = moving_together(words, names_the_group=inputs.masked.names_the_group)
-    of = single(inputs.scorings)
-    table = differences_without_effect(answers, others, of, inputs.scorings, clusters, run.folder, run.progress)
+    scored_measures = single(inputs.scorings)
+    table = differences_without_effect(
+        answers, others, scored_measures, inputs.scorings, clusters, run.folder, run.progress
+    )
     return Result(table, tables={"differences": table})

@@ -1,4 +1,4 @@
-"""Models: plain ones, and those made fairer for a dimension (Liu et al. 2020, section 4; Liu 2022, chapter 3)."""
+"""The models: plain ones, and those debiased for a dimension (Liu et al. 2020, section 4; Liu 2022, chapter 3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ asset = Assets(DialoguePart, stage="models")
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A model, the folder of its weights if it has one, the round of questions of one that may change, and the
-    libraries that run it; where it is trained in another number format than it is asked in, that format too.
+    """A model, the folder of its weights if it has one, the query epoch of a model that may change, the libraries that
+    run it, and the number format of its training if it is queried in another one.
 
-    The fields' names and order of nesting are part of the fingerprint of every training: to rename one trains anew.
+    The names and the nesting of the fields are part of the fingerprint of every training: renaming one trains anew.
     """
 
     model: ModelSpecification
@@ -51,17 +51,17 @@ class Model:
 
 
 def model_of(part: DialoguePart, key: Key) -> Model:
-    """A model as it is trained or found."""
+    """A model, with what its training or download depends on."""
     model = part.models[key["model"]]
-    source, asked = model.huggingface, model.decoding.max_tokens
+    source, max_tokens = model.huggingface, model.decoding.max_tokens
     return Model(
         model=model.without("studies", "published_as", "dimensions", "seeds"),
         folder=model_folder(source.name) if source else None,
         round=part.query_epoch_of(key["model"]),
         versions=library_versions(*model.libraries),
         trained_in="float32" if source and model.training and source.dtype != "float32" else None,
-        # The answers that it is fine-tuned on are cut there; it was not hashed once, and the default holds.
-        max_tokens=asked if source and model.training and asked != Decoding().max_tokens else None,
+        # Fine-tuning cuts its answers there. The default is not hashed, so that older fingerprints hold.
+        max_tokens=max_tokens if source and model.training and max_tokens != Decoding().max_tokens else None,
     )
 
 
@@ -84,10 +84,10 @@ def dialogue_models(inputs: Model, dialogues: pa.Table, run: Run) -> Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Debiasing(Model):
-    """A model that is made fairer, the words of its dimension, and what counts as biased.
+    """A model that is debiased, the words of its dimension, and what counts as biased.
 
-    `pronouns` are the rule, the pronouns that the list lacks, and the index of nouns if they are used. What decides
-    when training ends is None for a method without a test of fairness.
+    `pronouns` are the rule, the pronouns that the list lacks, and the index of nouns if they are used. The settings of
+    the fairness test that ends training are None for a method without such a test.
     """
 
     pairs: tuple[WordPair, ...]
@@ -99,7 +99,7 @@ class Debiasing(Model):
     significance: SignificanceSettings | None = optional()
     alike: float | None = optional()
     harmful: tuple[str, ...] | None = optional()
-    nouns: tuple[DataFile, ...] = unhashed(())  # whose hash stands in `pronouns`
+    nouns: tuple[DataFile, ...] = unhashed(())  # their hash is in `pronouns`
     groups: Groups = unhashed()  # for messages
 
     @property
@@ -111,7 +111,7 @@ class Debiasing(Model):
         return ExchangedWords(self.pairs[: len(self.pairs) - listed], extra, (), self.senses, self.files or ())
 
     def task(self, dialogues: pa.Table, base: Path, run: Run, disentanglement: Path | None = None) -> Task:
-        """What a debiasing method is given."""
+        """The task of a debiasing method."""
         rule: Any = self.pronouns[0]
         settings = {"pronouns": rule, "articles": self.articles, "senses": "rules" if self.senses else "list"}
         return Task(
@@ -166,7 +166,7 @@ def _debiasing(part: DialoguePart, key: Key) -> Debiasing:
 
 
 def is_debiased(part: DialoguePart, key: Key) -> bool:
-    """Whether a partition is of a debiased model that answers."""
+    """Whether a partition belongs to a debiased model that answers in it."""
     return part.answers(key) and part.models[key["model"]].debiasing is not None
 
 
@@ -182,7 +182,7 @@ def _features(part: DialoguePart, key: Key, result: Result) -> Glance:
 
 @dataclass(frozen=True, kw_only=True)
 class Disentangling(Debiasing):
-    """The same for a model's autoencoder, and the words that say nothing of what a text is about."""
+    """A model's autoencoder, the words of its dimension, and the stop words."""
 
     stop_words: tuple[DataFile, ...]
 
@@ -208,12 +208,12 @@ def _disentangling(part: DialoguePart, key: Key) -> Disentangling:
 def disentanglement(inputs: Disentangling, dialogues: pa.Table, base: Path, run: Run) -> Result:
     """Debiased-Chat's autoencoder, its corpus of unbiased utterances, and what its features give away (Liu 2022, 3.2).
 
-    One for each base and dimension: its words are those of the dialogue model that it will judge. Debiased models of
-    one base with the same settings of the autoencoder share it, the placebo among them.
+    There is one per base and dimension: its words are those of the dialogue model that it will judge. Debiased models
+    of one base with the same settings of the autoencoder share it; so does the placebo.
     """
-    from fairness_pipeline.debiasing.dialogue import disentanglement as room
+    from fairness_pipeline.debiasing.dialogue import disentanglement as autoencoder
 
-    return Result(run.folder, room.train(inputs.task(dialogues, base, run)))
+    return Result(run.folder, autoencoder.train(inputs.task(dialogues, base, run)))
 
 
 @asset(
@@ -231,7 +231,7 @@ def disentanglement(inputs: Disentangling, dialogues: pa.Table, base: Path, run:
 def debiased_dialogue_models(
     inputs: Debiasing, dialogues: pa.Table, base: Path, autoencoder: Path | None, run: Run
 ) -> Result:
-    """Models made fairer for a dimension by a method of `debiasing/` (Liu et al. 2020, section 4; Liu 2022, chapter 3).
+    """Models debiased for a dimension by a method of `debiasing/` (Liu et al. 2020, section 4; Liu 2022, chapter 3).
 
     Training that was killed goes on where it stopped.
     """

@@ -1,4 +1,4 @@
-"""Pairs: contexts that name one group, and the same with the other group's words (Liu et al. 2020, section 2.3)."""
+"""The pairs: contexts that name one group, and the same with the other group's words (Liu et al. 2020, 2.3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ asset = Assets(DialoguePart, stage="pairs", axes=("corpus", "dimension"))
 
 @dataclass(frozen=True)
 class Search:
-    """The words that contexts are searched for, the topic of the dialogues that are searched, and the frames and
-    persons that they are made of."""
+    """The words that contexts are searched for, the topic of the searched dialogues, and the frames and persons that
+    written contexts are made of."""
 
     dimension: str
     words: ExchangedWords
@@ -43,7 +43,7 @@ class Search:
     replace: Mapping[str, str] | None = optional()
 
     def places(self) -> Places | None:
-        """Where a person was put into each context; None for contexts without frames."""
+        """The places of the persons in the contexts; None for contexts without frames."""
         cleaned = partial(prepare, replace=self.replace or {})
         if self.frames is None:
             return None
@@ -51,13 +51,13 @@ class Search:
 
 
 def _search(part: DialoguePart, key: Key) -> Search:
-    how, name = part.pairing(key["corpus"]), key["dimension"]
-    senses, further = how["senses"] == "rules", how["further"]
+    settings, name = part.pairing(key["corpus"]), key["dimension"]
+    senses, further = settings["senses"] == "rules", settings["further"]
     words = part.dimensions[name].exchanged(senses=senses, further=further, searched=True)
     corpus = part.corpora[key["corpus"]].specification
     frames = DataFile.of(corpus.contexts.file) if corpus.contexts else None
     topic = topic_of(part, key["corpus"], name)
-    return Search(name, words, how["pronouns"], senses, further, topic, frames, corpus.replace if frames else None)
+    return Search(name, words, settings["pronouns"], senses, further, topic, frames, corpus.replace if frames else None)
 
 
 @asset(
@@ -83,15 +83,17 @@ def contexts(search: Search, dialogues: pa.Table, run: Run) -> Result:
         )
     ruled = matches.ruled
     dropped = told_dropped(ruled.to_pylist()) if search.frames else []
-    if dropped:  # what gives no pair first
+    if dropped:  # rows that give no pair first
         ruled = ruled.take(pc.sort_indices(pc.equal(ruled["outcome"], "stays")))
     figures = {**matches.figures, "rules_of_sense": ruled.slice(0, 8 + len(dropped)).to_pylist()}
-    told = {"dropped": dropped} if dropped else {}
-    return Result(matches.table, {**figures, **told}, tables={"rules of sense": ruled.slice(0, 20 + len(dropped))})
+    dropped_figures = {"dropped": dropped} if dropped else {}
+    return Result(
+        matches.table, {**figures, **dropped_figures}, tables={"rules of sense": ruled.slice(0, 20 + len(dropped))}
+    )
 
 
 def told_dropped(ruled: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Which persons and frames give no pair, by what the rules did (rows of `RULED`), with the reason."""
+    """The persons and frames that give no pair, with the reason, from what the rules did (rows of `RULED`)."""
     reasons = {
         "no counterpart": "the person {} has no counterpart by the rules of sense",
         "left out": "{} beside the person may tell the group",
@@ -120,9 +122,11 @@ class Pairing:
 
 
 def _pairing(part: DialoguePart, key: Key) -> Pairing:
-    how = part.pairing(key["corpus"])
-    words = part.dimensions[key["dimension"]].exchanged(senses=how["senses"] == "rules", further=how["further"])
-    return Pairing(words, **how)
+    settings = part.pairing(key["corpus"])
+    words = part.dimensions[key["dimension"]].exchanged(
+        senses=settings["senses"] == "rules", further=settings["further"]
+    )
+    return Pairing(words, **settings)
 
 
 @asset(
@@ -134,15 +138,15 @@ def _pairing(part: DialoguePart, key: Key) -> Pairing:
 )
 def context_pairs(pairing: Pairing, contexts: pa.Table, run: Run) -> Result:
     """Parallel contexts: each context and the same with the other group's words (Liu et al. 2020, section 2.3)."""
-    how = {name: value for name, value in vars(pairing).items() if name != "words"}
-    pairs = make_pairs(contexts, pairing.words, **how, seed=run.profile_seed, progress=run.progress)
-    shown = pairs.table.select(["context_a", "context_b"]).slice(0, 5)
-    return Result(pairs.table, pairs.figures, tables={"sample": shown})
+    settings = {name: value for name, value in vars(pairing).items() if name != "words"}
+    pairs = make_pairs(contexts, pairing.words, **settings, seed=run.profile_seed, progress=run.progress)
+    excerpt = pairs.table.select(["context_a", "context_b"]).slice(0, 5)
+    return Result(pairs.table, pairs.figures, tables={"sample": excerpt})
 
 
 @dataclass(frozen=True)
 class NoEffect:
-    """The words that fit into the same places, and the share of the pairs that is changed."""
+    """The interchangeable words, and the share of the pairs that is changed."""
 
     words: InterchangeableWords
     share: float

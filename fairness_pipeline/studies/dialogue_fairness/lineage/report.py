@@ -1,4 +1,4 @@
-"""The report."""
+"""The report of the study."""
 
 from functools import partial
 

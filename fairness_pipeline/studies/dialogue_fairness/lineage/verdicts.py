@@ -1,4 +1,4 @@
-"""Verdicts: the sides compared, where gaps come from, and whether a verdict stands if it is drawn again."""
+"""The verdicts: the sides compared, the sources of gaps, and whether a verdict holds under variations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -90,18 +90,18 @@ _FACTORS = {"source_file": "source", "topic": "topic"}
 def dialogue_breakdown(_: None, dialogues: pa.Table, pairs: pa.Table, tables: Tables) -> Result:
     """Where each gap comes from: by swapped word, by the side, the file and the topic of the original context."""
     pairs = pairs.sort_by("pair_id")
-    of_pair = pc.index_in(pairs["dialogue_id"], dialogues["dialogue_id"])
-    factors = {factor: dialogues[column].take(of_pair).to_pylist() for factor, column in _FACTORS.items()}
+    dialogue_rows = pc.index_in(pairs["dialogue_id"], dialogues["dialogue_id"])
+    factors = {factor: dialogues[column].take(dialogue_rows).to_pylist() for factor, column in _FACTORS.items()}
     values = [(measure, measure.values(tables[measure.table])) for measure in single(tables)]
     table = break_down(pairs, swapped_words(pairs), values, factors)
-    widest = table.filter(pc.equal(table["factor"], "word")).sort_by([("n", "descending")]).slice(0, 20)
-    return Result(table, {"words": len(widest["level"].unique())}, tables={"words": widest})
+    commonest = table.filter(pc.equal(table["factor"], "word")).sort_by([("n", "descending")]).slice(0, 20)
+    return Result(table, {"words": len(commonest["level"].unique())}, tables={"words": commonest})
 
 
 @dataclass(frozen=True)
 class Varied:
-    """How verdicts are drawn again: words that are mostly titles, other scorers; how many words of a context a model
-    that is trained here reads; and the names of the groups, where contexts were found and so name one of them first."""
+    """How verdicts are varied: words that are mostly titles, other scorers, how many words of a context a model trained
+    here reads, and the names of the groups if contexts were found, so that each originally named one of them."""
 
     significance: SignificanceSettings
     words: MaskedWords
@@ -116,17 +116,17 @@ def _varied(part: DialoguePart, key: Key) -> Varied:
     model, dimension = part.models[key["model"]], part.dimensions[key["dimension"]]
     settings = part.settings.measures
     corpus = model.corpus
-    found = part.corpora[corpus].specification.contexts is None and part.pairing(corpus)["senses"] == "rules"
-    again = [measure for measure in single(settings.further) if measure.others(settings)]
+    contexts_found = part.corpora[corpus].specification.contexts is None and part.pairing(corpus)["senses"] == "rules"
+    rescored = [measure for measure in single(settings.further) if measure.others(settings)]
     sizes = (model.seq2seq or model.retrieval) if model.trained else None
-    libraries = {name for measure in again for name in measure.libraries}
+    libraries = {name for measure in rescored for name in measure.libraries}
     return Varied(
         part.settings.significance.without("permutations"),
         dimension.masked,
         dimension.titles,
-        {measure.table: measure.others(settings) for measure in again},
+        {measure.table: measure.others(settings) for measure in rescored},
         sizes.longest if sizes else None,
-        (dimension.groups.a, dimension.groups.b) if found else None,
+        (dimension.groups.a, dimension.groups.b) if contexts_found else None,
         library_versions(*sorted(libraries)),
     )
 
@@ -148,15 +148,15 @@ def verdict_variations(
     words = swapped_words(pairs)
     clusters = moving_together(words, names_the_group=masked.names_the_group)
     values = [(measure, measure.readings(tables[measure.table])) for measure in single(tables)]
-    # Pairs that a model trained here cannot tell apart; for other models nothing is known.
+    # Pairs that a model trained here cannot tell apart; for other models these are unknown.
     vocabulary = weights / VOCABULARY
-    seen = inputs.longest is not None and vocabulary.exists()
-    sight = out_of_sight(pairs, Vocabulary.load(vocabulary), inputs.longest or 0) if seen else {}
+    has_vocabulary = inputs.longest is not None and vocabulary.exists()
+    sight = out_of_sight(pairs, Vocabulary.load(vocabulary), inputs.longest or 0) if has_vocabulary else {}
     masks = {**sight, "titles and idioms": words.any_of(inputs.titles)}
     carriers = {
-        name: carrying(words, deciding(found, name))
-        for _, found in values
-        for name in found
+        name: carrying(words, deciding(measure_readings, name))
+        for _, measure_readings in values
+        for name in measure_readings
         if not name.endswith(MASKED)
     }
     variations = [
@@ -166,17 +166,17 @@ def verdict_variations(
         *(by_source(pairs["source_side"].to_numpy(), inputs.groups) if inputs.groups else ()),
         *without_carriers(words, pairs.num_rows, carriers),
     ]
-    (together,) = (measure for measure in measures() if isinstance(measure, DiversityMeasure))
+    (diversity,) = (measure for measure in measures() if isinstance(measure, DiversityMeasure))
     readings = indexed(answers, neutral_reading(answers, masked), significance)
-    table = judged_again(Judged(values, (together, readings), clusters), variations, significance)
+    table = judged_again(Judged(values, (diversity, readings), clusters), variations, significance)
     figures = {f"share of {name}": round(float(mask.mean()), 4) for name, mask in masks.items()}
-    shown = table.filter(pc.is_in(table["kind"], pa.array(["without", CARRIERS])))
-    return Result(table, {**figures, "variations": len(variations)}, tables={"without": shown})
+    excerpt = table.filter(pc.is_in(table["kind"], pa.array(["without", CARRIERS])))
+    return Result(table, {**figures, "variations": len(variations)}, tables={"without": excerpt})
 
 
 @dataclass(frozen=True)
 class Significance:
-    """How differences are judged, the words that are masked, whether the contexts were made of sentences and persons,
+    """How differences are judged, the words that are masked, whether the contexts were made of frames and persons,
     and what the papers print."""
 
     significance: SignificanceSettings
@@ -192,8 +192,8 @@ def _significance(part: DialoguePart, key: Key) -> Significance:
 
 
 def _shown(part: DialoguePart, key: Key, result: Result) -> Glance:
-    whole = [row for row in result.rows if not row["measure"].endswith(MASKED)]
-    picture = difference_plot(whole, *STUDY.groups(part, key), measure_label)
+    unmasked = [row for row in result.rows if not row["measure"].endswith(MASKED)]
+    picture = difference_plot(unmasked, *STUDY.groups(part, key), measure_label)
     return Glance(summary(STUDY, part, key, result.rows), {"differences": picture})
 
 
@@ -207,7 +207,7 @@ JUDGED = (
     instrument_check,
     parrot_check,
 )
-"""What an audit's verdicts are made of."""
+"""The assets that an audit's verdicts are made of."""
 
 
 @asset(
@@ -285,11 +285,11 @@ def dialogue_significance(
         spreads=between_units,
         unit=units.name,
     )
-    shown = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
+    excerpt = table.select(["measure", "value_a", "value_b", "difference", "p_holm", "verdict", "paper_verdict"])
     rows = table.to_pylist()
     differences = {f"difference_{row['measure']}": row["difference"] for row in rows}
     verdicts = {row["measure"]: row["verdict"] for row in rows}
-    return Result(table, {**differences, "verdicts": verdicts}, tables={"significance": shown})
+    return Result(table, {**differences, "verdicts": verdicts}, tables={"significance": excerpt})
 
 
 @asset(
@@ -304,5 +304,5 @@ def dialogue_significance(
 def recipe_significance(alpha: float, seeds: Mapping[str, pa.Table]) -> Result:
     """The verdict on a recipe: the model trained with several seeds, with the variance between them in the interval."""
     table = judge_recipe(list(seeds.values()), alpha)
-    shown = table.select(["measure", "seeds", "difference", "sd_seeds", "ci_low", "ci_high", "verdict", "verdicts"])
-    return Result(table, {"seeds": len(seeds)}, tables={"recipe": shown})
+    excerpt = table.select(["measure", "seeds", "difference", "sd_seeds", "ci_low", "ci_high", "verdict", "verdicts"])
+    return Result(table, {"seeds": len(seeds)}, tables={"recipe": excerpt})
