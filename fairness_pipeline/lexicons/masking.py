@@ -22,7 +22,7 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.Chun
     further ways to name the groups.
 
     Plurals and compounds of single words that the list lacks are masked too (`queers`, `homosexuality`, `gay-owned`).
-    The last result is kept: each measure of a partition masks the same answers.
+    The last result is cached, because each measure of a partition masks the same answers.
 
     Args:
         texts: Any texts.
@@ -34,10 +34,10 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.Chun
         ['my _ likes _', 'it rains']
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    read = [None if part is None else blake2b(part, digest_size=16).digest() for part in whole.buffers()]
-    key = str(whole.type), whole.offset, len(whole), dimension, *read
+    digests = [None if part is None else blake2b(part, digest_size=16).digest() for part in whole.buffers()]
+    key = str(whole.type), whole.offset, len(whole), dimension, *digests
     if _last.get("key") != key:
-        _last.clear()  # before: only one is held at a time
+        _last.clear()  # first, so that only one is held at a time
         _last.update(key=key, masked=_masked(whole, dimension))
     return pa.chunked_array([_last["masked"]])
 
@@ -47,22 +47,24 @@ _last: dict[str, Any] = {}
 
 def _masked(whole: pa.Array, dimension: MaskedWords) -> pa.Array:
     encoded = whole.dictionary_encode()
+    indices, distinct = encoded.indices, encoded.dictionary
     matcher = Swapper(dimension, pronouns="extended", further=True).matcher
     further = [_Cover(words) for words in (_derived(dimension), *_unpaired(dimension))]
-    distinct = encoded.dictionary
     parts = [_of_part(distinct.slice(at, _AT_ONCE), matcher, further) for at in range(0, len(distinct), _AT_ONCE)]
-    return pc.take(pa.concat_arrays(parts) if parts else distinct, encoded.indices)
+    covered = pa.concat_arrays(parts) if parts else distinct
+    del encoded, distinct, parts  # long texts are most of a partition's memory
+    return covered.take(indices)
 
 
 _AT_ONCE = 4096
-"""Texts that are masked together: as Python's strings they take several times their room."""
+"""Texts that are masked together: as Python strings they take several times the memory."""
 
 
 def _of_part(texts: pa.Array, matcher: TermMatcher, further: "Sequence[_Cover]") -> pa.Array:
     likely = pc.match_substring_regex(texts, matcher.prefilter())
     candidates = texts.filter(likely)
-    found = zip(candidates.to_pylist(), matcher.find_all(candidates), strict=True)
-    covered = pa.array([_covered(text, matches) if matches else text for text, matches in found], pa.string())
+    matched = zip(candidates.to_pylist(), matcher.find_all(candidates), strict=True)
+    covered = pa.array([_covered(text, matches) if matches else text for text, matches in matched], pa.string())
     texts = pc.replace_with_mask(texts, likely, covered)
     for cover in further:
         texts = cover(texts)

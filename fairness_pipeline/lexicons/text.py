@@ -51,8 +51,15 @@ class EncodedWords(NamedTuple):
         lengths = self.lengths[texts] if lengths is None else lengths
         begins = np.concatenate([[0], np.cumsum(self.lengths)[:-1]])[texts]
         ends = np.cumsum(lengths)
-        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + lengths, lengths)
-        return self._replace(codes=self.codes[places], lengths=lengths)
+        total = int(ends[-1]) if len(ends) else 0
+        codes = np.empty(total, dtype=self.codes.dtype)
+        blocks = np.searchsorted(ends, np.arange(0, total, _PART), side="right").tolist()
+        for start, end in pairwise([*blocks, len(texts)]):  # the indices take more memory than the codes
+            block = lengths[start:end]
+            shifts = np.repeat(begins[start:end] - ends[start:end] + block, block)
+            first = ends[start - 1] if start else 0
+            codes[first : first + len(shifts)] = self.codes[shifts + np.arange(first, first + len(shifts))]
+        return self._replace(codes=codes, lengths=lengths)
 
 
 def encode_words(tokenized: Sequence[Sequence[str]]) -> EncodedWords:
@@ -76,22 +83,21 @@ def encode_texts(
     ends = np.cumsum(np.asarray(pc.utf8_length(whole), dtype=np.int64))
     cuts = [0, *np.searchsorted(ends, np.arange(_PART, ends[-1] if len(ends) else 0, _PART)).tolist(), len(whole)]
     parts = [_pieces(prepared(whole.slice(start, end - start))) for start, end in pairwise(cuts) if end > start]
-    offsets = [begins for _, begins in parts]
     pieces = pa.chunked_array([part for part, _ in parts], _PIECES).unify_dictionaries().chunks
     numbered = encode_words(list(map(_tokenized, pieces[0].dictionary.to_pylist() if pieces else [])))
-    del parts
-    codes, lengths = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int64)]
-    for begins in offsets:
-        words = numbered.cut(pieces.pop(0).indices.to_numpy())
-        codes.append(words.codes)
-        lengths.append(np.diff(np.concatenate([[0], np.cumsum(words.lengths)])[begins]))
-    return EncodedWords(numbered.words, np.concatenate(codes), np.concatenate(lengths))
+    counts = [int(numbered.lengths[part.indices.to_numpy()].sum()) for part in pieces]
+    codes, lengths = np.empty(sum(counts), dtype=np.int32), [np.empty(0, dtype=np.int64)]
+    for part, (_, offsets), count, end in zip(pieces, parts, counts, np.cumsum(counts), strict=True):
+        words = numbered.cut(part.indices.to_numpy())
+        codes[end - count : end] = words.codes
+        lengths.append(np.diff(np.concatenate([[0], np.cumsum(words.lengths)])[offsets]))
+    return EncodedWords(numbered.words, codes, np.concatenate(lengths))
 
 
 _tokenized = lru_cache(1 << 18)(tokenize)
 """Different texts share most of their pieces."""
 _PART = 1_500_000
-"""Characters that are encoded at once."""
+"""Characters that are encoded, or words that are copied, at once."""
 _PIECES = pa.dictionary(pa.int32(), pa.string())
 
 

@@ -33,10 +33,8 @@ class NGrams:
 
     def __init__(self, tokenized: Sequence[list[str]] | EncodedWords) -> None:
         encoded = tokenized if isinstance(tokenized, EncodedWords) else encode_words(tokenized)
-        codes, owners, count = encoded.codes, encoded.owners, len(encoded.lengths)
         self.words = encoded.lengths
-        self._unigrams = _Incidence([codes], owners, count)
-        self._bigrams = _Incidence([codes[:-1], codes[1:]], owners[:-1], count, owners[1:] == owners[:-1])
+        self._unigrams, self._bigrams = _Incidence(encoded, 1), _Incidence(encoded, 2)
 
     def diversity(self, responses: np.ndarray) -> Diversity:
         """distinct-n = distinct n-grams / words (Li et al. 2016; Liu et al. 2020, section 2.4.1).
@@ -111,36 +109,36 @@ def count_bits(words: np.ndarray, weights: np.ndarray | None = None) -> np.ndarr
 
 
 class _Shared(NamedTuple):
-    """The owners of kinds that several hold, one kind after another, and where each kind begins."""
+    """The responses of n-grams that several hold, one n-gram after another; and where each n-gram begins."""
 
     owners: np.ndarray
     begins: np.ndarray
 
 
 class _Incidence:
-    """The kinds of things (n-grams) that each owner (response) holds.
+    """The n-grams that each response holds.
 
     Args:
-        codes: The numbers that make up each thing: one array for words, two for word pairs.
-        owners: The owner of each thing.
-        owned: The number of owners.
-        counted: Which of the things count; all of them if it is None.
+        words: The words of the responses.
+        order: The number of words of an n-gram: one or two.
 
     Attributes:
-        _alone: (owners,) how many kinds only this owner holds.
-        _shared: The other kinds, in parts: sorting needs several times the memory of what it sorts.
+        _alone: (responses,) how many n-grams only this response holds.
+        _shared: The other n-grams, in parts: sorting needs several times the memory of what it sorts.
     """
 
-    def __init__(
-        self, codes: Sequence[np.ndarray], owners: np.ndarray, owned: int, counted: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, words: EncodedWords, order: int) -> None:
+        owned, ends = len(words.lengths), np.cumsum(words.lengths)
+        starts = np.ones(len(words.codes), dtype=bool)  # whether an n-gram starts at a word
+        if order == 2:
+            starts[ends[words.lengths > 0] - 1] = False
         self._alone = np.zeros(owned)
         self._shared: list[_Shared] = []
-        parts = 1 << (len(owners) // _PART).bit_length()
+        parts = 1 << (len(words.codes) // _PART).bit_length()
         for part in range(parts):
-            mask = codes[0] & (parts - 1) == part
-            chosen = np.flatnonzero(mask if counted is None else mask & counted)
-            holders, begins = _holders([each[chosen] for each in codes], owners[chosen], owned)
+            chosen = np.flatnonzero(starts & (words.codes & (parts - 1) == part))
+            owners = np.repeat(np.arange(owned), np.diff(np.searchsorted(chosen, ends), prepend=0))
+            holders, begins = _holders([words.codes[chosen + shift] for shift in range(order)], owners, owned)
             counts = np.diff(begins, append=len(holders))
             alone = counts == 1
             self._alone += np.bincount(holders[begins[alone]], minlength=owned)
@@ -149,7 +147,7 @@ class _Incidence:
                 self._shared.append(_Shared(shared, np.cumsum(counts[~alone]) - counts[~alone]))
 
     def distinct(self, present: np.ndarray) -> int:
-        """How many kinds the owners that are `present` hold together."""
+        """How many n-grams the responses that are `present` hold together."""
         shared = (np.logical_or.reduceat(present[part.owners], part.begins).sum() for part in self._shared)
         return int(self._alone[present].sum()) + int(sum(shared))
 
@@ -157,17 +155,17 @@ class _Incidence:
         """`distinct` in 64 draws at once: (64,).
 
         Args:
-            present: (owners,) a word of 64 bits each; bit k says whether the owner is present in draw k.
+            present: (responses,) a word of 64 bits each; bit k says whether the response is present in draw k.
         """
         shared = (count_bits(np.bitwise_or.reduceat(present[part.owners], part.begins)) for part in self._shared)
         return sum(shared, start=count_bits(present, self._alone))
 
     def without_blocks(self, first: np.ndarray, last: np.ndarray, blocks: int) -> np.ndarray:
-        """How many kinds are left without each block, and at last without none: (blocks + 1,).
+        """How many n-grams are left without each block, and at last without none: (blocks + 1,).
 
         Args:
-            first: (owners,) the first block that each owner is in; `blocks` if it is in none.
-            last: (owners,) the last one; -1 if it is in none.
+            first: (responses,) the first block that each response is in; `blocks` if it is in none.
+            last: (responses,) the last one; -1 if it is in none.
             blocks: The number of blocks.
         """
         count = self._alone[last >= 0].sum()
@@ -180,11 +178,17 @@ class _Incidence:
 
 
 _PART = 2_000_000
-"""Things that are sorted together."""
+"""N-grams that are sorted together."""
 
 
 def _holders(codes: Sequence[np.ndarray], owners: np.ndarray, owned: int) -> tuple[np.ndarray, np.ndarray]:
-    """The owners of each kind, one kind after another and each owner once; and where each kind begins."""
+    """The owners of each kind of n-gram, one kind after another and each owner once; and where each kind begins.
+
+    Args:
+        codes: The words of each n-gram: an array of first words, and one of second words.
+        owners: The response of each n-gram.
+        owned: The number of responses.
+    """
     kinds = codes[0].astype(np.int64)
     for code in codes[1:]:
         kinds *= int(code.max(initial=0)) + 1

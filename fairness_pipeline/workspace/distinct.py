@@ -208,9 +208,9 @@ def each_distinct(
     Raises:
         FairnessError: the scorer's number of rows is wrong, or `check` or `check_allowed` refuses.
     """
-    encoded = pa.chunked_array([texts] if isinstance(texts, pa.Array) else texts.chunks, pa.string())
-    encoded = encoded.combine_chunks().dictionary_encode()
-    distinct = encoded.dictionary
+    chunked = pa.chunked_array([texts] if isinstance(texts, pa.Array) else texts.chunks, pa.string())
+    encoded = chunked.dictionary_encode().combine_chunks()
+    indices, distinct = encoded.indices, encoded.dictionary
     if check_allowed := getattr(scorer, "check_allowed", None):
         check_allowed(distinct.to_pylist())
     order = pc.sort_indices(
@@ -219,12 +219,12 @@ def each_distinct(
     )
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-    by_length = distinct.take(order)
-    chunks = Chunks(by_length, scorer, check, folder, getattr(scorer, "CHUNK", CHUNK))
+    chunks = Chunks(distinct.take(order), scorer, check, folder, getattr(scorer, "CHUNK", CHUNK))
+    del encoded, distinct  # long texts are most of a partition's memory
     scored = _scored(chunks, engine, progress, note)
     back = np.empty(len(order), dtype=np.int64)
     back[np.asarray(order)] = np.arange(len(order))  # the row in which each distinct text was scored
-    return scored.take(pa.array(back).take(encoded.indices))
+    return scored.take(pa.array(back).take(indices))
 
 
 def _scored(chunks: Chunks, engine: Engine, progress: Progress | None, note: str) -> pa.Table:

@@ -68,7 +68,8 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
     shorter = np.minimum(words.lengths[a], words.lengths[b])
     width = int(words.lengths.max(initial=0)) + 1
     cuts, cut = np.unique(np.concatenate([a, b]) * width + np.tile(shorter, 2), return_inverse=True)
-    return SideResponses(NGrams(words.cut(*np.divmod(cuts, width))), cut[: len(a)], cut[len(a) :])
+    words = words.cut(*np.divmod(cuts, width))
+    return SideResponses(NGrams(words), cut[: len(a)], cut[len(a) :])
 
 
 def indexed(responses: pa.Table, neutral: pa.Table, settings: SignificanceSettings) -> Readings:
