@@ -18,7 +18,7 @@ MADE = re.compile(rb"(Made|As of) \d{4}-\d\d-\d\d \d\d:\d\d UTC")
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a command in this process, which has the libraries loaded and is the only worker."""
     words = [*arguments]
-    if words[:1] == ["run"] and "--workers" not in words:
+    if words[:1] in (["run"], ["audit"]) and "--workers" not in words:
         words += ["--workers", "1"]
     out, errors = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(errors), warnings.catch_warnings():

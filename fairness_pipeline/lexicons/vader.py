@@ -38,12 +38,14 @@ class _Tokens(dict[str, int]):
         self._read = read
         self.words: list[str] = []
         self.marks: list[int] = []
-        self.values: list[float] = []
+        self.lexicon_values: list[float] = []
         self.gap, self.neutral = self[_GAP], self[_NEUTRAL]
 
     def __missing__(self, token: str) -> int:
-        for column, cell in zip((self.words, self.marks, self.values), self._read(token), strict=True):
-            column.append(cell)  # type: ignore[attr-defined]
+        word, marks, value = self._read(token)
+        self.words.append(word)
+        self.marks.append(marks)
+        self.lexicon_values.append(value)
         self[token] = number = len(self)
         return number
 
@@ -140,13 +142,13 @@ class Vader:
             hits: Where the words with a value are.
             mixed: For each of them, whether only some words of its text are in capitals.
         """
-        values = np.array(self._tokens.values)[codes[hits]]
+        values = np.array(self._tokens.lexicon_values)[codes[hits]]
         increment = np.where(values > 0, self._library.C_INCR, -self._library.C_INCR)
         values += np.where(mixed & (marks[hits] & _CAPITALS > 0), increment, 0.0)
         windows = hits[:, None] + np.arange(-_BEFORE, _AFTER + 1)
         near = marks[windows]
-        in_phrase = (near & _IN_PHRASE > 0).any(axis=1)
-        ruled = np.flatnonzero(in_phrase | (near[:, :_BEFORE] & _MODIFIES > 0).any(axis=1))
+        in_phrase = np.any(near & _IN_PHRASE > 0, axis=1)
+        ruled = np.flatnonzero(in_phrase | np.any(near[:, :_BEFORE] & _MODIFIES > 0, axis=1))
         near, in_phrase, words = near[ruled], in_phrase[ruled], codes[windows[ruled]]
         # Without a phrase only marked words before it affect a word.
         unmarked = (near & (_HIT | _MODIFIES | _CONDITION) == 0) & (words != self._tokens.gap)
@@ -160,7 +162,7 @@ class Vader:
             if value is None:
                 self._ruled[key] = value = self._by_the_rules(np.frombuffer(key, np.int32))
             values[index] = value
-        return values.tolist()  # type: ignore[no-any-return]
+        return values.tolist()
 
     def _by_the_rules(self, key: np.ndarray) -> float:
         """The library's value of the word in the middle of a window, whose tokens are followed by `mixed`."""
