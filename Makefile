@@ -36,7 +36,7 @@ test: lint
 	@$(BIN)/pytest -rs --durations=8 -n $(WORKERS) --dist load --maxschedchunk 1 $(ARGS)
 
 fast: lint
-	@$(BIN)/pytest -m "not whole_run and not kills" -n $(WORKERS) $(ARGS)
+	@$(BIN)/pytest -m "not whole_run and not verify" -n $(WORKERS) $(ARGS)
 
 reference: $(VENV)/.installed
 	@$(BIN)/python -m fairness_pipeline.cli.reference > docs/reference.md
@@ -48,7 +48,7 @@ notebooks: $(VENV)/.installed
 	@$(BIN)/python -W ignore -m fairness_pipeline_tests.notebooks
 
 verify: $(VENV)/.installed
-	@$(BIN)/pytest -m kills --timeout 3600 -o faulthandler_timeout=0 -n $(WORKERS)
+	@$(BIN)/pytest -m verify --timeout 3600 -o faulthandler_timeout=0 -n $(WORKERS)
 	@$(BIN)/python -m fairness_pipeline_tests.lineup $(if $(STUDY),--study $(STUDY))
 	@$(BIN)/python -m fairness_pipeline_tests.verify $(if $(STUDY),--study $(STUDY))
 

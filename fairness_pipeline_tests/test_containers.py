@@ -322,7 +322,7 @@ def served_by_our_web_server(words: list[str], patch: pytest.MonkeyPatch) -> tup
     return served.value.args
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_ray_takes_its_options() -> None:
     """Apart from the other commands, since importing Ray takes long."""
     from ray.scripts.scripts import cli
@@ -430,7 +430,7 @@ def _lives(group: int) -> bool:
     return True
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_services_work_together(tiny: Project, tmp_path: Path) -> None:
     """Starts what Compose would, in its order: the assets are listed, a partition is made, and all ends on SIGTERM."""
     (tiny.workspace / "dagster" / "dagster.yaml").unlink()  # so that it is made for Postgres

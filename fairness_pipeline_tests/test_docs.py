@@ -214,7 +214,7 @@ def follow(words: list[str], stands_for: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.kills if page.stem in LONG else (), id=page.stem)
+        pytest.param(page, marks=pytest.mark.verify if page.stem in LONG else (), id=page.stem)
         for page in PAGES
         if page.stem != "first-ten-minutes"
     ],
@@ -269,7 +269,7 @@ def test_every_gate_that_is_shown_looks_at_all_measures() -> None:
     assert gates > 5
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_every_gate_that_is_shown_closes_on_a_guilty_bot(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -388,7 +388,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_first_ten_minutes_in_an_empty_clone(tmp_path: Path, data: Path) -> None:
     """Word for word, in a separate process, from a clone, with the present environment."""
     clone = tmp_path / "clone"

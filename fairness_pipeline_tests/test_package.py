@@ -160,7 +160,7 @@ def test_both_extras_fit_one_environment_with_the_pins() -> None:
         assert {package.lower(): pin for package, pin in pins.items()}[name] == version(name)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_no_library_of_the_environment_lacks_another() -> None:
     checked = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout

@@ -34,7 +34,7 @@ def test_each_study_has_a_notebook() -> None:
     assert {path.stem for path in NOTEBOOKS} == set(STUDIES)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_site_is_made_without_a_broken_link(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     folder = tmp_path / "site"

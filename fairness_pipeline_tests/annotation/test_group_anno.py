@@ -87,7 +87,7 @@ def test_the_posterior_of_a_clipped_probability_is_the_integral(mean: float, sd:
     assert result.log_right[0] == pytest.approx(logs, abs=1e-5)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_on_the_pages_setting_effects_totals_and_truths_are_recovered() -> None:
     """Ten draws of circle: the contrasts of table 5.4, every annotator's rates, and the accuracies of table 5.5."""
     annotated = drawn(draws=10)
@@ -124,7 +124,7 @@ def test_on_the_pages_setting_effects_totals_and_truths_are_recovered() -> None:
 NULL = {name: {"sensitivity": [0.5, 0.5], "specificity": [0.55, 0.55]} for name in ("one", "other")}
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_intervals_hold_and_nothing_is_called_where_nothing_is_planted() -> None:
     """Twelve draws of each (`make verify` has 200); three standard errors of the 48 intervals' coverage are 0.09."""
     covered, alarms = [], []

@@ -46,6 +46,7 @@ def test_evidence_is_scipys_and_slopes_are_numeric_derivatives() -> None:
     assert np.abs(slope(fitted.parameters.ravel())).max() < 1e-3
 
 
+@pytest.mark.verify
 def test_accurate_annotators_are_told_apart_on_the_scale_of_probabilities() -> None:
     """0.97 against 0.94, for which GroupAnno's capped sum gives 0.040; `make verify` has a hundred draws of many cells."""
     differences = []
@@ -117,7 +118,7 @@ def test_welchs_statistic_is_statsmodels_and_permutations_hold_the_level() -> No
     assert permuted_welch(score, np.repeat([0, 2], 20), 0) == permuted_welch(score, np.repeat([0, 1], 20), 0)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_three_annotators_against_forty_are_no_certainty() -> None:
     """By the standard error alone, 15% of such equal groups would be significant (100 draws)."""
     alarms = 0

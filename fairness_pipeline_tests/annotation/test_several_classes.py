@@ -81,6 +81,7 @@ def test_two_classes_are_asked_of_methods_that_know_no_more() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # crowd-kit calls a pandas function that is about to change
+@pytest.mark.verify
 def test_probabilities_are_crowd_kits() -> None:
     from crowdkit.aggregation import GLAD as TheirGLAD
     from crowdkit.aggregation import DawidSkene as TheirDawidSkene
@@ -95,6 +96,7 @@ def test_probabilities_are_crowd_kits() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.verify
 def test_mace_knows_spammers_and_errs_no_more_than_crowd_kits() -> None:
     """A third of the annotators names one class for every item. crowd-kit has another prior of the spammers' labels."""
     from crowdkit.aggregation import MACE as TheirMACE
@@ -121,6 +123,7 @@ def test_soft_labels_by_hand() -> None:
     assert SoftLabels(1.0).fit(data, classes=3).probas_.loc[0].tolist() == pytest.approx([1 / 6, 2 / 6, 3 / 6])
 
 
+@pytest.mark.verify
 def test_group_effects_of_each_class_are_recovered_and_none_is_found_where_none_is() -> None:
     effect = (0.25, -0.2, 0.0)
     errors, covered, alarms = [], [], []

@@ -119,6 +119,7 @@ def test_kos_labels_are_crowd_kits_where_the_assignment_is_regular() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.verify
 def test_glads_probabilities_are_crowd_kits() -> None:
     from crowdkit.aggregation import GLAD as TheirGLAD
 

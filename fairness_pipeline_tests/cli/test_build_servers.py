@@ -53,7 +53,7 @@ def variables_of_gitlab(folder: Path, **inputs: str) -> dict[str, str]:
     return {name: filled(value, values) for name, value in JOB["variables"].items()}
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_step_of_github_audits_and_reports(quick: Project, tmp_path: Path) -> None:
     step = audit_step()
     assert set(step["env"]) == {"MODEL", KEY, "DIMENSION", "FAIL_ON", "STRICT", "MEASURES", "FURTHER", "FAIRNESS_HOME"}
@@ -148,7 +148,7 @@ def test_the_baseline_is_the_base_branchs_and_never_the_pull_requests(tmp_path: 
     assert downloads == [f"run download {run} --name fairness-baseline --dir {fairness_home}/base" for run in (9, 7)]
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_component_of_gitlab_audits_and_reports(quick: Project, tmp_path: Path) -> None:
     home = tmp_path / "checkout"
     home.mkdir()

@@ -199,7 +199,7 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     assert command("export", "pairs", "--profile", "audit", "--output", str(pairs), "--force").returncode == 0
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_init_writes_what_runs(data: Path) -> None:
     done = command("init", "first")
     assert done.returncode == 0, done.stderr
@@ -478,7 +478,7 @@ def test_the_ui_refuses_a_port_in_use(tiny: Project) -> None:
         assert f"--port {port}, --host 127.0.0.1: nothing can be served there (Address already in use)" in done.stderr
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_ui_ends_on_sigterm(tiny: Project, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

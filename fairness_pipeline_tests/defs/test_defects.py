@@ -69,7 +69,7 @@ def test_damaged_weights_are_named(tmp_path: Path) -> None:
         load_weights(path)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_junk_in_the_record_of_runs_and_in_the_history_is_named(tiny: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
     run()
@@ -137,7 +137,7 @@ def test_a_damaged_chunk_of_unfinished_work_is_made_again(tmp_path: Path) -> Non
     assert again.equals(table)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_damaged_history_still_takes_new_entries(tiny: Project, data: Path) -> None:
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender"]))
     run()

@@ -96,7 +96,7 @@ def test_both_ways_of_loading_name_the_same() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_both_ways_of_loading(tmp_path: Path) -> None:
     """Dagster's two commands load what they name."""
     environment = {**os.environ, "FAIRNESS_HOME": str(tmp_path), "DAGSTER_HOME": str(tmp_path)}

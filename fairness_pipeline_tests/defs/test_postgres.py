@@ -50,7 +50,7 @@ def contents(project: Project) -> dict[str, str | None]:
     return {str(key): lake.content("context_pairs", key) for key in keys}
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_same_tables_and_every_run_recorded(
     tiny: Project, database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -173,7 +173,7 @@ def test_a_database_that_cannot_be_used_is_an_error_without_the_password(
     assert "secret-guess" not in str(refused.value)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_database_that_stops_midway_loses_nothing(tiny: Project, database: str, server: Server) -> None:
     in_postgres(tiny)
     run("--select", "context_pairs", "--dimension", "gender")

@@ -17,7 +17,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import change, content, planned, process, run
 from fairness_pipeline_tests.defs.test_workers import gone, training
 
-pytestmark = pytest.mark.kills
+pytestmark = pytest.mark.verify
 LOCAL = ("--engine", "ray", "--address", "local")
 
 

@@ -113,7 +113,7 @@ EventsInOneFile(sys.argv[1])
 """
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 @pytest.mark.parametrize("after", [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5])
 def test_a_kill_while_the_file_is_made_leaves_one_that_works(tmp_path: Path, after: float) -> None:
     with subprocess.Popen([sys.executable, "-c", OPENING, str(tmp_path)], stdout=subprocess.PIPE) as process:

@@ -135,7 +135,7 @@ def test_dagster_agrees_with_the_dry_run(tiny: Project, data: Path) -> None:
     walk(data, "tiny", "gender", "contexts")
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 @pytest.mark.parametrize("profile", ["sample", "cures", "real"])
 def test_dagster_agrees_with_the_dry_run_in_shipped_profiles(data: Path, profile: str) -> None:
     if profile == "real" and "FAIRNESS_CORPORA" not in os.environ:

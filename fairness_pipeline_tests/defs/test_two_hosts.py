@@ -24,7 +24,7 @@ from fairness_pipeline_tests.commands import content, run
 from fairness_pipeline_tests.postgres_server import started
 
 pytestmark = [
-    pytest.mark.kills,
+    pytest.mark.verify,
     pytest.mark.skipif(
         os.getuid() != 0 or not shutil.which("bindfs") or not shutil.which("unshare"),
         reason="needs root, bindfs and unshare to make two hosts",

@@ -103,7 +103,7 @@ def opened(log: Path, profile: str = "tiny") -> Iterator[Ui]:
         assert process.wait(120) == 0, log.read_text()
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_pipeline_can_be_used_from_the_ui_alone(tiny: Project, data: Path, tmp_path: Path) -> None:
     """One long test, as starting the UI takes long."""
 
@@ -168,7 +168,7 @@ def test_the_pipeline_can_be_used_from_the_ui_alone(tiny: Project, data: Path, t
         assert all(record.is_finished for record in instance.get_runs())
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 @pytest.mark.parametrize("profile", ["tiny", pytest.param("sample", marks=pytest.mark.timeout(7200))])
 def test_automation_makes_all_and_its_record_stays(
     profile: str, tiny: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -233,7 +233,7 @@ def ticking(profile: str) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_browser_shows_hostile_text_as_text(tiny: Project, data: Path, tmp_path: Path) -> None:
     driver = shutil.which("chromedriver")
     if driver is None:

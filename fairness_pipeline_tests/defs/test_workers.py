@@ -16,7 +16,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import change, content, planned, process, run
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_same_bytes_however_many_workers(
     tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,7 +59,7 @@ def gone(pids: list[int]) -> bool:
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -> None:
     running = training(tiny, data)
     holder = next(path.read_text() for path in tiny.workspace.glob("locks/dialogue_models/*/*"))
@@ -74,7 +74,7 @@ def test_a_worker_that_dies_costs_its_own_unit_only(tiny: Project, data: Path) -
     assert "context_pairs tiny dialect" not in planned()
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_worker_outlives_the_run(tiny: Project, data: Path, kind: signal.Signals) -> None:
     running = training(tiny, data)

@@ -62,7 +62,7 @@ def test_several_processes_score_what_one_would_and_each_text_once(cluster: None
     assert not list((folder.parent / "locks").glob(".seen-*"))
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_refusal_arrives_as_it_is_and_what_was_scored_is_kept(cluster: None, folder: Path) -> None:
     last = TEXTS[59].as_py()
     with pytest.raises(FairnessError, match=f"^the model has no answer to: '{last}'$"):
@@ -79,7 +79,7 @@ def test_a_refusal_arrives_as_it_is_and_what_was_scored_is_kept(cluster: None, f
     on_ray(folder, lengths(folder))
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_file_that_is_not_declared_is_refused_there_too(cluster: None, folder: Path) -> None:
     name, another = "wordnet/noun.exc", DataFile.of("lexicon/common_words.txt")
     with pytest.raises(FairnessError, match="noun.exc is read, and is no"), only([another]):
@@ -88,14 +88,14 @@ def test_a_file_that_is_not_declared_is_refused_there_too(cluster: None, folder:
         assert on_ray(folder, reading(name))["bytes"][0].as_py() > 0
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_an_error_that_nobody_expected_says_where_it_arose(cluster: None, folder: Path) -> None:
     with pytest.raises(RuntimeError, match=r"^ZeroDivisionError: division by zero") as raised:
         on_ray(folder, lengths(folder, refused="1/0"))
     assert "scorers.py" in raised.value.__notes__[0]
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_an_unreadable_chunk_is_not_scored_for_ever(
     cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +104,7 @@ def test_an_unreadable_chunk_is_not_scored_for_ever(
         on_ray(folder, lengths(folder))
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_keys_and_settings_reach_a_process_and_no_file_of_ray(
     cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +120,7 @@ def test_keys_and_settings_reach_a_process_and_no_file_of_ray(
         assert not file.is_file() or b"top-secret-key" not in file.read_bytes(), file
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_process_that_dies_costs_its_current_chunk(cluster: None, folder: Path) -> None:
     table = on_ray(folder, lengths(folder, deadly=TEXTS[31].as_py(), times=2))
     assert len(list(folder.glob("death-*"))) == 2
@@ -129,7 +129,7 @@ def test_a_process_that_dies_costs_its_current_chunk(cluster: None, folder: Path
     assert len(twice) <= 2 * CHUNK
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_chunk_that_kills_three_processes_is_named_and_the_others_are_kept(cluster: None, folder: Path) -> None:
     with pytest.raises(FairnessError, match=r"6 texts ended the process that scored them 3 times .*killing-0000"):
         on_ray(folder, lengths(folder, deadly=TEXTS[31].as_py(), times=9))
@@ -139,13 +139,13 @@ def test_a_chunk_that_kills_three_processes_is_named_and_the_others_are_kept(clu
     assert table.num_rows == len(TEXTS)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_an_examination_is_made_where_the_model_is(cluster: None, folder: Path) -> None:
     examination = RayRows(LOCAL, folder.parent).examine(lengths(folder))
     assert examination["process"] != os.getpid()
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_model_that_no_node_can_hold(cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_rows, "_PATIENCE", 0.0)
     scorer = lengths(folder)

@@ -41,7 +41,7 @@ def test_labels_are_complete(dimension: str) -> None:
     assert not seen & {name[1] for name in sets["held_out"]}  # the author of today's rules has seen all three sets
 
 
-@pytest.mark.kills  # a minute
+@pytest.mark.verify  # a minute
 @pytest.mark.skipif("FAIRNESS_CORPORA" not in os.environ, reason="FAIRNESS_CORPORA is not set: there is no real text")
 def test_few_right_pairs_of_gender_are_lost() -> None:
     made = made_pairs(Project("real"), "gender")
@@ -51,7 +51,7 @@ def test_few_right_pairs_of_gender_are_lost() -> None:
         assert counts.wrong / counts.made < 0.04
 
 
-@pytest.mark.kills  # a minute
+@pytest.mark.verify  # a minute
 @pytest.mark.skipif("FAIRNESS_CORPORA" not in os.environ, reason="FAIRNESS_CORPORA is not set: there is no real text")
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_few_pairs_of_real_text_are_wrong(dimension: str) -> None:

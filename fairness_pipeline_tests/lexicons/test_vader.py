@@ -69,7 +69,7 @@ def test_real_texts() -> None:
     assert VADER.compound(texts) == expected(texts)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_two_hundred_thousand_real_texts() -> None:
     texts = real_texts(200_000)
     assert VADER.compound(texts) == expected(texts)

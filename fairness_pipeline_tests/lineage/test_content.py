@@ -143,7 +143,7 @@ def test_a_score_file_with_equal_scores_makes_nothing_else_stale(audited: Projec
     assert "6 made" in run("--model", "mine").stdout
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_gate_does_not_open_on_stale_results(tiny: Project, data: Path) -> None:
     """A base on request is made without being selected where a debiased model is made from it."""
     profile = data / "profiles" / "tiny.yaml"
@@ -180,7 +180,7 @@ def test_a_gate_does_not_open_on_stale_results(tiny: Project, data: Path) -> Non
         gate(Plan(Lineage(Project("tiny")), Selection()), Rule())
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_asking_again_asks_all_dimensions_whatever_else_is_stale(tiny: Project, data: Path) -> None:
     server = Moody()
     with serve(server) as address:
@@ -197,7 +197,7 @@ def test_asking_again_asks_all_dimensions_whatever_else_is_stale(tiny: Project, 
         assert planned() == []
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_report_follows_all_that_it_shows(audited: Project, data: Path) -> None:
     """It shows labels, the order of the profile, the papers' tables, the files that a corpus is made from."""
     run()

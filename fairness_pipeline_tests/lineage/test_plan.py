@@ -210,7 +210,7 @@ def test_a_bad_corpus_is_named_and_nothing_is_written(
     assert not list((tiny.workspace / "tables").rglob("*")) if (tiny.workspace / "tables").exists() else True
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_two_runs_at_once_make_each_partition_once(tiny: Project) -> None:
     runs = [process("run") for _ in range(2)]
     outputs = [run_process.communicate()[0] for run_process in runs]
@@ -240,7 +240,7 @@ def test_a_home_that_cannot_be_made_is_named(
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_ctrl_c_stops_the_whole_run(tiny: Project, data: Path) -> None:
     change(
         data / "profiles" / "tiny.yaml", lambda d: d["models"]["seq2seq"]["training"].update(epochs=400, patience=400)
@@ -271,7 +271,7 @@ def test_old_results_are_marked_stale_in_the_report(made: Project, data: Path) -
     assert "Stale:" not in report.read_text(encoding="utf-8")
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_run_killed_during_training_is_resumed(
     tiny: Project, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

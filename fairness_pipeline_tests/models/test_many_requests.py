@@ -61,7 +61,7 @@ def ask(address: str, folder: Path, count: int = REQUESTS) -> pa.Table:
     return each_distinct(contexts, EndpointResponder(specification, folder, 1), folder=folder)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_each_context_is_asked_once_even_across_a_kill(server: str, tmp_path: Path) -> None:
     code = f"from {__name__} import *; ask({server!r}, Path({str(tmp_path)!r}))"
     first = subprocess.Popen([sys.executable, "-c", code])

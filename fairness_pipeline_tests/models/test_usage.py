@@ -85,7 +85,7 @@ def test_a_budget_stops_a_run_and_its_answers_stay(quick: Project, data: Path, t
         assert command("run", "--budget", wrong).returncode == 2
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_budget_holds_in_other_processes(quick: Project, data: Path) -> None:
     asked: list[str] = []
     write_yaml(data / "prices.yaml", {"per_million_tokens": {"bot": {"input": 1000, "output": 5000}}})
@@ -98,7 +98,7 @@ def test_the_budget_holds_in_other_processes(quick: Project, data: Path) -> None
         assert 40 <= len(asked) <= 40 + 2 * 8
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_budget_needs_a_server_that_reports_tokens(quick: Project, data: Path) -> None:
     asked: list[str] = []
     write_yaml(data / "prices.yaml", {"per_million_tokens": {"bot": {"input": 1, "output": 1}}})

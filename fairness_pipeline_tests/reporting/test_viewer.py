@@ -166,7 +166,7 @@ def test_a_browser_shows_pairs_from_disk_and_hostile_text_as_text(tmp_path: Path
     assert dom.count("&lt;/script&gt;") > 3
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_filters_links_and_scrolling(tmp_path: Path) -> None:
     driver = shutil.which("chromedriver")
     if driver is None:
@@ -203,7 +203,7 @@ def test_filters_links_and_scrolling(tmp_path: Path) -> None:
         browser.close()
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_it_is_served_to_this_machine_alone(made: Project) -> None:
     served = process("view", "--port", "8123")
     try:

@@ -42,6 +42,7 @@ def test_the_reading_that_decides() -> None:
 
 
 @pytest.mark.parametrize("size", [20, 60, 200, 2000])
+@pytest.mark.verify
 def test_a_control_that_shows_nothing_overrules_nothing(size: int) -> None:
     """A gap of 40 points that no word of the label makes (of 49 with a true gap of 30 points, 35 were overruled)."""
     verdicts = [controlled(True, size, draw)[FP] for draw in range(20)]

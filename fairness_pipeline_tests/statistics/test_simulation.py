@@ -81,6 +81,7 @@ def test_nominal_rejection_of_the_permutation_test(replies: dict[str, np.ndarray
 
 
 @pytest.mark.parametrize("kind", ["rate", "count"])
+@pytest.mark.verify
 def test_equivalence_at_the_margins_edge(kind: str) -> None:
     """True difference = margin: equivalence may be claimed in at most alpha of all cases, and well inside it mostly is."""
     random_ = np.random.default_rng(9)
@@ -101,6 +102,7 @@ def test_equivalence_at_the_margins_edge(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rate", "count"])
+@pytest.mark.verify
 def test_the_smallest_detectable_difference_is_found_in_four_of_five(kind: str) -> None:
     random_ = np.random.default_rng(10)
     pairs, mean = 1500, 0.25

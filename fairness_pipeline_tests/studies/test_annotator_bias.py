@@ -93,6 +93,7 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
     assert all(study.gated(row) for row in rows_at(small.workspace, study, entry.name))
 
 
+@pytest.mark.verify
 def test_classifiers_learn_from_some_corpora_only(data: Path) -> None:
     """An asset that exists for one of two corpora: the others are scored without it."""
     section = {"corpora": ["circle", "moon"], "methods": {"lfc_binary": {}}, "learn": ["moon"]}
@@ -247,6 +248,7 @@ def test_what_group_anno_models_is_a_setting() -> None:
     assert load(AnnotatedCorpus, data_file("corpora/detox_toxicity.yaml")).modelled == ("gender",)
 
 
+@pytest.mark.verify
 def test_on_public_sets_methods_are_as_good_as_published(corpora: Path) -> None:
     """Zheng et al. 2017 (Truth Inference in Crowdsourcing, table 6) on D_Product: MV, ZenCrowd, PM-CRH, KOS and VI-MF to the
     last printed digit; Dawid-Skene 93.66% and LFC 93.73%, whose settings are not printed."""

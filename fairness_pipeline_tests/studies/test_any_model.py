@@ -49,7 +49,7 @@ def table(tiny: Project, name: str, model: str) -> pa.Table:
     return Lake(tiny.workspace).read(name, {"dimension": "gender", "model": model}).replace_schema_metadata(None)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
     tiny: Project, data: Path, tmp_path: Path
 ) -> None:
@@ -123,7 +123,7 @@ def test_an_endpoint_and_a_file_give_the_tables_of_the_same_responses(
     assert not (tiny.workspace / "imports" / "x").exists()
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_killed_endpoint_run_asks_nothing_twice(tiny: Project, data: Path) -> None:
     server = ChatServer(delay=0.02)
     with serve(server) as address:
@@ -144,7 +144,7 @@ def test_a_killed_endpoint_run_asks_nothing_twice(tiny: Project, data: Path) -> 
     assert sum(counts.values()) <= len(contexts) + 4
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_stopped_round_is_continued(tiny: Project, data: Path) -> None:
     """Ctrl-C says: run the same command again. That run asks for no answer twice."""
     server = ChatServer()
@@ -208,7 +208,7 @@ def test_a_folder_of_hugging_face(tiny: Project, data: Path, tmp_path: Path) -> 
     assert "holds no weights" in done.stderr
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_retrieval_and_a_missing_corpus(tiny: Project, data: Path) -> None:
     """Both architectures side by side; a corpus whose file is missing takes only its own model with it."""
     write_yaml(data / "corpora" / "gone.yaml", {
@@ -264,7 +264,7 @@ def test_tables_of_an_older_layout_do_not_break_queries(tiny: Project, data: Pat
     assert row == {"n": Lake(tiny.workspace).read("twitter_dialogues", {"corpus": "tiny"}).num_rows, "c": "tiny"}
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path) -> None:
     """Corpus and dimension alone: pairs go out, answers come in, and the report has them."""
     change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(
@@ -284,7 +284,7 @@ def test_a_profile_that_trains_nothing(tiny: Project, data: Path, tmp_path: Path
     assert "not measured" not in report.split('id="verdicts"')[1].split("</table>")[0]
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_seeds_give_a_recipes_verdict(tiny: Project, data: Path) -> None:
     """Three trainings of a model, and of its debiased one; each is a model, and one verdict is on all of them."""
 

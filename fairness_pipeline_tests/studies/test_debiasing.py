@@ -119,7 +119,7 @@ def test_from_base_to_report(debiased: Project) -> None:
     assert planned(*gender) == []
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data: Path) -> None:
     """Two seeds of each: a method's effects are judged over the seeds, beside the controls of the same dimension."""
     chat = {"settings": {"disentanglement": DET, "adversarial": ADVERSARIAL}, "dimensions": ["gender"]}
@@ -199,7 +199,7 @@ def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data
     assert message in power_forecast[-1]
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_killed_in_the_middle_of_debiasing(debiased: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run in another order, killed in the middle, makes the same lake, byte for byte."""
     run()
@@ -318,7 +318,7 @@ def test_a_model_for_some_dimensions_is_expected_in_those_alone(tiny: Project, d
     assert not [line for line in planned() if "dialect seq2seq-cda" in line]
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_comparison_with_other_tables_is_left_out_of_the_report(debiased: Project, data: Path) -> None:
     run("--model", "seq2seq-cda", "--dimension", "gender")
     report = debiased.workspace / "reports" / "dialogue_fairness_report.html"

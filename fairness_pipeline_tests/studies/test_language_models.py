@@ -210,7 +210,7 @@ def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:
     assert "unknown dimension 'dialect' in profile 'small'; known: religion1" in done.stderr
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: Path, tmp_path: Path) -> None:
     """A dump in JSON lines, labels, any causal model by folder; the same file is audited for its answers too."""
     from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar

@@ -374,7 +374,7 @@ def test_a_report_says_which_pairs_are_missing(audited: Project) -> None:
     assert 'id="race-vader"' not in page
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_the_gate_closes_on_planted_systems_and_on_no_other(tiny: Project, data: Path) -> None:
     """Twelve systems, as files of scores: the gate of each, and that of all together.
 

@@ -97,7 +97,7 @@ def test_each_folder_of_data_says_whose_it_is() -> None:
     assert all(len(row) == 6 and all(cell.strip() for cell in row[1:5]) for row in rows)
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 @pytest.mark.parametrize("extra", [None, *sorted(set(EXTRAS) - {"dev"})])
 def test_each_extra_installs_alone(tmp_path: Path, extra: str | None) -> None:
     """With the pins, in an empty environment; the tests themselves run with `dev`, which has all extras."""

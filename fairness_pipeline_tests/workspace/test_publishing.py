@@ -166,7 +166,7 @@ def test_addresses_that_cannot_be_used(workspace: Path, endpoint: str) -> None:
         publish(Lake(workspace), files(workspace), address(endpoint, "x").replace("audits", "no-such-bucket"))
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_nobody_at_the_address(workspace: Path, endpoint: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         nobody = f"127.0.0.1:{free.getsockname()[1]}"

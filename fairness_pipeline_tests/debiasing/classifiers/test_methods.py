@@ -165,7 +165,7 @@ def gap(training_task: Task, tests: Texts) -> tuple[float, float]:
     return 100 * float(difference), float(np.mean(predicted == tests.labels))
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_each_method_trains_and_leans_less_on_the_cue(tmp_path: Path) -> None:
     gaps = {}
     for method in (None, "data_aug", "ins_weigh", "debiased_tc"):

@@ -45,6 +45,7 @@ def test_only_unbiased_replies_are_learnt_where_a_group_is_named(tmp_path: Path)
         taught_dialogues(tmp_path, "unbiased", dialogues=table)
 
 
+@pytest.mark.verify
 def test_filtered_training_closes_a_planted_gap_and_its_controls_do_not(tmp_path: Path) -> None:
     """Over seeds: the share of answers to the aunt that insult; those to the uncle never do."""
     settings = {**CONTINUED, "batch": 16, "every": 60, "least": 60, "most": 60, "learning_rate": 0.01}

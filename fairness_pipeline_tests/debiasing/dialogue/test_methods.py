@@ -147,7 +147,7 @@ def test_regularisation_draws_paired_words_together_and_leaves_the_others(tmp_pa
     assert distances["strong"][1] > 0.8 * distances["none"][1]
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_clipped_together_the_regularisation_takes_the_step_of_learning(tmp_path: Path) -> None:
     """Over seeds, with SGD and a clipped gradient: `as_printed` has a worse perplexity than no regularisation, and
     `apart` does not, at the same distances."""

@@ -66,7 +66,7 @@ def test_a_typical_items_difference_by_hand() -> None:
     assert 0 <= p_small <= 1
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_level_power_and_bound() -> None:
     random = np.random.default_rng(2)
     runs, alarms, hits, wrongly_small, small = 60, 0, 0, 0, 0

@@ -152,6 +152,7 @@ def simulated(
 
 
 @pytest.mark.parametrize(("seeds", "between", "per_author"), [(1, 0.0, 1), (1, 0.0, 6), (5, 0.0, 1), (5, 0.04, 1)])
+@pytest.mark.verify
 def test_false_alarms_at_the_nominal_rate(seeds: int, between: float, per_author: int) -> None:
     """Nothing is planted; some texts of an author move together, and some seeds differ."""
     rows = list(simulated(np.random.default_rng(3), 400, seeds, 0.0, between, per_author=per_author))
@@ -228,6 +229,7 @@ def by_authors(random, sizes: tuple[list[int], list[int]], spread: float) -> dic
     [([80, 60, 60], [2] * 100), ([100] + [10] * 9, [100] + [10] * 9), ([4] * 50, [4] * 50), ([100, 100], [4] * 50)],
     ids=["three against a hundred", "one writes half", "equal", "two against fifty"],
 )
+@pytest.mark.verify
 def test_false_alarms_with_few_and_unequal_authors(sizes: tuple[list[int], list[int]]) -> None:
     random = np.random.default_rng(7)
     rows = [by_authors(random, sizes, 0.15) for _ in range(300)]
@@ -242,6 +244,7 @@ def test_nothing_is_known_where_one_author_wrote_a_cell() -> None:
 
 
 @pytest.mark.parametrize("seeds", [2, 3])
+@pytest.mark.verify
 def test_false_alarms_with_few_seeds_that_differ(seeds: int) -> None:
     """The seeds' variance is small by chance in some draws; it must not be taken as known."""
     rows = list(simulated(np.random.default_rng(8), 400, seeds, 0.0, 0.1, size=200, spread=0.1))
@@ -267,7 +270,7 @@ def many(seed: int, planted: float, base: float = 0.05, sizes: tuple[int, ...] =
 NAMED = ("White", "Black", "Latine", "Asian")
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_four_groups_of_different_sizes_keep_the_level() -> None:
     """Rates of 1%, where t tests of single groups reject in 13 to 94% of draws."""
     alarms = 0
@@ -320,7 +323,7 @@ def test_opposite_differences_of_unbalanced_labels_do_not_hide_dpr() -> None:
     assert rejections >= 4
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 @pytest.mark.parametrize("sizes", [(3000, 400), (500, 60)])
 def test_rare_rates_of_groups_of_different_sizes_keep_the_level(sizes: tuple[int, int]) -> None:
     """Misses of 3 and 10% among few positive texts, where t alone rejects in 12 and 10% of draws."""

@@ -32,6 +32,7 @@ def test_the_group_that_a_training_favours_is_named() -> None:
 
 
 @pytest.mark.parametrize(("gap", "count"), [(0.0, 2), (0.2, 2), (0.2, 4)])
+@pytest.mark.verify
 def test_trainings_that_agree_are_no_finding(gap: float, count: int) -> None:
     spreads = [spread_of(seed, (gap,) * 5, count) for seed in range(100)]
     assert np.mean([spread.p <= 0.05 for spread in spreads if spread]) <= 0.12

@@ -212,6 +212,7 @@ def test_a_control_that_does_as_much_takes_the_cure_away() -> None:
         ((30.0, 10.0, 10.0), {"measures": 12, "seeds": 3, "of_seeds": 8.0}),
     ],
 )
+@pytest.mark.verify
 def test_false_cures_are_rare(gaps: tuple[float, float, float | None], drawn: dict[str, Any]) -> None:
     """At most 5% of tables hold a cure, within three standard errors."""
     assert rate(CURE, gaps, seed=3, **drawn) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)

@@ -152,6 +152,7 @@ def test_what_the_words_alone_make_is_told() -> None:
     assert less["p_beyond_unbiased"] < 1e-6
 
 
+@pytest.mark.verify
 def test_another_mix_of_words_is_no_stereotype() -> None:
     """Each word has the same gap in biased and unbiased phrases, but their shares of words differ."""
     random = np.random.default_rng(6)
@@ -240,7 +241,7 @@ def test_a_word_of_more_tokens_is_seen_through() -> None:
     assert "whole likelihoods differ the other way" in results[LOG]["note"]
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_false_alarms_and_power() -> None:
     """Of 150 simulated models 5% reject without a gap (1 to 15 by chance), and 9 in 10 with a gap of 0.06."""
     random = np.random.default_rng(4)
@@ -254,7 +255,7 @@ def test_false_alarms_and_power() -> None:
     assert hits >= 120
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_under_the_noise_of_target_words_the_papers_test_fails_and_the_clustered_one_holds() -> None:
     """In 400 models twelve words are each a little likelier or less likely, without a stereotype."""
     random = np.random.default_rng(5)

@@ -79,6 +79,7 @@ def test_unmarked_rows_are_paired_differences_over_the_same_items() -> None:
     assert not [row for row in rows if row["contrast"] == OTHERS and NOT_SAID in (row["group"], row["against"])]
 
 
+@pytest.mark.verify
 def test_verdicts_keep_their_level_where_nothing_differs() -> None:
     rejections = {SAID: 0, OMNIBUS: 0}
     for draw in range(60):

@@ -200,6 +200,7 @@ def test_levels_hold_where_the_papers_do_not(
     assert np.mean([row["paper_verdict"] == "biased" for row in overall]) > paper_rate
 
 
+@pytest.mark.verify
 def test_power_at_one_standard_deviation_of_name_noise(sentences: pa.Table, designs: dict[str, Design]) -> None:
     """A gap between the groups' names as wide as the spread within a group is found nearly always."""
     runs = 100
@@ -283,6 +284,7 @@ def test_the_name_that_moves_a_difference_is_named(sentences: pa.Table, designs:
     assert (row["most_moved_by"], row["difference_without"]) == ("Tia", pytest.approx(0.0))
 
 
+@pytest.mark.verify
 def test_variance_components_are_recovered(sentences: pa.Table, designs: dict[str, Design]) -> None:
     """Standard deviations of names, templates and words are recovered within a few percent over 150 draws."""
     group = column(sentences, "gender") == "female"

@@ -83,7 +83,7 @@ def test_it_learns_and_answers_as_it_learned(tmp_path: Path) -> None:
     assert answers == ["red", "blue"]
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 def test_a_model_answers_in_bfloat16_but_is_not_trained_in_it(tmp_path: Path) -> None:
     base, weights = tiny_models.causal_lm(tmp_path / "given"), {}
     for dtype in ("float32", "bfloat16"):

@@ -53,7 +53,7 @@ def test_vader_is_the_librarys(sentences: pa.Table, tmp_path: Path) -> None:
     assert len(set(expected)) > 3
 
 
-@pytest.mark.kills
+@pytest.mark.verify
 @pytest.mark.parametrize("architecture", ["linear_svm", "cnn", "gru"])
 def test_trained_systems_learn_and_a_second_training_is_the_same(architecture: str, tmp_path: Path) -> None:
     tweets = read_affect_tweets([paths.data_file("affect/sample.tsv")])
