@@ -7,6 +7,7 @@ results.
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,7 @@ def _texts(texts: Iterable[str], parameter: str) -> list[str]:
     bad_index = next((index for index, text in enumerate(items) if not isinstance(text, str)), None)
     if bad_index is not None:
         raise FairnessError(
-            f"{parameter}: expected texts, found {items[bad_index]!r} at place {bad_index}; drop or fill it"
+            f"{parameter}: expected texts, found {items[bad_index]!r} at index {bad_index}; drop or fill this row"
         )
     return items
 
@@ -83,6 +84,11 @@ def _encoded(values: Iterable[object], count: int, parameter: str = "groups") ->
         if value is None or type(value).__name__ == "NAType" or value != value:  # pandas' NA compares with nothing
             raise FairnessError(f"{parameter}: expected a value for each pair, found {value!r} at place {index}")
     return np.array([codes.setdefault(value, len(codes)) for value in items]), list(map(str, codes))
+
+
+def _check_seed(seed: int) -> None:
+    if not isinstance(seed, int) or seed < 0:
+        raise FairnessError(f"seed: expected a number from 0, found {seed!r}")
 
 
 def _kind(value: object) -> str:
@@ -238,8 +244,7 @@ def compare(
     if margins is not None and not isinstance(margins, Mapping):
         example = "{'rates': {'absolute': 1}}"
         raise FairnessError(f"margins: expected a dictionary such as {example}, found {_kind(margins)}")
-    if not isinstance(seed, int) or seed < 0:
-        raise FairnessError(f"seed: expected a number from 0, found {seed!r}")
+    _check_seed(seed)
     try:
         significance = SignificanceSettings.model_validate({"alpha": alpha, "margins": {**MARGINS, **(margins or {})}})
     except pydantic.ValidationError as error:
@@ -342,8 +347,9 @@ def audit(
         columns = text_columns(pa.Table.from_pandas(table, preserve_index=False))
     else:
         raise FairnessError(f"table: expected a pandas or Arrow table, or a path; found {_kind(table)}")
-    if not 0 < alpha < 1:
-        raise FairnessError(f"alpha: expected a level between 0 and 1, such as 0.05; found {alpha}")
+    if not (isinstance(alpha, Real) and 0 < alpha < 1):
+        raise FairnessError(f"alpha: expected a level between 0 and 1, such as 0.05; found {alpha!r}")
+    _check_seed(seed)
     groups = (group,) if isinstance(group, str) else tuple(group)
     if isinstance(outcome, str):
         outcome = [outcome]
@@ -362,7 +368,7 @@ def audit(
         known = {role: [column] for role, column in named.items() if column}
         guessed = guess(columns, {**known, "outcome": bare, "group": groups})
         if reason := guessed.unsure.get("outcome"):
-            raise FairnessError(f"outcome: {reason} Say it: {{name: {_EXAMPLE}}}")
+            raise FairnessError(f"outcome: {reason} Specify it, for example {{name: {_EXAMPLE}}}")
         outcome = {spec.column or "": spec.model_dump(exclude_unset=True) for spec in guessed.outcomes.values()}
     for key, specified in outcome.items():
         if not isinstance(specified, Mapping):
@@ -375,7 +381,7 @@ def audit(
     }  # fmt: skip
     for key, margin in (margins or {}).items():
         if key not in document["outcomes"]:
-            raise FairnessError(f"margins: '{key}' is no outcome; those: {', '.join(document['outcomes'])}")
+            raise FairnessError(f"margins: unknown outcome '{key}'; known: {', '.join(document['outcomes'])}")
         document["outcomes"][key]["margin"] = dict(margin)
     specification = validate(OutcomeTable, document, Path("fp.audit"))
     for column in groups:

@@ -80,7 +80,7 @@ def test_the_public_functions_name_wrong_arguments() -> None:
     for call in (fp.score, fp.pairs, lambda texts: fp.compare(texts, texts)):
         with pytest.raises(FairnessError, match="expected several texts .*, found one: 'abc'"):
             call("abc")
-        with pytest.raises(FairnessError, match="expected texts, found None at place 1; drop or fill it"):
+        with pytest.raises(FairnessError, match="expected texts, found None at index 1; drop or fill this row"):
             call(["a", None])
     with pytest.raises(FairnessError, match="text: expected texts, found None"):
         fp.swap(None)

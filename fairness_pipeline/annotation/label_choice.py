@@ -133,7 +133,7 @@ def advice(rows: list[dict[str, Any]], titles: Mapping[str, str]) -> str:
     if chosen["basis"] == GOLD:
         scope = f"of {chosen['items']:,} items with a gold label"
     else:
-        scope = f"of {chosen['draws']} times {chosen['items']:,} truths that were planted in labels of the same design"
+        scope = f"of {chosen['draws']} times {chosen['items']:,} planted truths with the same items and annotators"
         scope += ", as if every item were truly of one class"
     reason = f"{titles[chosen['method']]}: {100 * chosen['accuracy']:.1f}% right {scope}"
     if chosen["method"] == VOTE:

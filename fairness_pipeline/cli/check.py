@@ -87,8 +87,8 @@ def _check(arguments: argparse.Namespace) -> int:
         print(f"{number_of(unsealed, 'partition')} made by an earlier version, without a seal: read as written")
     if strange := _strange_files(lake, partitions):
         print(
-            f"{number_of(len(strange), 'file')} in tables/ that this profile does not make (any more) "
-            f"{'was' if len(strange) == 1 else 'were'} not read, such as {strange[0]}"
+            f"{number_of(len(strange), 'file')} in tables/ {'was' if len(strange) == 1 else 'were'} not read, because "
+            f"the profile does not make {'it' if len(strange) == 1 else 'them'}, such as {strange[0]}"
         )
     if wrong:
         print(

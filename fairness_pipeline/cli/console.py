@@ -19,6 +19,7 @@ from rich.table import Table
 from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.plain_text import latex_table, markdown_table, number_of, visible
 from fairness_pipeline.foundation.progress import Progress as ProgressFunction
+from fairness_pipeline.lineage.assets import Place
 from fairness_pipeline.lineage.durations import Forecast
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.plan import Outcome, Step
@@ -97,7 +98,7 @@ class RunDisplay(Listener):
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(), console=self.console, transient=True, disable=not self.console.is_terminal,
         )  # fmt: skip
-        self._tasks: dict[str, TaskID] = {}
+        self._tasks: dict[Place, TaskID] = {}
         self.console.print(f"Profile [b]{profile}[/b]: {stale} of {total} partitions to make")
 
     def __enter__(self) -> Self:
@@ -109,39 +110,44 @@ class RunDisplay(Listener):
     ) -> None:
         self._bars.stop()
 
-    def starting(self, step: Step) -> None:
-        """Shows that a step begins."""
+    def starting(self, steps: Sequence[Step]) -> None:
+        """Shows that a unit of steps begins; its steps share a bar."""
         if self.forecast:
-            self.forecast.began(step.place)
-        self._bar(step.key, step.label)
+            self.forecast.began(steps[0].place)
+        task = self._bars.add_task(escape(steps[0].label), total=None, note="")
+        self._tasks |= {step.place: task for step in steps}
 
     def ended(self, outcome: Outcome) -> Outcome:
         """Shows that a step has ended, and returns its outcome."""
         self._done += 1
         if self.forecast:
             self.forecast.ended(outcome.step.place, outcome.seconds if outcome.state == "made" else None)
-        if task := self._tasks.pop(partition_name(outcome.step.key), None):
+        task = self._tasks.pop(outcome.step.place, None)
+        if task is not None and task not in self._tasks.values():
             self._bars.remove_task(task)
-        style = {"made": "", "unchanged": "dim", "failed": "red", "skipped": "yellow"}[outcome.state]
-        text = f"[{self._done:>3}/{self._stale}] {outcome.step.label}"
-        details = {"made": f"{outcome.seconds:6.1f} s", "unchanged": "unchanged"}
         if outcome.state == "skipped":  # the step that it needed has failed and says why
             return outcome
-        detail = details.get(outcome.state) or "failed (the reason is given at the end)"
-        self.console.print(visible(f"{text:<58} {detail}"), style=style or None, markup=False)
+        text = f"[{self._done:>3}/{self._stale}] {outcome.step.label}"
+        detail, style = {
+            "made": (f"{outcome.seconds:6.1f} s", None),
+            "unchanged": ("unchanged", "dim"),
+            "failed": ("failed (the reason is given at the end)", "red"),
+        }[outcome.state]
+        self.console.print(visible(f"{text:<58} {detail}"), style=style, markup=False)
         self._print_forecast()
         return outcome
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
         """Shows that another run is making the partition and that this run waits."""
-        self.console.print(f"{asset} {partition_name(key)}: waiting for {holder}, which makes it now", style="yellow")
+        self.console.print(f"{asset} {partition_name(key)}: waiting for {holder}, which is making it", style="yellow")
 
     def progress(self, asset: str, key: Key) -> ProgressFunction:
-        """Moves the partition's bar, or prints a line every ten seconds without a terminal."""
+        """Moves the unit's bar, or prints a line every ten seconds without a terminal."""
         label = " ".join([asset, *key.values()])
         last = time.monotonic()
-        task = self._bar(key, label)
         place = asset, partition_name(key)
+        task = self._tasks[place]
+        self._bars.reset(task, description=escape(label), total=None, note="")
         if self.forecast:
             self.forecast.began(place)
 
@@ -169,13 +175,6 @@ class RunDisplay(Listener):
         self._last_forecast = time.monotonic()
         remaining = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
         self.console.print(f"          about {remaining} to the end", style="dim", markup=False)
-
-    def _bar(self, key: Key, label: str) -> TaskID:
-        name = partition_name(key)
-        if name not in self._tasks:
-            self._tasks[name] = self._bars.add_task("", total=None, note="")
-        self._bars.reset(self._tasks[name], description=escape(label), total=None, note="")
-        return self._tasks[name]
 
 
 def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], console: Console | None = None) -> None:
@@ -206,7 +205,7 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
     note = (
         f"Difference: {difference}: {sides}"
         if needed <= output.width
-        else f"{needed} columns would show the differences"
+        else f"Widen the terminal to {needed} columns to see the differences"
     )
     if legend:
         left_out = f"Never seen, and left out: {', '.join(never_seen)}" if never_seen else ""

@@ -67,7 +67,7 @@ def _evidence(arguments: argparse.Namespace) -> int:
     if not summary:
         print("Not signed: fairness-pipeline run --sign KEYFILE signs a run, and the next pack holds the signature")
     for name in strange_files(folder, files):
-        print(f"{name}: lies in {folder} but is not part of the pack, so 'check --signed' will report it; remove it")
+        print(f"{name}: is in {folder} but not part of the pack; 'check --signed' will report it: remove it")
     if key:
         manifest = files[-1]
         files.append(sign(manifest, key))

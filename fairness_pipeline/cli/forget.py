@@ -37,5 +37,5 @@ def _forget(arguments: argparse.Namespace) -> int:
         else:
             drop_import(path)
         print(f"removed: {path}")
-    print("its tables are kept but hidden; reports drop it the next time they are made")
+    print("its tables are kept but hidden; the next reports leave it out")
     return 0

@@ -120,4 +120,4 @@ def import_file(path: Path, target: Path, workspace: Path, what: str, before: Co
         before: Other files that may have been imported earlier for the same subject.
     """
     if store_import(path, target, workspace, partial(shutil.copyfile, path), before):
-        print(f"{what} that were imported before are replaced")
+        print(f"replaced {what} that were imported before")

@@ -94,9 +94,7 @@ def _section(annotation: Any) -> type[Specification] | None:
     """Returns the specification of a key that has keys of its own."""
     if isinstance(annotation, type) and issubclass(annotation, Specification):
         return annotation
-    if get_origin(annotation) in (Union, UnionType, Annotated):
-        return next((section for part in get_args(annotation) if (section := _section(part))), None)
-    if get_origin(annotation) in (tuple, dict):
+    if get_origin(annotation) in (Union, UnionType, Annotated, tuple, dict):
         return next((section for part in get_args(annotation) if (section := _section(part))), None)
     return None
 

@@ -48,7 +48,7 @@ class Requirement(NamedTuple):
         if gate.status:
             yield f"the gate was closed (exit status {gate.status})"
         if not gate.verdicts:
-            yield "it looked at no verdict, or does not say at how many"
+            yield "it judged no verdict, or its record does not say how many"
         if missing := [name for name in self.rule.refused if name not in gate.refused]:
             yield f"it did not close on {' or '.join(missing)}"
         counted, required = gate.rule.names, self.rule.names
@@ -57,7 +57,7 @@ class Requirement(NamedTuple):
         if gate.tolerated > self.rule.tolerated:
             yield f"it tolerated {gate.tolerated:g} points"
         if self.rule.strict and not gate.strict:
-            yield "it was not strict about verdicts that could not have been biased"
+            yield "it did not refuse verdicts without power (strict)"
         if gate.not_as_shipped != {} and not self.own_margins:
             yield gate.told_judging
 

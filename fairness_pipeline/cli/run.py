@@ -63,7 +63,7 @@ def _plan_and_run(arguments: argparse.Namespace) -> int:
     if arguments.select and arguments.fail_on:
         raise FairnessError("--fail-on needs verdicts, but --select may produce none; leave one out")
     if arguments.ask_again and arguments.select:
-        raise FairnessError("--ask-again asks whole models; leave out --select")
+        raise FairnessError("--ask-again queries whole models; leave out --select")
     project = Project(arguments.profile)
     try:
         return _run_project(project, arguments)
@@ -407,8 +407,8 @@ def _not_recorded(project: "Project", error: Exception) -> FairnessError:
     reason = getattr(error, "strerror", None) or told(error)
     if os.environ.get(POSTGRES) and not isinstance(error, OSError):
         return FairnessError(
-            f"{POSTGRES}: {place()} does not keep Dagster's records any more ({reason}); what was made stands. Start "
-            "it, or make room there, and run again: it goes on from here"
+            f"{POSTGRES}: {place()} does not keep Dagster's records any more ({reason}); finished partitions are kept. "
+            "Start it, or make room there, and run again: it goes on from here"
         )
     existing = next(folder for folder in (project.workspace, *project.workspace.parents) if folder.exists())
     full = shutil.disk_usage(existing).free < _LITTLE_SPACE

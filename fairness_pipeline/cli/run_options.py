@@ -35,7 +35,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "baseline); asks endpoints and unpinned models anew, unless you say --reuse",
     )
     parser.add_argument("--ask-again", action="store_true", help="ask endpoints and unpinned models anew")
-    parser.add_argument("--reuse", action="store_true", help="with --fail-on: keep the answers that are there")
+    parser.add_argument("--reuse", action="store_true", help="with --fail-on: use the stored answers")
     parser.add_argument(
         "--strict", action="store_true", help="with --fail-on: fail if a verdict lacks the data to detect bias"
     )

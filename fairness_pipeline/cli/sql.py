@@ -43,14 +43,14 @@ def _sql(arguments: argparse.Namespace) -> int:
 
     project = Project(arguments.profile)
     lake, lineage = Lake(project.workspace), Lineage(project)
-    left_out = [] if arguments.all else _outdated(lineage, lake, State(lineage, lake), arguments.query)
+    words = set(re.findall(r"\w+", arguments.query.lower()))
+    left_out = [] if arguments.all else _outdated(lineage, lake, State(lineage, lake), words)
     if left_out:
         names = [name for name, _ in left_out]
         print(
             f"left out (stale, or no longer in the profile): {some(names, 5)}; --all shows them",
             file=sys.stderr,
         )
-    words = set(re.findall(r"\w+", arguments.query.lower()))
     judging = [name for name, asset in lineage.assets.items() if name in words and _judges(asset)]
     for study in project.studies:
         tables = ", ".join(name for name in judging if lineage.study_of[name] == study.name)
@@ -79,15 +79,15 @@ def _judges(asset: "Asset") -> bool:
     return asset.schema is not None and any(name.startswith(("verdict", "effect")) for name in asset.schema.names)
 
 
-def _outdated(lineage: "Lineage", lake: "Lake", state: "State", query: str) -> list[tuple[str, str]]:
-    """Finds the partitions of the tables in a query that are stale or that the profile no longer has.
+def _outdated(lineage: "Lineage", lake: "Lake", state: "State", words: set[str]) -> list[tuple[str, str]]:
+    """Finds the partitions of the tables among a query's words that are stale or that the profile no longer has.
 
     Returns:
         For each partition, its name for readers and its file.
     """
     outdated = []
     for table in lake.tables():
-        if table.lower() in query.lower():
+        if table.lower() in words:
             current = {
                 str(lake.table_path(table, key))
                 for key in (lineage.keys(table) if table in lineage.assets else ())

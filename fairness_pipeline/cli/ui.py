@@ -72,7 +72,7 @@ def _ui(arguments: argparse.Namespace) -> int:
                 time.sleep(0.5)
         except KeyboardInterrupt:
             return 0
-    raise FairnessError("a part of Dagster has ended by itself; what it says stands above")
+    raise FairnessError("a Dagster process ended unexpectedly; see its output above")
 
 
 def _sync(project: "Project") -> None:
@@ -153,7 +153,7 @@ def _wait_for(code: Path, server: "subprocess.Popen[bytes]") -> None:
     """Waits until the server with the definitions listens."""
     while not code.exists():
         if server.poll() is not None:
-            raise FairnessError("Dagster could not load the definitions; what it says stands above")
+            raise FairnessError("Dagster could not load the definitions; see its output above")
         time.sleep(0.1)
 
 

@@ -3,7 +3,9 @@
 import argparse
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 from fairness_pipeline.cli.arguments import count
 from fairness_pipeline.cli.commands import Command
@@ -67,12 +69,12 @@ def _serve(folder: Path, port: int) -> None:
 class _Pages(SimpleHTTPRequestHandler):
     """Serves the files of one folder, only under this machine's own names, and logs no requests."""
 
-    def do_GET(self) -> None:
+    def send_head(self) -> BytesIO | BinaryIO | None:
         """Answers requests for this machine's own names; a foreign name that leads to this machine gets nothing."""
         if (self.headers.get("Host") or "").rsplit(":", 1)[0] not in (HOST, "localhost"):
             self.send_error(403)
-            return
-        super().do_GET()
+            return None
+        return super().send_head()
 
     def end_headers(self) -> None:
         """Forbids caching, so that a rewritten viewer is read again."""

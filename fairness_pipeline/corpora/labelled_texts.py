@@ -1,10 +1,10 @@
 """Texts that people labelled as offensive or not. An offence classifier is trained on them or compared with them."""
 
 from collections.abc import Iterator
-from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+from fairness_pipeline.corpora.draws import uniform
 from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.checksums import verify_checksum
 from fairness_pipeline.foundation.errors import FairnessError
@@ -35,8 +35,7 @@ class LabelledText(NamedTuple):
     @property
     def held_out(self) -> bool:
         """Whether the text is kept out of training; this depends on the text alone."""
-        digest = blake2b(self.text.encode(), digest_size=8).digest()
-        return int.from_bytes(digest) / 2.0**64 >= TRAINED_ON
+        return uniform(self.text) >= TRAINED_ON
 
 
 def read_labelled(files: tuple[LabelledFile, ...], folder: Path) -> list[LabelledText]:

@@ -35,7 +35,7 @@ class Log(Listener):
 
     def waiting(self, asset: str, key: Key, holder: str) -> None:
         """Logs that another run makes the partition and this one waits."""
-        dg.get_dagster_logger().warning(f"{asset} {partition_name(key)}: waiting for {holder}, which makes it now")
+        dg.get_dagster_logger().warning(f"{asset} {partition_name(key)}: waiting for {holder}, which is making it")
 
     def progress(self, asset: str, key: Key) -> Progress:
         """Logs a line every ten seconds."""

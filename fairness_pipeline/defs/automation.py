@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from fairness_pipeline.defs.sync import sync
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.notifications import Message, NotifySettings, notify, shortened
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.foundation.processes import PARENT
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
@@ -74,7 +76,7 @@ def command_op(lineage: Lineage, names: Names) -> dg.OpDefinition:
             errors="replace",
         ) as process:
             assert process.stdout is not None
-            lines = []
+            lines = deque[str](maxlen=20)
             try:
                 for line in process.stdout:
                     lines.append(line.rstrip())
@@ -83,7 +85,7 @@ def command_op(lineage: Lineage, names: Names) -> dg.OpDefinition:
                 process.terminate()
                 raise
         if process.returncode:
-            raise dg.Failure("\n".join(lines[-20:]), allow_retries=False)
+            raise dg.Failure("\n".join(lines), allow_retries=False)
 
     return run_command
 
@@ -207,7 +209,8 @@ def lake(profile: str, names: Names) -> dg.SensorDefinition:
         ended = mark_ended(context.instance, project.workspace) if is_own_instance else 0
         report = sync(Lineage(project), context.instance, names)
         return dg.SkipReason(
-            f"{report.made} made without Dagster, {report.versions} changed, {ended} runs without a process"
+            f"reported {number_of(report.made, 'partition')} made outside Dagster and {report.versions} changed; "
+            f"marked {number_of(ended, 'dead run')}"
         )
 
     return sensor

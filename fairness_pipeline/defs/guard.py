@@ -43,14 +43,14 @@ class Guard:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._is_ours(host):
-            return f"the host '{host}' is not one of this server; start the UI with --trusted-host NAME to allow it"
+            return f"the host '{host}' is not a name of this server; start the UI with --trusted-host NAME to allow it"
         if origin is not None and _netloc(origin) != host:
             return f"the page {origin} is not of this server"
         if scope["type"] == "websocket":
             return None
         if scope["method"] in _READING:
             is_query = "query" in parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            return "GraphQL is asked by POST here" if is_query and scope["path"].endswith("/graphql") else None
+            return "send GraphQL queries by POST" if is_query and scope["path"].endswith("/graphql") else None
         if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             return "expected the content type application/json"
         return None

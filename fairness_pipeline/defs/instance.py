@@ -122,8 +122,8 @@ def _check_place(configuration: Path) -> None:
     if postgres and not in_postgres:
         raise FairnessError(
             f"{configuration}: Dagster's records of this workspace are in this folder, but {POSTGRES} is set. Unset "
-            f"it, or delete {configuration.parent}: the next command tells the database of all that is made, and only "
-            "the history of runs is lost"
+            f"it, or delete {configuration.parent}: the next command reports all existing partitions to the database, "
+            "and only the history of runs is lost"
         )
     kind = shared_by_hosts(configuration.parent)
     if kind and _in_files(written) and os.environ.get(ONE_MACHINE) != "1":
@@ -149,8 +149,8 @@ def _check_database(locks: Path, profile: str) -> None:
     if identity(locks, "database", database) != database:
         raise FairnessError(
             f"{POSTGRES}: {place()} is another database than the one that keeps this workspace's locks and records. "
-            f"Name that one; or, if nobody uses it any more, delete {locks / '.database'}: the next command tells the "
-            "new one of all that is made"
+            f"Name that one; or, if nobody uses it any more, delete {locks / '.database'}: the next command "
+            "reports all existing partitions to the new database"
         )
 
 

@@ -20,7 +20,7 @@ _UNFINISHED = [
     dg.DagsterRunStatus.CANCELING,
 ]  # fmt: skip
 _LONG, _TO_START = 24 * 3600.0, 600.0  # seconds
-_ENDED = "its process ended before the run did; run again: what was made stands"
+_ENDED = "its process ended before the run did; run again: finished partitions are kept"
 
 
 def show_signs_of_life(lake: Path) -> None:

@@ -156,7 +156,7 @@ class RayWorkers:
         ray.kill(worker.actor)  # where only the connection was lost it may still write
         explanation = (
             f"its process on the Ray cluster ended ({reason(error)}); if memory ran "
-            "out, call with fewer --workers: what is made stands"
+            "out, call with fewer --workers: finished partitions are kept"
         )
         self._workers[self._workers.index(worker)] = self._start_worker()
         self._done.append(failed(worker.unit, explanation))

@@ -175,7 +175,8 @@ class Pool:
             else f"status {exit_code}"
         )
         reason = (
-            f"its process ended by itself ({ended}); if memory ran out, call with fewer --workers: what is made stands"
+            f"its process ended by itself ({ended}); if memory ran out, call with fewer --workers: finished "
+            "partitions are kept"
         )
         self._workers[self._workers.index(worker)] = self._start_worker()
         self._count_busy()

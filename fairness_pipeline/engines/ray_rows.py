@@ -220,8 +220,8 @@ class _Pool:
         self._unread[number] += 1
         if self._unread[number] == _DEATHS:
             raise FairnessError(
-                f"{self._chunks.folder}: what the Ray cluster writes there cannot be read here; let all nodes run as "
-                "the same user, with the same folder mounted"
+                f"{self._chunks.folder}: files written there by the Ray cluster cannot be read by this process; let "
+                "all nodes run as the same user, with the same folder mounted"
             )
         self._waiting.append(number)
 
@@ -280,7 +280,7 @@ class _Pool:
         return (
             f"{len(texts)} texts ended the process that scored them {_DEATHS} times ({reason(error)}), from "
             f"{texts[0].as_py()[:_SHOWN]!r} to {texts[-1].as_py()[:_SHOWN]!r}; all of them are in {path}. If memory "
-            "ran out, make the model's batch smaller; what else was scored is kept"
+            "ran out, make the model's batch smaller; all other scores are kept"
         )
 
     def _no_room(self) -> str:

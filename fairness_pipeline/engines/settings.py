@@ -48,8 +48,8 @@ def checked_address(address: str) -> str:
     """The address; raises ValueError, for pydantic and argparse, if it cannot be one."""
     if address.startswith("ray://"):
         raise ValueError(
-            f"'{address}' is for Ray's client, which this command is not; start it on a machine of the cluster with "
-            "host:port of the head (by default port 6379)"
+            f"'{address}' is an address for Ray Client, which is not supported; run this command on a machine of the "
+            "cluster with host:port of the head (by default port 6379)"
         )
     host_and_port = _HOST_AND_PORT.fullmatch(address) and int(address.rpartition(":")[2]) < 1 << 16
     if address not in (AUTO, LOCAL) and not host_and_port:

@@ -9,7 +9,6 @@ import scipy
 from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
 from fairness_pipeline.foundation.schemas import fields, schema
 
-_SHARES = pa.list_(pa.float64())
 SALIENCY = schema(
     **fields(AUTHORED_TEXTS, "text_id"),
     seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),

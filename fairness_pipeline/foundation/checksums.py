@@ -2,7 +2,7 @@
 
 import json
 import os
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,11 @@ def checksum(path: Path) -> str:
     try:
         resolved, state = path.resolve(), _state(path)
         if state[0] < _REMEMBER:
-            return _hash(path)
+            return sha256_of(path)
         record = _hashed.get(resolved, {}) if os.environ.get(REHASH) else _read_record(resolved)
         if record.get("state") == state and "sha256" in record:
             return str(record["sha256"])
-        _hashed[resolved] = record = {"file": str(path), "state": state, "sha256": _hash(path)}
+        _hashed[resolved] = record = {"file": str(path), "state": state, "sha256": sha256_of(path)}
     except OSError as error:
         raise unreadable(path, error) from None
     with replacing(_record_path(resolved)) as temporary:
@@ -49,7 +49,7 @@ def wrong_record(path: Path) -> Path | None:
     try:
         resolved = path.resolve()
         record = _read_record(resolved)
-        is_wrong = record.get("state") == _state(path) and record.get("sha256") != _hash(path)
+        is_wrong = record.get("state") == _state(path) and record.get("sha256") != sha256_of(path)
     except OSError as error:
         raise unreadable(path, error) from None
     return _record_path(resolved) if is_wrong else None
@@ -88,9 +88,7 @@ def _read_record(resolved: Path) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _hash(path: Path) -> str:
-    digest = sha256()
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal; the file is always read."""
     with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return file_digest(stream, "sha256").hexdigest()

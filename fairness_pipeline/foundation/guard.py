@@ -172,7 +172,7 @@ def _check(file: Path) -> None:
             continue
         if not any(path == declared_path or path.startswith(declared_path + os.sep) for declared_path in allowed.paths):
             allowed.refused.append(
-                f"{path.removeprefix(folder)} is read, and is no input of the asset: a change of it would go "
-                "unnoticed; declare it as a DataFile among the asset's inputs"
+                f"{path.removeprefix(folder)} is read but is not an input of the asset, so a change would go "
+                "unnoticed; declare it as a DataFile among its inputs"
             )
             raise UndeclaredRead(allowed.refused[-1])

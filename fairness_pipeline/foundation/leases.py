@@ -48,8 +48,8 @@ class Lease:
         """Raises FairnessError if another process has taken over, because this one gave no heartbeat for too long."""
         if _highest(self._folder) != self._number:
             raise FairnessError(
-                f"{self._folder}: another process has taken over what this one was making, as this one stood still for "
-                f"{TIMEOUT:.0f} seconds or more; nothing was written. Run again"
+                f"{self._folder}: another process has taken over, because this one gave no heartbeat for {TIMEOUT:.0f} "
+                "seconds or more; nothing was written. Run again"
             )
 
 

@@ -100,7 +100,7 @@ def _try(recipient: str, send: Callable[[], str | None]) -> None:
     except Exception as error:  # any failure of a proxy, a certificate or a program; its text may hold the address
         reason = type(error).__name__
     if reason:
-        _LOG.warning(f"notify: {recipient} did not take the message ({reason}), so nobody was told")
+        _LOG.warning(f"notify: {recipient} did not accept the message ({reason}); nobody was notified")
 
 
 def _post(variable: str, body: bytes) -> str | None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-PACKAGE, PACKAGE_FOLDER = _PACKAGE.name, _PACKAGE
-_CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else None
+PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
+PACKAGE = PACKAGE_FOLDER.name
+_CHECKOUT = PACKAGE_FOLDER.parent if (PACKAGE_FOLDER.parent / "pyproject.toml").is_file() else None
 _KEY = re.compile(r"[a-z][a-z0-9_.-]*")
 
 
@@ -22,9 +22,9 @@ def data_folders() -> list[Path]:
     if setting := os.environ.get("FAIRNESS_DATA"):
         folders.append(Path(setting).expanduser().resolve())
         if not folders[0].is_dir():
-            raise FairnessError(f"FAIRNESS_DATA: expected a folder, {setting} is none")
+            raise FairnessError(f"FAIRNESS_DATA: expected a folder; {setting} is not one")
     folders += [
-        folder for folder in (_CHECKOUT and _CHECKOUT / "data", _PACKAGE / "data") if folder and folder.is_dir()
+        folder for folder in (_CHECKOUT and _CHECKOUT / "data", PACKAGE_FOLDER / "data") if folder and folder.is_dir()
     ]
     return folders
 
@@ -38,7 +38,7 @@ def data_file(name: str) -> Path:
     for folder in data_folders():
         if (folder / name).is_file():
             return folder / name
-    raise FairnessError(f"{name}: in none of the data folders ({', '.join(map(str, data_folders()))})")
+    raise FairnessError(f"{name}: not found in the data folders ({', '.join(map(str, data_folders()))})")
 
 
 def yaml_files(kind: str) -> dict[str, Path]:

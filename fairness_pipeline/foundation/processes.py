@@ -17,7 +17,7 @@ _ENDED, _UNKNOWN = "ended", "unknown"
 
 def own_process() -> str:
     """Describes this process: its machine, its number, and when it started."""
-    return _described_once(os.getpid())
+    return _described(os.getpid())
 
 
 def process_number(described: str) -> int:
@@ -61,10 +61,6 @@ def _machine() -> str:
 
 
 @cache
-def _described_once(number: int) -> str:
-    return _described(number)
-
-
 def _described(number: int) -> str:
     return f"{_machine()} {number} {_start_of(number)}"
 

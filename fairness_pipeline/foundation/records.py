@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.text_files import each_once, parse_json, read_csv_rows, read_json_lines, read_lines
+from fairness_pipeline.foundation.text_files import read_csv_rows, read_json, read_json_lines, read_lines
 
 
 def read_records(
@@ -58,10 +58,7 @@ def column(where: str, record: dict[str, Any], name: str) -> Any:
 
 
 def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        records = parse_json("\n".join(line for _, line in read_lines(path)), each_once)
-    except ValueError as error:
-        raise FairnessError(f"{path}: not valid JSON: {error}") from None
+    records = read_json(path, unique=True)
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise FairnessError(f"{path}: expected a list of objects")
     yield from ((f"{path}, object {number}", record) for number, record in enumerate(records, start=1))
@@ -97,14 +94,14 @@ def _table(
 
 def _check_columns(where: str, names: Collection[str]) -> None:
     if duplicate := next((name for name, count in Counter(names).items() if name and count > 1), None):
-        raise FairnessError(f"{where}: the column '{duplicate}' stands twice; keep one")
+        raise FairnessError(f"{where}: the column '{duplicate}' is listed twice; keep one")
 
 
 def _separator_hint(names: Collection[str]) -> str:
     """Advice if a header of one name seems to hold another separator; otherwise empty."""
     header = next(iter(names)) if len(names) == 1 else ""
     mark = next((mark for mark in (";", "\t", "|") if mark in header), None)
-    return f"; is it {mark!r} between the cells? Save it with commas, or say separator: {mark!r}" if mark else ""
+    return f"; is the separator {mark!r}? Save the file with commas, or set separator: {mark!r}" if mark else ""
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

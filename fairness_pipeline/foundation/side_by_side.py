@@ -73,9 +73,7 @@ def in_processes(
         try:
             yield from pool.map(_do, map(sent, parts))
         except BrokenProcessPool:
-            raise FairnessError(
-                "one of several processes that worked on it ended by itself; if memory ran out, give fewer --workers"
-            ) from None
+            raise FairnessError("a worker process ended unexpectedly; if memory ran out, lower --workers") from None
         finally:
             pool.shutdown(cancel_futures=True)  # waits for the running parts: they may write
 

@@ -22,6 +22,8 @@ LONGEST_LINE = 1 << 20
 """Bytes. A turn has a few hundred; a file with a longer line is not what it claims to be."""
 
 _WINDOW_LOG = 31  # Pushshift's dumps are made with zstd --long=31
+_BROKEN = (EOFError, RuntimeError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, zstd.ZstdError)
+"""The errors of compressed data; RuntimeError if a `.zip` is encrypted, or packed in an unknown way."""
 _SMALL, _PACKED = 1 << 28, 200
 """The bytes that any compressed file may unpack to, and the ratio that a larger one may have; text has about 20."""
 
@@ -48,7 +50,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
                         f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes; expected one dialogue a line"
                     )
                 yield number, _decode(path, number, line.removesuffix(b"\n").removesuffix(b"\r"), encoding)
-    except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, zstd.ZstdError) as error:
+    except _BROKEN as error:
         kind = {".zst": "zstd", ".zip": "zip"}.get(path.suffix, "gzip")
         raise FairnessError(
             f"{path}: after {number:,} lines the {kind} data is broken ({error}); fetch the file again"
@@ -106,22 +108,28 @@ def read_json_lines(path: Path, *, unique: bool = False) -> Iterator[tuple[str, 
         yield where, record
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, *, unique: bool = False) -> Any:
     """The value in a JSON file, which may be compressed and is read whole.
+
+    Args:
+        path: The file.
+        unique: Whether to refuse an object with a duplicate name, which takes twice the time.
 
     Raises:
         FairnessError: the file cannot be read, or is not JSON.
     """
-    limit = most_bytes(path)
     try:
+        limit = most_bytes(path)
         with open_unpacked(path) as stream:
             text = stream.read(-1 if limit == float("inf") else int(limit) + 1)
-    except (OSError, EOFError) as error:
-        raise FairnessError(f"{path}: cannot be read: {error}; fetch the file again") from None
+    except _BROKEN as error:
+        raise FairnessError(f"{path}: cannot be unpacked: {error}; fetch the file again") from None
+    except OSError as error:
+        raise unreadable(path, error) from None
     if len(text) > limit:
         raise too_large(path, limit)
     try:
-        return parse_json(text)
+        return parse_json(text, each_once if unique else None)
     except ValueError as error:
         raise FairnessError(f"{path}: not valid JSON: {error}") from None
 
@@ -131,7 +139,7 @@ def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         duplicate = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"'{duplicate}' stands twice; keep one")
+        raise ValueError(f"'{duplicate}' is listed twice; keep one")
     return record
 
 

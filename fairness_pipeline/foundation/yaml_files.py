@@ -202,7 +202,7 @@ def _check_size(text: str, loader: Any) -> None:
         if anchor:
             sizes[anchor] = size
         if size > _LARGEST:
-            raise FairnessError(f"line {line}: its aliases stand for more than {_LARGEST:,} values; write them out")
+            raise FairnessError(f"line {line}: its aliases expand to more than {_LARGEST:,} values; write them out")
         if open_nodes:
             outer_anchor, outer_size, outer_line = open_nodes[-1]
             open_nodes[-1] = outer_anchor, outer_size + size, outer_line

@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 from fairness_pipeline.foundation.guard import read_once, remembered
+from fairness_pipeline.lexicons.stop_words import words_of_lines
 
 FILES = ("wordnet/words.txt.gz", "lexicon/common_words.txt")
 """The data files that words are looked up in."""
@@ -18,18 +19,13 @@ _ENDINGS = (
 
 @remembered(1)
 def _words() -> frozenset[str]:
-    return read_once(FILES[0], listed_words) | read_once(FILES[1], _common)
+    return read_once(FILES[0], listed_words) | read_once(FILES[1], words_of_lines)
 
 
 def listed_words(path: Path) -> frozenset[str]:
     """The words of a compressed list."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return frozenset(lines.read().split())
-
-
-def _common(path: Path) -> frozenset[str]:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 @remembered(1 << 17)

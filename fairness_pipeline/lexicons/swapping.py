@@ -175,9 +175,9 @@ class Swapper:
         rules, pronouns = self._rules, self._before_noun_phrase.keys() | self._elsewhere.keys()
         if rules:
             pronouns |= rules.among_ordinary_words
-        for text, matches in zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True):
+        for text, matches in zip(texts, self.matcher.find_all(texts), strict=True):
             yield self.side_of(
-                match for match in matches if not rules or match[2] in pronouns or rules.names(text, *match)
+                match for match in matches if not rules or match[2] in pronouns or rules.names(text.as_py(), *match)
             )
 
     def meant(self, texts: pa.Array, places: Places | None = None) -> Iterator[Meant]:

@@ -194,8 +194,7 @@ class Assets(Generic[P]):
             setting is an error of the type checker and not of a run.
         stage: The stage of the assets that name none, one word; it is a group in the UI.
         axes: The axes of the partitions of assets that name none.
-        covers: Which combinations of the axes exist as partitions, for assets that do not define it; Dagster's
-            grid has holes for the others.
+        covers: Which combinations of the axes exist as partitions, for assets that do not define it.
 
     Example:
         asset = Assets(DialoguePart)
@@ -290,7 +289,7 @@ class Assets(Generic[P]):
 
 
 def declared_in(*modules: ModuleType) -> list[Asset]:
-    """The assets that modules declare, in order; what a module imports belongs to the module that declares it."""
+    """The assets among the names of modules and in their lists, each once and in order; imported ones count too."""
     values = [value for module in modules for value in vars(module).values()]
     listed = [entry for value in values for entry in (value if isinstance(value, list) else [value])]
     return list({entry.name: entry for entry in listed if isinstance(entry, Asset)}.values())

@@ -85,12 +85,12 @@ def make(
         run = Run(name, key, profile.seed, progress, engine_of(profile.engine, lake.root), work)
         arguments = _arguments(asset, lineage, lake, key, run)
         if asset.kind != "document" and State(lineage, lake).described(name, key, given) != described:
-            raise FairnessError(f"{name}: what it is made from was made anew while it was read; run again")
+            raise FairnessError(f"{name}: an upstream table was replaced while it was read; run again")
         with turns_end(progress), only([*files_of(given)]):
             result = asset.function(given, **arguments)
         later = State(lineage, lake)
         if later.settings(name, later.given(name, key)) != described["settings"]:
-            raise FairnessError(f"{name}: what it is made from changed while it was made; run again")
+            raise FairnessError(f"{name}: its inputs changed while it was made; run again")
         glance = asset.show(lineage.part(name), key, result)
         still_ours = lake.still_ours(name, key)
         if asset.kind == "checkpoint" and work != folder:

@@ -70,7 +70,7 @@ def _explain(then: Origins, now: Origins, partition: str, reasons: list[str], ex
     changes = [_in_words(change) for change in changes_between(before["inputs"], after["inputs"], _key_of(partition))]
     own_reasons = [f"{_plain(title)}: {change}" for change in dict.fromkeys(changes)]
     if not own_reasons and not any(upstream) and before["content"] != after["content"]:
-        own_reasons = [f"{_plain(title)} came out otherwise"]
+        own_reasons = [f"{_plain(title)} has a different result"]
     reasons += own_reasons
     explained[partition] = bool(own_reasons) or any(upstream)
     return explained[partition]

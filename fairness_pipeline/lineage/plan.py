@@ -55,7 +55,8 @@ class Selection:
                 raise _unknown("model", self.model, _scope_of(project, self.study), known)
             if len(owners) > 1 and self.asset is None:
                 raise FairnessError(
-                    f"--model {self.model}: {' and '.join(owners)} both have one of this name; say which with --study"
+                    f"--model {self.model}: {' and '.join(owners)} both have a model of this name; choose one with "
+                    "--study"
                 )
             study = owners[0] if len(owners) == 1 else None
         parts = [project.parts[study]] if study else list(project.parts.values())
@@ -195,12 +196,12 @@ class Plan:
             known, unknown = (known, unknown + 1) if count is None else (known + count, unknown)
         return known, unknown
 
-    def run(self, workers: Workers, starting: Callable[[Step], None]) -> Iterator[Outcome]:
+    def run(self, workers: Workers, starting: Callable[[list[Step]], None]) -> Iterator[Outcome]:
         """Makes every stale step. If a step fails, only the steps that depend on it are skipped.
 
         Args:
             workers: The workers that make the steps.
-            starting: Called with each step just before it is made.
+            starting: Called with the steps of each unit just before it is made.
         """
         units = self._units(workers.idle)
         unit_of = {step.place: number for number, unit in enumerate(units) for step in unit}
@@ -235,7 +236,7 @@ class Plan:
                 possible, outcomes = self._possible(units[number], lost)
                 yield from map(ended, outcomes)
                 if possible:
-                    starting(possible[0])
+                    starting(possible)
                     running[number] = possible
                     forced = self._is_forced(possible)
                     workers.start(Unit(number, [step.name for step in possible], possible[0].key, forced))

@@ -118,10 +118,10 @@ class State:
         now["upstream"] = {k: content or card.inputs["upstream"].get(k) for k, content in now["upstream"].items()}
         if self.made_from(name, key, card, now):
             age = self.too_old(name, key, card)
-            return [f"its answers are {age_in_words(age)}, max_answer_age is less"] if age else []
+            return [f"its answers are {age_in_words(age)}, more than max_answer_age allows"] if age else []
         changes = dict.fromkeys(changes_between(card.inputs, json.loads(json.dumps(now)), key))
         differing = sorted(card.inputs["upstream"].keys() ^ now["upstream"].keys())
-        return list(changes) or [f"made from other tables: {', '.join(differing).replace('/', ' ')}"]
+        return list(changes) or [f"its upstream tables changed: {', '.join(differing).replace('/', ' ')}"]
 
     def too_old(self, name: str, key: Key, card: Card) -> timedelta | None:
         """How old the answers of a subject that may change are, if they are older than the profile allows."""

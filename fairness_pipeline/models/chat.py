@@ -145,7 +145,7 @@ class Chat:
             example = reply.problem or (f"[{reply.kind}]" if reply.kind != ANSWER else repr(reply.text[:_SHOWN_ANSWER]))
             raise FairnessError(
                 f"{len(wrong):,} of {len(replies):,} answers {lack}, such as {example} to {prompt!r}; "
-                "they are not kept: change endpoint.prompt, or run again to ask for them again"
+                "they were discarded; change endpoint.prompt, or run again to resend these prompts"
             )
         return [value for _, _, value in rows if value is not None]
 
@@ -161,8 +161,8 @@ class Chat:
         missing, limit = sum(prompt not in self._answers for prompt in prompts), self.source.max_requests
         if limit is not None and missing > limit:
             raise FairnessError(
-                f"endpoint.max_requests: {missing:,} requests would be made, {limit:,} are allowed; nothing was asked: "
-                f"raise it, or ask for less ({self.advice.less})"
+                f"endpoint.max_requests: {missing:,} requests would be made, {limit:,} are allowed; nothing was sent; "
+                f"raise it, or send fewer prompts ({self.advice.less})"
             )
 
     def forget(self, prompts: list[str]) -> None:
@@ -238,7 +238,7 @@ class Chat:
         more = f" and {self._in_a_row - 1} more in a row" if self._in_a_row > 1 else ""
         return FairnessError(
             f"endpoint {self.source.base_url}, model '{self.source.model}': {reply.problem}, for the "
-            f"{self.advice.what} {prompt[:_SHOWN]!r}{more}; what was answered so far is kept: run again to go on"
+            f"{self.advice.what} {prompt[:_SHOWN]!r}{more}; the answers so far are saved; run again to continue"
         )
 
     async def _ask(self, client: httpx.AsyncClient, prompt: str) -> Reply:
@@ -248,7 +248,8 @@ class Chat:
             FairnessError: the endpoint cannot be used: a wrong key, address or model; or `max_requests` is reached.
         """
         body = self._body(prompt)
-        problem, pause, empty, sent = "", _FIRST_PAUSE, False, 0
+        problem, pause, sent = "", _FIRST_PAUSE, 0
+        empty: Reply | None = None
         for attempt in range(self.source.attempts):
             if attempt and (self._failed or (attempt >= _FIRST_ATTEMPTS and not self._answered)):
                 break
@@ -260,7 +261,7 @@ class Chat:
             try:
                 async with asyncio.timeout(self.source.timeout):
                     response = await self._server.ask(client, "POST", "/chat/completions", body)
-            except TimeoutError:
+            except (TimeoutError, httpx.TimeoutException):
                 problem = f"{_SILENT} within {self.source.timeout:g} s"
                 self._in_flight.refused(time.monotonic())
                 continue
@@ -276,14 +277,17 @@ class Chat:
                 continue
             self._in_flight.answered(time.monotonic())
             if status == httpx.codes.OK:
-                usage.note(self.source.model, response.content)
+                try:
+                    usage.note(self.source.model, response.content)
+                except FairnessError as error:  # ends the run once this reply, which is paid for, is saved
+                    self._failed.append(error)
             if response.is_filtered:
                 return Reply("", FILTERED, response.served)
             if httpx.codes.is_redirect(status) or status in _USELESS:
                 raise self._unusable(response)
             if status != httpx.codes.OK:
                 details = f"{status}: {response.shown}{self._advice(status)}"
-                return Reply("", FAILED, problem=f"not taken, status {details}")
+                return Reply("", FAILED, problem=f"rejected with status {details}")
             self._answered = True
             if response.answer is None:
                 problem = f"not an answer: {response.shown}"
@@ -292,11 +296,9 @@ class Chat:
             text = (text if self.decoding.keep_thoughts else without_thoughts(text)).strip()
             if text or empty:
                 return Reply(text, kind if text else EMPTY, response.served)
-            empty = True  # asks once more, as the server may have slipped
+            empty = Reply("", EMPTY, response.served)  # asks once more, as the server may have slipped
             pause = 0.0
-        if empty:
-            return Reply("", EMPTY)
-        return Reply("", FAILED, problem=f"{problem}, {sent} times")
+        return empty or Reply("", FAILED, problem=f"{problem}, {sent} times")
 
     def _unusable(self, response: Response) -> FairnessError:
         """The error about an endpoint that rejects every request."""

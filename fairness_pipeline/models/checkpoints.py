@@ -51,7 +51,7 @@ def load_weights(path: Path) -> dict[str, torch.Tensor]:
 
 def damaged(path: Path, error: Exception) -> FairnessError:
     """The error about a weights file that cannot be read, with advice."""
-    return FairnessError(f"{path}: damaged or missing ({error}); delete it and run again: it is made again")
+    return FairnessError(f"{path}: damaged or missing ({error}); delete it and run again to recreate it")
 
 
 def save_training(

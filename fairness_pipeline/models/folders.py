@@ -38,7 +38,7 @@ def check_folder(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_symlink() and path.is_dir():
             raise FairnessError(
-                f"{path}: a link to another folder, whose files are in no hash; copy them here, or remove the link"
+                f"{path}: a link to another folder, whose files are not hashed; copy them here, or remove the link"
             )
         if "\n" in path.name:
             raise FairnessError(f"{str(path)!r}: a file's name with a line end; rename it")

@@ -84,7 +84,7 @@ def load_model(kind: Any, name: str, revision: str | None, field: str, **options
     if missing := sorted(information["missing_keys"]):
         raise FairnessError(
             f"{field}: '{name}' lacks {len(missing)} of the weights of a {type(model).__name__} ({missing[0]}, ...): "
-            "they would be random; is it such a model, and trained as one?"
+            "they would be initialised at random; was the model saved for this task?"
         )
     broken = next((key for key, value in model.named_parameters() if not value.isfinite().all()), None)
     if broken:

@@ -163,7 +163,7 @@ class EndpointSource(Prompted):
     @pydantic.model_validator(mode="after")
     def _check_sent(self) -> Self:
         if self.length_key and "max_tokens" in (self.leave_out or ()):
-            raise ValueError("expected 'length_key', or 'max_tokens' in 'leave_out': what is not sent has no name")
+            raise ValueError("give either 'length_key', or 'max_tokens' in 'leave_out', not both")
         return self
 
     @property
@@ -234,4 +234,4 @@ def check_debiased(file: ModelFile, belonging: Iterable[str]) -> None:
         raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")
     for key in belonging:
         if getattr(file, key) is not None and method is None:
-            raise ValueError(f"'{key}' belong to a method: name it under 'debiasing'")
+            raise ValueError(f"'{key}' needs a method: set 'debiasing'")

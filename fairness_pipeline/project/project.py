@@ -220,7 +220,7 @@ def part_of(profile: str, study: str, kind: type[P]) -> P:
     project = Project(profile)
     part = project.parts.get(study)
     if not isinstance(part, kind):
-        raise FairnessError(f"profile '{profile}' takes no part in {study}: give it a section of this name")
+        raise FairnessError(f"profile '{profile}' has no section {study}; add one")
     return part
 
 

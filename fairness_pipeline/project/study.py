@@ -153,16 +153,13 @@ def more_pairs(rows: Sequence[Judged], noun: str) -> str:
     clusters = [(row["clusters_needed"], row["clusters"]) for _, row in rows if row.get("clusters_needed")]
     if not needed and clusters:
         clusters_needed, current = max(clusters)
-        return (
-            f"no number of {noun}s would tell: about {clusters_needed:,} words that stand for the groups would "
-            f"(now {current})"
-        )
+        return f"more {noun}s would not help; about {clusters_needed:,} group words are needed (now {current:,})"
     if not needed:
         return f"more {noun}s, or a wider margin"
     current = max(row["n"] for _, row in rows)
     fewest = f"{min(needed):,} to " if min(needed) < max(needed) else ""
     count = f"{fewest}{number_of(max(needed), noun)} (now {current:,})"
-    return f"{count} would show fairness four times in five, if nothing differs"
+    return f"{count} would give 80% power to show fairness if there is no difference"
 
 
 class _Subject(Protocol):
@@ -183,7 +180,7 @@ def compare_debiased(name: str, subjects: Mapping[str, _Subject], run: str, page
     if subjects[name].base:
         return f"this method leaves a difference: try another ({page})"
     debiased = [key for key, subject in subjects.items() if subject.base == name]
-    return f"compare what debiases it, {', '.join(debiased)} ({run} {debiased[0]})" if debiased else otherwise
+    return f"compare its debiased versions: {', '.join(debiased)} ({run} {debiased[0]})" if debiased else otherwise
 
 
 @dataclass(frozen=True)

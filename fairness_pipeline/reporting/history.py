@@ -203,7 +203,7 @@ def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows, option
             f"{option}: expected a time such as 2026-11-20 or 2026-11-20T08:30 (UTC), or 'previous', found '{wanted}'"
         )
     if not matches and wanted == "previous" and known:
-        raise FairnessError(f"{option} previous: nothing is kept but what the tables hold now")
+        raise FairnessError(f"{option} previous: no kept run differs from the present tables")
     if not matches:
         raise FairnessError(f"{option} {wanted}: no such run is kept; kept: {', '.join(known) or 'none'}")
     return matches[-1]

@@ -72,7 +72,7 @@ def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[
     if stale := [audit.name for audit in judged if audit.stale]:
         steps.append(NextStep("out of date", some(stale), f"make it again: {run}"))
     if missing := [audit.name for audit in audits if not audit.measured]:
-        steps.append(NextStep(NOT_MEASURED, some(missing), f"measure it: {run}; it says why it was not"))
+        steps.append(NextStep(NOT_MEASURED, some(missing), f"measure it: {run}; the run says why it failed"))
     return steps or [NextStep(NOT_MEASURED, "everything", f"name something to audit, then {run}")]
 
 

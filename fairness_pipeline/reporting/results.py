@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.project.thresholds import not_as_shipped
@@ -20,9 +20,6 @@ from fairness_pipeline.statistics.verdicts import (
     TOO_FEW,
 )
 from fairness_pipeline.workspace.lake import Card, Key, Lake, Row
-
-if TYPE_CHECKING:
-    pass
 
 NOT_MEASURED = "not measured"
 CANNOT_TELL = "cannot tell"
@@ -266,6 +263,7 @@ def folded(names: Sequence[str], rows: Iterable[Row], name: Callable[[Row], str 
 
 def drawn_rows(study: AnyStudy, part: AnyPart, rows: Iterable[tuple[Audit, Row]]) -> list[tuple[str, Row, str]]:
     """Returns the rows that a picture of differences in margins can show, each with its label and what its sign says.
+    What was never seen is left out: it has no difference.
 
     Args:
         study: The study.
@@ -279,6 +277,6 @@ def drawn_rows(study: AnyStudy, part: AnyPart, rows: Iterable[tuple[Audit, Row]]
             study.direction(decisive, study.compared(part, audit.key, decisive)),
         )
         for audit, row in rows
-        if row["n"] and in_margins(row) is not None  # n = 0: nothing measured
+        if row["n"] and said(row) != NEVER_SEEN and in_margins(row) is not None  # n = 0: nothing measured
         for decisive in [study.decisive(row)]
     ]

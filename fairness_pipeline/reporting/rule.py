@@ -85,5 +85,5 @@ class Gate(BaseModel):
     def told_judging(self) -> str:
         """How verdicts were decided."""
         if self.not_as_shipped is None:
-            return "it does not say by which margins"
+            return "its record names no margins"
         return told_judging(self.not_as_shipped)

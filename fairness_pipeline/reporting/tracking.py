@@ -8,7 +8,8 @@ from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.evidence.facts import Subject, Verdict, subjects
+from fairness_pipeline.reporting.evidence.facts import Subject, subjects
+from fairness_pipeline.reporting.results import audits_of
 
 _LONGEST = 500  # characters that MLflow allows in a parameter
 
@@ -37,13 +38,10 @@ def log(plan: Plan, experiment: str) -> list[str]:
     import mlflow
     from mlflow.exceptions import MlflowException
 
-    covered = [candidate for candidate in subjects(plan.lineage, plan.lake) if _covers(plan, candidate)]
-    chosen = [replace(subject, verdicts=_current_verdicts(plan, subject)) for subject in covered]
-    with_verdicts = [subject for subject in chosen if subject.verdicts]
-    ids = []
+    logged, ids = logged_subjects(plan), []
     try:
         mlflow.set_experiment(experiment)
-        for subject in with_verdicts:
+        for subject in logged:
             with mlflow.start_run(run_name=f"{subject.name}, {subject.study}") as run:
                 mlflow.set_tags(_tags(subject))
                 mlflow.log_params(
@@ -60,20 +58,18 @@ def log(plan: Plan, experiment: str) -> list[str]:
     return ids
 
 
-def _covers(plan: Plan, subject: Subject) -> bool:
-    chosen = plan.selection
-    return chosen.study in (None, _study(plan, subject).name) and chosen.model in (None, subject.name)
-
-
-def _current_verdicts(plan: Plan, subject: Subject) -> list[Verdict]:
-    """Returns the verdicts that the run is about and that are up to date."""
-    dimension = plan.selection.dimension
-    of_dimensions = "dimension" in _study(plan, subject).axes
-    return [
-        verdict
-        for verdict in subject.verdicts
-        if not verdict.stale and (not dimension or not of_dimensions or verdict.where == dimension)
+def logged_subjects(plan: Plan) -> list[Subject]:
+    """Returns the subjects with verdicts that the run is about and that are up to date."""
+    audits = []
+    for study in plan.project.studies:
+        part = plan.project.parts[study.name]
+        chosen = [a for a in audits_of(study, part, plan.lake) if plan.selection.matches(study, part, a.key)]
+        audits.append((study, chosen))
+    current = [
+        replace(subject, verdicts=[verdict for verdict in subject.verdicts if not verdict.stale])
+        for subject in subjects(plan.lineage, plan.lake, audits)
     ]
+    return [subject for subject in current if subject.verdicts]
 
 
 def _study(plan: Plan, subject: Subject) -> AnyStudy:

@@ -35,6 +35,16 @@ def too_few(count: int, what: str = "exchanged word", least: int = FEWEST_TO_TEL
     return f"{number_of(count, what)} {'is' if count == 1 else 'are'} {TOO_FEW}; {least} at least"
 
 
+def joined_notes(*notes: str | None) -> str:
+    """The notes as one; empty ones are left out.
+
+    Examples:
+        >>> joined_notes("5 pairs", "", "fair on average")
+        '5 pairs; fair on average'
+    """
+    return "; ".join(filter(None, notes))
+
+
 class Doubt(NamedTuple):
     """A reason that could overturn a biased row: in a few words with the figures, and what it means for a reader."""
 

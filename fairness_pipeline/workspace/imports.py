@@ -114,9 +114,9 @@ def imported_file(file: Path | None, workspace: Path) -> File | None:
         if relative.parts[0] != _UNSEALED_FOLDER and Lake(workspace).format.imports == FORMAT:
             raise FairnessError(f"{file}: its seal {_seal_of(file).name} is missing; {_ADVICE}")
     elif not file.is_file():
-        raise FairnessError(f"{file}: is not here, but was imported; {_ADVICE}")
+        raise FairnessError(f"{file}: was imported but is missing; {_ADVICE}")
     elif record.place != relative.as_posix():
-        raise FairnessError(f"{file}: its seal is that of {record.place}; {_ADVICE}")
+        raise FairnessError(f"{file}: its seal belongs to {record.place}; {_ADVICE}")
     elif checksum(file) != record.stored:
         when = f"{record.imported:%Y-%m-%d %H:%M} UTC"
         raise FairnessError(

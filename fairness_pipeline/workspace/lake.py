@@ -8,13 +8,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fairness_pipeline.foundation.checksums import sha256_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.schemas import without_texts
@@ -343,8 +344,8 @@ class Lake:
         folder = self.current_folder(asset, key)
         if self.verify(asset, key):
             raise FairnessError(
-                f"{folder}: not as it was written (its disk may be failing); delete it, or restore it from a copy, and "
-                "run again"
+                f"{folder}: not as written (its disk may be failing); delete it or restore it from a copy, and run "
+                "again"
             )
         return folder
 
@@ -354,9 +355,9 @@ class Lake:
         if card is None:
             return None
         if path.exists():
-            return _checksum(path)
+            return sha256_of(path)
         files = [self._card_path(asset, key), *self._files(asset, key, card.fingerprint)[1]]
-        return sha256("\n".join(map(_checksum, files)).encode()).hexdigest()
+        return sha256("\n".join(map(sha256_of, files)).encode()).hexdigest()
 
     def has(self, asset: str, key: Key) -> bool:
         """Whether a partition was ever made; it may be damaged."""
@@ -442,7 +443,7 @@ def _content_of_table(path: Path, card: Card) -> str:
 
 
 def _content_of_files(card: Card, folder: Path, files: list[Path]) -> str:
-    return _content(card, *[f"{path.relative_to(folder)} {_checksum(path)}" for path in files])
+    return _content(card, *[f"{path.relative_to(folder)} {sha256_of(path)}" for path in files])
 
 
 def _file_name(key: Key) -> str:
@@ -478,8 +479,3 @@ class _HashingStream:
 
 def _content(card: Card, *hashes: str) -> str:
     return sha256("\n".join([*hashes, json.dumps(card.figures, sort_keys=True)]).encode()).hexdigest()
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()

@@ -80,8 +80,8 @@ class _Advisory:
         except psycopg2.Error as error:
             _connections.pop(os.getpid(), None)
             raise FairnessError(
-                f"{self._name}: the connection to Postgres, and the lock with it, was lost while this was made "
-                f"({told(error)}); nothing was written. Run again: it goes on from here"
+                f"{self._name}: the connection to Postgres was lost, and with it the lock ({told(error)}); nothing was "
+                "written. Run again: it continues from here"
             ) from None
 
 
@@ -100,7 +100,9 @@ def _advisory(lake: str, name: str, waiting: Callable[[str], None]) -> Iterator[
         _wait_for(connection, key, waiting)
     except psycopg2.Error as error:
         _connections.pop(os.getpid(), None)
-        raise FairnessError(f"{name}: Postgres gave no lock: {told(error)}; run again when it answers") from None
+        raise FairnessError(
+            f"{name}: Postgres did not grant the lock: {told(error)}; run again when it responds"
+        ) from None
     owner = os.getpid()
     try:
         yield _Advisory(connection, name)

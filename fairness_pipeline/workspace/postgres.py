@@ -57,7 +57,8 @@ def connect(name: str) -> "Connection":
         return connection
     except psycopg2.Error as error:
         raise FairnessError(
-            f"{POSTGRES}: {place()} cannot be used: {told(error)}; start it, make it (createdb), or correct the address"
+            f"{POSTGRES}: {place()} cannot be used: {told(error)}; start it, create it (createdb), or correct the "
+            "address"
         ) from None
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from fairness_pipeline.foundation.checksums import sha256_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import first_line
@@ -66,7 +67,11 @@ def publish(lake: Lake, files: Iterable[Path], address: str, progress: Progress 
             name, size = file.relative_to(root).as_posix(), file.stat().st_size
             previous = before.get(name)
             # A file is read twice only if it may already be up to date.
-            if previous and previous.get("bytes") == sizes.get(name) == size and _entry_of(file) == previous:
+            if (
+                previous
+                and previous.get("bytes") == sizes.get(name) == size
+                and previous.get("sha256") == sha256_of(file)
+            ):
                 return name, previous, False
             return name, _copied(file, system, f"{base}/{name}"), True
 
@@ -138,15 +143,6 @@ def _sizes(system: pafs.FileSystem, base: str, names: Iterable[str]) -> dict[str
     names_by_path = {f"{base}/{name}": name for name in names}
     entries = system.get_file_info(list(names_by_path)) if names_by_path else []
     return {names_by_path[entry.path]: entry.size for entry in entries if entry.type == pafs.FileType.File}
-
-
-def _entry_of(file: Path) -> dict[str, Any]:
-    digest, size = sha256(), 0
-    with file.open("rb") as stream:
-        while piece := stream.read(_PIECE):
-            digest.update(piece)
-            size += len(piece)
-    return {"sha256": digest.hexdigest(), "bytes": size}
 
 
 def _copied(file: Path, system: pafs.FileSystem, path: str) -> dict[str, Any]:

@@ -72,8 +72,8 @@ def check_signature(file: Path, public: Path) -> bytes:
 
     if file.exists() and not signature_of(file).exists():
         raise FairnessError(
-            f"{file}: not signed, as there is no {signature_of(file).name} beside it; run --sign, or evidence --sign, "
-            "makes one"
+            f"{file}: not signed: there is no {signature_of(file).name} beside it; create one with run --sign or "
+            "evidence --sign"
         )
     content, signature, encoded = _read(file), _read(signature_of(file)), _read(public)
     try:

@@ -64,6 +64,14 @@ def test_accurate_annotators_are_told_apart_on_the_scale_of_probabilities() -> N
     assert np.mean(differences) == pytest.approx(0.03, abs=0.008)
 
 
+def test_the_last_iteration_may_be_the_one_that_converges() -> None:
+    data, groups, _ = drawn(1, items=60, raters=12, per=4)
+    for method in (GroupBeta, GroupAnno):
+        needed = len(method(groups, tol=1e-4).fit(data).loss_history_)
+        assert method(groups, tol=1e-4, n_iter=needed).fit(data).converged_
+        assert not method(groups, tol=1e-4, n_iter=needed - 1).fit(data).converged_
+
+
 def test_three_groups_of_which_one_errs() -> None:
     data, groups, _ = drawn(
         3, items=1500, raters=90, per=6, sensitivity=(0.85, 0.85, 0.65), specificity=(0.95, 0.95, 0.95)

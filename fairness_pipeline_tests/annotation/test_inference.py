@@ -72,12 +72,9 @@ def test_a_classifier_of_points_learns_once_from_each_draw(name: str, tmp_path: 
 
 def test_a_killed_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     labels, annotators, items = texts_of_two_words(60)
-    whole = (
-        predicted("mv", {}, labels, annotators, items, SMALL, 3, 7, tmp_path / "whole", None)
-        if (tmp_path / "whole").mkdir() is None
-        else None
-    )
-    (tmp_path / "cut").mkdir()
+    for name in ("whole", "cut"):
+        (tmp_path / name).mkdir()
+    whole = predicted("mv", {}, labels, annotators, items, SMALL, 3, 7, tmp_path / "whole", None)
     learned, calls = inference._learned, []
 
     def dies(*arguments: object) -> np.ndarray:

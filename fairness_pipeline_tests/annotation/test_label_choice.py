@@ -57,7 +57,7 @@ def test_the_vote_is_enough_where_nothing_is_better_by_a_hundredth() -> None:
     assert [row["method"] for row in rows if row["chosen"]] == ["mv"]
     titles = {"mv": "MV", "dawid_skene": "Dawid-Skene", "group_beta": "GroupBeta"}
     text = advice(rows, titles)
-    assert "no method is better by 1%" in text and "5 times 300 truths that were planted" in text
+    assert "no method is better by 1%" in text and "5 times 300 planted truths" in text
 
 
 def test_planted_labels_are_of_the_same_design_and_rates() -> None:

@@ -76,7 +76,7 @@ def test_two_classes_are_asked_of_methods_that_know_no_more() -> None:
     data, _, _ = simulated(1, items=10)
     with pytest.raises(FairnessError, match="VIMF infers one of two classes, not of 3"):
         VIMF().fit(data, classes=3)
-    with pytest.raises(FairnessError, match="labels are none of 0 to 2"):
+    with pytest.raises(FairnessError, match="labels are not whole numbers from 0 to 2"):
         MajorityVote().fit(data.assign(label=3), classes=3)
 
 

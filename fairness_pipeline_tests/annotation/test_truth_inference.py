@@ -231,20 +231,6 @@ def test_group_effects_are_recovered_and_the_objective_never_falls() -> None:
     assert ours >= lfc - 0.005 and ours > vote
 
 
-def test_who_is_in_no_group_has_the_mean_effect_and_others_must_be_known() -> None:
-    data, _, groups = grouped(1, items=300)
-    unknown = groups.astype(object)
-    unknown.loc[0, "gender"] = None
-    assert GroupAnno(unknown).fit(data).sensitivity_.between(0, 1).all()
-    with pytest.raises(FairnessError, match=r"2 annotators are not in the annotators' table, such as '\d+'"):
-        GroupAnno(groups.drop([3, 4])).fit(data)
-    with pytest.raises(
-        FairnessError,
-        match=r"category 'gender': expected two groups of annotators or more who labelled, found f; leave",
-    ):
-        GroupAnno(groups.assign(gender="f")).fit(data)
-
-
 def test_drawn_ties_fall_either_way() -> None:
     data = pd.DataFrame([(i, w, w) for i in range(200) for w in (0, 1)], columns=["task", "worker", "label"])
     assert MajorityVote().fit_predict(data).eq(1).all()

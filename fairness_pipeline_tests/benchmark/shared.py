@@ -83,6 +83,27 @@ def responses(distinct: int, count: int = 2 * PAIRS) -> pa.Table:
     )
 
 
+LONG = 400
+"""Words of a long answer."""
+
+
+def long_responses(count: int) -> pa.Table:
+    """`count` different responses of `LONG` words: real ones, one after another in a random order."""
+    texts = dialogues()[0]["response"].to_pylist()
+    random = np.random.default_rng(1)
+    drawn = random.integers(0, len(texts), (count, LONG // 2))  # tweets have two words at least
+    answers = [" ".join(" ".join(texts[i] for i in row).split()[:LONG]) for row in drawn.tolist()]
+    half = count // 2
+    return pa.table(
+        {
+            "pair_id": np.repeat(np.arange(half), 2),
+            "side": ["a", "b"] * half,
+            "response": answers[: 2 * half],
+            "kind": pa.repeat("answer", 2 * half),
+        }
+    )
+
+
 def in_a_process(what: str, *counts: int) -> dict[str, Any]:
     command = [sys.executable, "-W", "ignore", "-m", "fairness_pipeline_tests.benchmark", what, *map(str, counts)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from fairness_pipeline.cli import _parser, with_present_names
+from fairness_pipeline.cli.console import RunDisplay
+from fairness_pipeline.lineage.plan import Outcome, Step
 
 
 def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -56,3 +58,22 @@ def test_names_of_version_0_1_still_work(before: str, now: str) -> None:
         warnings.simplefilter("error")
         assert with_present_names(now.split()) == now.split()
     assert _parser().parse_args(now.split()).command
+
+
+def test_a_bar_is_removed_when_the_last_step_of_its_unit_ends() -> None:
+    display, key = RunDisplay("p", 3, 3), {"model": "m"}
+    responses, length, refusal = (Step(name, key, None) for name in ("responses", "length", "refusal"))
+
+    def bars() -> list[tuple[str, float]]:
+        return [(task.description, task.completed) for task in display._bars.tasks]
+
+    display.starting([responses, length])
+    display.starting([refusal])
+    display.progress("length", key)(1, 2, "")
+    assert bars() == [("length m", 1), ("refusal m", 0)]
+    display.ended(Outcome(responses, "made"))
+    assert len(bars()) == 2
+    display.ended(Outcome(length, "failed"))
+    assert bars() == [("refusal m", 0)]
+    display.ended(Outcome(refusal, "skipped"))
+    assert not bars()

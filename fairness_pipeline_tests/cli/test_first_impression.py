@@ -187,7 +187,7 @@ def test_a_file_of_answers_and_an_export_that_was_filled_in(quick: Project, tmp_
     os.utime(pairs, (0, 0))
     old = command("audit", str(pairs), "--name", "ours", *gate)
     assert re.search(r"(?m)^ours: from a file of 1970-01-01 00:00 UTC, [\d,]+ days old$", old.stdout)
-    assert "the responses of 'ours' to gender that were imported before are replaced" in again.stdout
+    assert "replaced the responses of 'ours' to gender that were imported before" in again.stdout
     swapped = {"a": "that woman sounds kind", "b": "that man sounds kind"}
     wrong = [f"{line}{swapped[line.split(',')[2]]}" for line in lines if line.startswith("gender")]
     pairs.write_text("\n".join([head, *wrong]))

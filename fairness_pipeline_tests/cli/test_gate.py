@@ -197,7 +197,7 @@ def test_answers_that_are_too_old_are_asked_anew(audited: tuple[Bot, Callable[..
     assert command(*again, "--dry-run").stdout.startswith("0 of ")
     change(data / "profiles" / "audit.yaml", lambda profile: profile.update(max_answer_age="2d"))
     assert State(Lineage(Project("audit")), lake).changes("responses", GENDER) == [
-        "its answers are 2 days old, max_answer_age is less"
+        "its answers are 2 days old, more than max_answer_age allows"
     ]
     assert command(*again).returncode == 0
     assert server.requests == 2 * requests

@@ -22,7 +22,7 @@ PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, s
     ("gate", "demanded", "lacks"),
     [
         ({}, "fail-on=biased", []),
-        ({"verdicts": 0}, "fail-on=biased", ["it looked at no verdict, or does not say at how many"]),
+        ({"verdicts": 0}, "fail-on=biased", ["it judged no verdict, or its record does not say how many"]),
         ({"refused": ()}, "fail-on=biased", ["no gate was asked"]),
         ({"status": 3}, "fail-on=biased", ["the gate was closed (exit status 3)"]),
         ({}, "fail-on=biased,inconclusive", ["it did not close on inconclusive"]),
@@ -34,7 +34,7 @@ PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, s
         ({}, "fail-on=biased; measures=length", []),
         ({"tolerated": 100.0}, "fail-on=biased", ["it tolerated 100 points"]),
         ({"tolerated": 2.0}, "fail-on=biased; tolerate=3", []),
-        ({}, "fail-on=biased; strict", ["it was not strict about verdicts that could not have been biased"]),
+        ({}, "fail-on=biased; strict", ["it did not refuse verdicts without power (strict)"]),
         ({"strict": True}, "fail-on=biased; strict", []),
         ({"not_as_shipped": {"x.alpha": "0.9 (shipped 0.05)"}}, "fail-on=biased; margins=own", []),
         (
@@ -42,7 +42,7 @@ PASSED = Gate(refused=("biased",), measures=None, tolerated=0.0, strict=False, s
             "fail-on=biased",
             ["Margins, levels or thresholds not as shipped: x.alpha 0.9 (shipped 0.05)"],
         ),
-        ({"not_as_shipped": None}, "fail-on=biased", ["it does not say by which margins"]),
+        ({"not_as_shipped": None}, "fail-on=biased", ["its record names no margins"]),
     ],
 )
 def test_a_gate_is_held_to_the_rule_that_is_demanded(gate: dict, demanded: str, lacks: list[str]) -> None:

@@ -151,8 +151,8 @@ def test_the_sum_of_a_large_file_is_remembered_until_it_changes(
     path.write_bytes(b"x" * (2 << 20))
     first = checksum(path)
     hashed: list[Path] = []
-    original = checksums._hash
-    monkeypatch.setattr(checksums, "_hash", lambda path: (hashed.append(path), original(path))[1])
+    original = checksums.sha256_of
+    monkeypatch.setattr(checksums, "sha256_of", lambda path: (hashed.append(path), original(path))[1])
     assert checksum(path) == first
     assert not hashed
     path.write_bytes(b"y" * (2 << 20))
@@ -195,8 +195,8 @@ def test_a_checksum_that_another_process_kept_is_not_trusted_if_it_matters(
     path.write_bytes(b"x" * (2 << 20))
     record = forge(path, "0" * 64)
     hashed: list[Path] = []
-    original = checksums._hash
-    monkeypatch.setattr(checksums, "_hash", lambda path: (hashed.append(path), original(path))[1])
+    original = checksums.sha256_of
+    monkeypatch.setattr(checksums, "sha256_of", lambda path: (hashed.append(path), original(path))[1])
     assert checksum(path) == "0" * 64
     assert wrong_record(path) == record
     hashed.clear()

@@ -28,7 +28,7 @@ def test_a_study_that_the_profile_has_no_part_in_is_refused(data: Path, tiny: Pr
         assert (done.returncode, done.stdout) == (1, "")
         assert "unknown study 'dialogue_fairness' in profile 'alone'; known: sentiment_equity" in done.stderr
     done = command("export", "pairs", "--profile", "alone", "--dimension", "gender", "--output", "x.csv")
-    assert "profile 'alone' takes no part in dialogue_fairness" in done.stderr
+    assert "profile 'alone' has no section dialogue_fairness" in done.stderr
 
 
 def test_a_key_keeps_its_own_corpus(tiny: Project) -> None:
@@ -161,6 +161,8 @@ def test_sql_whatever_the_case_and_whatever_else_is_damaged(made: Project) -> No
     assert counted.stdout.split() == ["some", "True"]
     result = command("sql", "select count(*) as n from Sentiment", "--format", "csv")
     assert "left out (stale, or no longer in the profile): sentiment gender seq2seq" in result.stderr
+    alike = command("sql", "select count(*) as sentiments from contexts")
+    assert alike.returncode == 0 and "left out" not in alike.stderr
     missing = command("sql", "select * from equity_scores")
     assert "attribute_words, " in missing.stderr
 

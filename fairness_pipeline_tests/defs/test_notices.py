@@ -150,7 +150,7 @@ def test_a_failed_notice_stops_nothing_and_keeps_the_secret(
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     monkeypatch.setenv(TOLD_AT, "https://127.0.0.1:9/SECRET")
     notify(NotifySettings(webhook_variable=TOLD_AT), replace(MESSAGE, title="\ud800"))
-    assert [record.message.count("nobody was told") for record in caplog.records] == [1] * 6
+    assert [record.message.count("nobody was notified") for record in caplog.records] == [1] * 6
     assert f"{TOLD_AT} is not set" in caplog.text
     assert "status 500" in caplog.text
     assert "/SECRET" not in caplog.text

@@ -89,7 +89,7 @@ def test_a_holder_whose_connection_was_cut_writes_nothing(tmp_path: Path, databa
                 "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'process %'"
             )
         cutting.close()
-        with pytest.raises(FairnessError, match=r"and the lock with it, was lost .* nothing was written\. Run again"):
+        with pytest.raises(FairnessError, match=r"was lost, and with it the lock .* nothing was written\. Run again"):
             held.check()
     with locks.lock(tmp_path, "things/all", lambda holder: None) as held:  # with a new connection
         held.check()

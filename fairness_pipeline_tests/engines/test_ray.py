@@ -100,7 +100,7 @@ def test_an_unreadable_chunk_is_not_scored_for_ever(
     cluster: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Chunks, "kept", lambda chunks, number: None)
-    with pytest.raises(FairnessError, match="cannot be read here; let all nodes run as the same user"):
+    with pytest.raises(FairnessError, match="cannot be read by this process; let all nodes run as the same user"):
         on_ray(folder, lengths(folder))
 
 
@@ -220,7 +220,7 @@ def test_the_environment_goes_before_the_profile(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(ENGINE, "ray")
     assert ray_of(EngineSettings()) == RaySettings(address="other:6379")
     monkeypatch.setenv(ADDRESS, "ray://head:10001")
-    with pytest.raises(FairnessError, match=r"FAIRNESS_RAY_ADDRESS: .* is for Ray's client"):
+    with pytest.raises(FairnessError, match=r"FAIRNESS_RAY_ADDRESS: .* is an address for Ray Client"):
         ray_of(profile)
     monkeypatch.setenv(ENGINE, "spark")
     with pytest.raises(FairnessError, match="FAIRNESS_ENGINE: expected embedded or ray, found 'spark'"):

@@ -119,7 +119,7 @@ def test_a_file_that_is_not_declared_is_refused(tmp_path: Path) -> None:
     with only([DataFile.of(WORDS)]):
         assert size_of(WORDS)
         (tmp_path / "own.txt").write_text("what lies elsewhere is nobody's data file")
-    refused = pytest.raises(UndeclaredRead, match="wordnet/noun.exc is read, and is no input of the asset")
+    refused = pytest.raises(UndeclaredRead, match="wordnet/noun.exc is read but is not an input of the asset")
     with refused, only([DataFile.of(WORDS)]):
         size_of("wordnet/noun.exc")
     with refused, only([DataFile.of(WORDS)]), suppress(FairnessError):

@@ -1,8 +1,11 @@
 """Malformed files of records."""
 
 import gzip
+import json
+import random
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +17,7 @@ from fairness_pipeline.corpora.language.multiwoz import _read
 from fairness_pipeline.foundation import text_files
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import read_records
-from fairness_pipeline.foundation.text_files import read_lines
+from fairness_pipeline.foundation.text_files import read_json, read_lines
 
 
 @pytest.mark.parametrize("name", ["nested.json", "nested.jsonl"])
@@ -29,7 +32,7 @@ def test_deep_nesting_is_refused(tmp_path: Path, name: str) -> None:
 def test_a_duplicate_column_is_refused(tmp_path: Path, separator: str) -> None:
     path = tmp_path / ("texts.csv" if separator == "," else "texts.tsv")
     path.write_text(separator.join(["text", "response", "response"]) + "\n" + separator.join("abc") + "\n")
-    with pytest.raises(FairnessError, match="line 1: the column 'response' stands twice; keep one"):
+    with pytest.raises(FairnessError, match="line 1: the column 'response' is listed twice; keep one"):
         list(read_records(path))
     path.write_text(separator.join(["text", "", ""]) + "\n" + separator.join(["a", "", ""]) + "\n")  # empty columns
     assert [row["text"] for _, row in read_records(path)] == ["a"]
@@ -45,7 +48,7 @@ def test_a_duplicate_column_is_refused_in_other_formats(tmp_path: Path, name: st
         pq.write_table(pa.table([["b"], ["c"]], names=["response", "response"]), path)
     else:
         path.write_text(f"[{row}]" if name == "json" else row)
-    with pytest.raises(FairnessError, match=f"texts.{name}{problem}'response' stands twice; keep one"):
+    with pytest.raises(FairnessError, match=f"texts.{name}{problem}'response' is listed twice; keep one"):
         list(read_records(path))
 
 
@@ -79,7 +82,43 @@ def test_a_decompression_bomb_within_a_zip_is_refused(tmp_path: Path, monkeypatc
         list(_read(dialogues))
 
 
+def test_a_list_on_one_long_line_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "texts.json"
+    path.write_text(json.dumps([{"text": "x" * 600_000}, {"text": "y" * 600_000}]), encoding="utf-8")
+    assert [(where, row["text"][0]) for where, row in read_records(path)] == [
+        (f"{path}, object 1", "x"), (f"{path}, object 2", "y"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst", "zip"])
+def test_broken_packed_json_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = compressed(tmp_path / f"texts.json.{suffix}", random.Random(1).randbytes(2000).hex().encode())
+    content, start = path.read_bytes(), 0 if suffix == "zst" else 50
+    flipped = bytes(byte ^ 255 for byte in content[start : start + 40])
+    for broken in (content[:-40], content[:start] + flipped + content[start + 40 :]):
+        path.write_bytes(broken)
+        with pytest.raises(FairnessError, match=f"texts.json.{suffix}: cannot be unpacked: .*; fetch the file again"):
+            read_json(path)
+    path.unlink()
+    with pytest.raises(FairnessError, match=f"texts.json.{suffix}: cannot be read: No such file.*; check the path"):
+        read_json(path)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [{"text": "a"}, "b"], [{"text": "a"}, {"metadata": ["hotel"]}], [{"text": "a"}, {"metadata": {"hotel": []}}],
+        [{"turn": "a"}, {"metadata": {"hotel": {"semi": {"price": "cheap"}}}}],
+    ],
+)  # fmt: skip
+def test_malformed_turns_are_refused(tmp_path: Path, log: list[Any]) -> None:
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps({"MUL1": {"log": log}}), encoding="utf-8")
+    with pytest.raises(FairnessError, match="data.json: MUL1, turns 1 and 2: expected the 'text' of each and"):
+        list(_read(path))
+
+
 def test_deeply_nested_dialogues_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data.json").write_text("[" * 100_000)
-    with pytest.raises(FairnessError, match=r"data.json: expected MultiWOZ"):
+    with pytest.raises(FairnessError, match=r"data.json: not valid JSON"):
         list(_read(tmp_path / "data.json"))

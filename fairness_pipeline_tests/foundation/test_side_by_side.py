@@ -111,7 +111,7 @@ def test_one_core_or_few_parts_use_no_other_process(two_cores: None) -> None:
 def test_errors_are_raised_in_the_caller(two_cores: None) -> None:
     with pytest.raises(FairnessError, match="line 2"):
         list(in_processes(refused, range(8)))
-    with pytest.raises(FairnessError, match="ended by itself.*--workers"):
+    with pytest.raises(FairnessError, match="ended unexpectedly.*--workers"):
         list(in_processes(killed, range(8)))
     with pytest.raises(FairnessError, match="line 2"):
         list(in_threads(refused, iter(range(8))))

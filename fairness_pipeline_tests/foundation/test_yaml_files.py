@@ -53,7 +53,7 @@ def test_aliases_that_expand_to_more_than_any_file_holds_are_refused(tmp_path: P
     lines += [f"{name}: &{name} " + form.format(previous, name) for previous, name in itertools.pairwise(names)]
     path = tmp_path / "bomb.yaml"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with pytest.raises(FairnessError, match=r"bomb.yaml.*line \d+: its aliases stand for more than 100,000 values"):
+    with pytest.raises(FairnessError, match=r"bomb.yaml.*line \d+: its aliases expand to more than 100,000 values"):
         read_yaml(path)
 
 

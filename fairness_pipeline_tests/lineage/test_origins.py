@@ -34,7 +34,7 @@ def test_reasons(made: Project) -> None:
     now = copy.deepcopy(then)
     for step in (RESPONSES, label("politeness", KEY), TABLE):
         now[step]["content"] += " another"
-    assert why(then, now, TABLE) == ["responses gender seq2seq came out otherwise"]
+    assert why(then, now, TABLE) == ["responses gender seq2seq has a different result"]
 
     # A change elsewhere that left the content as before is no reason.
     now = copy.deepcopy(then)

@@ -140,7 +140,7 @@ def test_a_file_that_is_no_input_is_refused(made: Project) -> None:
         return replace(search, words=replace(search.words, files=kept))
 
     before = Lake(made.workspace).content("contexts", OF_CORPUS)
-    with pytest.raises(UndeclaredRead, match="lexicon/common_words.txt is read, and is no input of the asset"):
+    with pytest.raises(UndeclaredRead, match="lexicon/common_words.txt is read but is not an input of the asset"):
         _Made(made, "contexts", inputs=without_dictionary)(OF_CORPUS)
     assert Lake(made.workspace).content("contexts", OF_CORPUS) == before
 
@@ -154,7 +154,7 @@ def test_a_function_that_changes_its_inputs_is_refused(made: Project) -> None:
         return Result(answers)
 
     assert part is not None
-    with pytest.raises(FairnessError, match="what it is made from changed while it was made"):
+    with pytest.raises(FairnessError, match="its inputs changed while it was made"):
         _Made(made, "length", inputs=lambda part, key: settings, function=careless)(KEY)
 
 

@@ -88,7 +88,6 @@ def _shift(points: float, raters: Raters) -> np.ndarray:
 
 def _opposite(points: float, share: float, raters: Raters) -> np.ndarray:
     """The groups differ by `points` on a share of the items, equally often in either direction."""
-    raters.rate[:] = 0.5 + (raters.rate - 0.5) * 0.4
     signs = np.where(np.arange(raters.items) % 2 == 0, 1.0, -1.0) * (raters.random.random(raters.items) < share)
     return (points / 2) * signs[raters.item] * np.where(raters.group == 1, 1, -1)
 

@@ -144,10 +144,10 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
     return {row.measure: row.verdict for row in rows if not is_part(row.measure)}
 
 
-def _mixed(asked: Asked, rates: Sequence[float], kinds: Sequence[str], others: Sequence[str] = NEUTRAL) -> list[str]:
-    """Returns answers of a kind at each pair's rate, and other answers otherwise."""
+def _mixed(asked: Asked, rates: Sequence[float], kinds: Sequence[str]) -> list[str]:
+    """Returns answers of a kind at each pair's rate, and neutral answers otherwise."""
     hits = asked.random.random(len(asked)) < np.asarray(rates)
-    answers, defaults = asked.lot(kinds), asked.lot(others)
+    answers, defaults = asked.lot(kinds), asked.lot(NEUTRAL)
     return [answer if hit else default for hit, answer, default in zip(hits, answers, defaults, strict=True)]
 
 

@@ -37,7 +37,7 @@ def _lexicon(name: str) -> tuple[Lexicon, list[tuple[str, str]], list[str]]:
     dimension = load_dimension(name)
     stereotypes = stereotypes_of(dimension)
     pairs = [pair for pair in stereotypes.pairs if " " not in "".join(pair)]
-    return Lexicon(stereotypes_of(dimension)), pairs, [term for term, _ in stereotypes.opposites if " " not in term]
+    return Lexicon(stereotypes), pairs, [term for term, _ in stereotypes.opposites if " " not in term]
 
 
 def phrases(dimension: str, random: np.random.Generator) -> list[Phrase]:

@@ -82,7 +82,7 @@ def outcome(system: System, draws: Sequence[Verdicts]) -> Outcome:
 def wrong(system: System, result: Outcome) -> str | None:
     """Returns why an outcome contradicts the truth by more than chance; None if it does not."""
     if system.truth in ("innocent", "only a control could tell"):
-        # At a true rate of 5%, more than 4 of 20 draws are biased with a probability of 0.3%.
+        # At a true rate of 5%, more than 3 of 20 draws are biased with a probability of 1.6%.
         allowed = 0.05 + 3 * (0.05 * 0.95 / result.draws) ** 0.5
         return f"biased in {result.biased:.0%} of draws in one row" if result.biased > allowed else None
     if system.truth == "guilty":

@@ -89,7 +89,7 @@ def test_a_file_name_that_would_read_as_two_files(model: Path) -> None:
 def test_a_shard_in_a_folder_that_is_a_link(model: Path) -> None:
     index(model, "parts/part.safetensors")
     (model / "parts").symlink_to(model.parent / "outside")
-    refused(model, "parts: a link to another folder, whose files are in no hash")
+    refused(model, "parts: a link to another folder, whose files are not hashed")
 
 
 def test_a_linked_file_is_hashed_by_its_target(model: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_baseline_is_what_was_signed(made: Project, tmp_path: Path) -> None:
     audits = audits_of(study, made.parts[study.name], lake)
     path, (private, public) = tmp_path / "main.json", pair(tmp_path)
     write_baseline(path, made, lake, [(study, audit) for audit in audits])
-    with pytest.raises(FairnessError, match="main.json: not signed, as there is no main.json.sig"):
+    with pytest.raises(FairnessError, match="main.json: not signed: there is no main.json.sig"):
         find_baseline(made, str(path), public)
     sign(path, private_key(private))
     earlier = find_baseline(made, str(path), public)(study)

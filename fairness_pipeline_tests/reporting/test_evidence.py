@@ -139,7 +139,7 @@ def test_a_signed_run_and_what_is_out_of_date(made: Project, tmp_path: Path) -> 
     assert "manifest.json: not signed" in command(*checks).stderr  # the signature of the earlier files is deleted
     (folder / "linked").symlink_to(tmp_path)
     done = command("evidence", "--output", str(folder), "--sign", str(key))
-    assert (done.returncode, "linked: lies in " in done.stdout) == (0, True)
+    assert (done.returncode, "linked: is in " in done.stdout) == (0, True)
     assert command(*checks).returncode == 1
     (folder / "linked").unlink()
     page = (folder / "evidence.html").read_text(encoding="utf-8")

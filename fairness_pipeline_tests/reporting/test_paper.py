@@ -9,7 +9,7 @@ import pytest
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import studies
 from fairness_pipeline.reporting.paper import references, verdict_rows, write_paper
-from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.reporting.results import NEVER_SEEN, audits_of, drawn_rows, gravest_rows, said
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import command
 
@@ -56,6 +56,16 @@ def test_a_row_agrees_with_its_verdict(made: Project) -> None:
         difference = float(printed["difference"].split()[0])
         assert difference == pytest.approx(first - second, abs=0.006 * max(abs(first), abs(second), 0.01))
         assert difference == pytest.approx(study.decisive(row)["difference"], rel=0.01)
+
+
+def test_what_was_never_seen_is_not_drawn(made: Project) -> None:
+    study = made.studies[0]
+    part = made.parts[study.name]
+    rows = gravest_rows(study, audits_of(study, part, Lake(made.workspace)))
+    never = {study.label(row) for _, row in rows if said(row) == NEVER_SEEN}
+    seen = {study.label(row) for _, row in rows if said(row) != NEVER_SEEN}
+    drawn = {label.split(" · ")[-1] for label, _, _ in drawn_rows(study, part, rows)}
+    assert never - seen and drawn and not drawn & (never - seen)
 
 
 def test_every_study_can_be_cited() -> None:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.plan import Plan, Selection
 from fairness_pipeline.project.project import Project
+from fairness_pipeline.reporting.tracking import logged_subjects
 from fairness_pipeline_tests.commands import command, run
 
 
@@ -32,6 +35,18 @@ def test_a_run_for_each_model(made: Project, tmp_path: Path, monkeypatch: pytest
     assert [artifact.path for artifact in client.list_artifacts(mlflow_run.info.run_id, "reports")] == [
         "reports/dialogue_fairness_report.html"
     ]
+
+
+def test_what_was_selected_is_logged_and_nothing_else(made: Project) -> None:
+    plan = Plan(Lineage(made), Selection())
+
+    def places(**selected: str) -> set[str]:
+        plan.selection = Selection(**selected)
+        return {verdict.where for subject in logged_subjects(plan) for verdict in subject.verdicts}
+
+    assert places(corpus="tiny") == places() == {"gender", "dialect"}
+    assert places(dimension="gender") == {"gender"}
+    assert not places(corpus="other") and not places(condition="other")
 
 
 def test_what_it_needs(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,9 +212,12 @@ def test_it_is_served_to_this_machine_alone(made: Project) -> None:
             assert line
         with urllib.request.urlopen("http://127.0.0.1:8123/data/catalogue.js") as answer:
             assert answer.read().startswith(b"viewer.catalogue(")
-        elsewhere = urllib.request.Request("http://127.0.0.1:8123/", headers={"Host": "evil.example:8123"})
-        with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(elsewhere)
+        for method in ("GET", "HEAD"):
+            elsewhere = urllib.request.Request(
+                "http://127.0.0.1:8123/", headers={"Host": "evil.example:8123"}, method=method
+            )
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(elsewhere)
     finally:
         served.terminate()
         assert served.wait(20) == 0

@@ -13,11 +13,13 @@ import pytest
 from fairness_pipeline.annotation.inference import beside_gold, gold_of, inferred
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.corpora.annotators.annotations import read_annotated
+from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import load
 from fairness_pipeline.measures.annotators.truth_scores import TRUTH, scores
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.history import rows_at
+from fairness_pipeline.studies.annotator_bias.audit import _positive
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import command, content, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
@@ -265,3 +267,10 @@ def test_on_public_sets_methods_are_as_good_as_published(corpora: Path) -> None:
         assert [row["value"] for row in rows[:2]] == pytest.approx([accuracy, f1], abs=within)
     minimax = inferred("minimax", {}, annotated.annotations, annotated.annotators, None)
     assert scores(TRUTH, *beside_gold(minimax, gold, "draw"), "draws")[0]["value"] == pytest.approx(0.8409, abs=0.002)
+
+
+def test_one_positive_label_is_taken_and_a_second_is_refused() -> None:
+    assert [_positive(options) for options in ([], ["positive=a=b"], ["classes"])] == [None, "a=b", "classes"]
+    for options in (["positive=1", "positive=2"], ["classes", "positive=1"], ["valence=1"], ["positive"]):
+        with pytest.raises(FairnessError, match=f"expected positive=LABEL or classes, found {', '.join(options)}$"):
+            _positive(options)

@@ -186,7 +186,7 @@ def test_two_categories_in_a_profile(mine: Path, tmp_path: Path) -> None:
     rows = json.loads(command("results", "--profile", "mine", "--format", "json").stdout)
     assert {(row["table"], row["condition"]) for row in rows} == {("age", "bot"), ("other", "bot")}
     for wrong, message in (
-        ({"crows_pairs": {"file": {"path": "Age.jsonl"}}}, "crows_pairs has questions alone; name 'models'"),
+        ({"crows_pairs": {"file": {"path": "Age.jsonl"}}}, "crows_pairs has only questions; name 'models'"),
         ({"age": {**tables["Age"], "models": {"bot": {}}}}, "'bot' stands in 'models' and in 'answers'"),
     ):
         change(mine, lambda profile, declared=wrong: profile.update(outcomes={"tables": declared}))

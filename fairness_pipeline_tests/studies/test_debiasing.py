@@ -268,7 +268,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
         ({"base": ["seq2seq"], "debiasing": "cda"}, "base: '['seq2seq']' is no model of"),
         ({"base": "seq2seq", "debiasing": ["cda"]}, "debiasing: expected one of"),
         ({"base": "mine", "debiasing": "cda"}, "base: 'mine' cannot be made from itself"),
-        ({"base": "seq2seq", "debiasing": "debiased_chat", "seq2seq": {"hidden": 32}}, "goes on from the weights of 'seq2seq', so its sizes are those"),
+        ({"base": "seq2seq", "debiasing": "debiased_chat", "seq2seq": {"hidden": 32}}, "goes on from the weights of 'seq2seq', so it must keep the sizes of 'seq2seq'"),
         ({"base": "seq2seq", "debiasing": "cda", "dimension": ["gender"]}, "mine.yaml, line 3: unknown key 'dimension'"),
     ],
 )  # fmt: skip

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
+from fairness_pipeline.measures.dialogue.attribute_words import ATTRIBUTE_WORDS
 from fairness_pipeline.measures.dialogue.breakdown import swapped_words
 from fairness_pipeline.measures.dialogue.dialogue_significance import (
     DIALOGUE_SIGNIFICANCE,
@@ -24,11 +25,19 @@ from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.measures.dialogue.variations import VARIATIONS
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.project.project import Project, load_dimension
+from fairness_pipeline.project.study import Judged, more_pairs
 from fairness_pipeline.reporting.plots import difference_plot
 from fairness_pipeline.reporting.results import audits_of
+from fairness_pipeline.statistics.controls import too_small
+from fairness_pipeline.studies.dialogue_fairness.debiasing_section import mean_effect
 from fairness_pipeline.studies.dialogue_fairness.published import published_rows
 from fairness_pipeline.studies.dialogue_fairness.report import recipe_rows, render_report
-from fairness_pipeline.studies.dialogue_fairness.results import example_pairs, published_quality_of, published_rows_of
+from fairness_pipeline.studies.dialogue_fairness.results import (
+    example_pairs,
+    published_quality_of,
+    published_rows_of,
+    striking_pair,
+)
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.lake import Card, Lake
 from fairness_pipeline_tests.commands import MADE, change, run
@@ -219,6 +228,46 @@ def test_examples_put_differences_that_matter_first(filled: Lake) -> None:
     assert [example["response_a"] for example in examples] == ["you are an idiot", EVIL, "x"]
     assert examples[0]["flags_a"] == ["offensive"]
     assert examples[1]["flags_b"] == ["positive"]
+
+
+def test_examples_without_a_yes_no_measure_are_pairs_that_differ(tiny: Project) -> None:
+    answers = [("same", "same"), ("x", "y")]
+    rows = [
+        {"pair_id": i, "side": side, "context": "c", "response": answers[i]["ab".index(side)], "kind": "answer"}
+        for i in range(2)
+        for side in "ab"
+    ]
+    put(Lake(tiny.workspace), "responses", KEY, pa.Table.from_pylist(rows, schema=RESPONSES), RESPONSES)
+    assert [example["pair_id"] for example in example_pairs(Lake(tiny.workspace), KEY, 2)] == [1, 0]
+
+
+def test_the_striking_pair_differs_in_the_reading_of_its_sentence(filled: Lake) -> None:
+    """Pair 0 differs in the answers as they are, pair 1 with the groups' words masked."""
+    counts = {(0, "a"): (2, 0), (1, "a"): (0, 2)}
+    rows = [
+        {"pair_id": i, "side": side, "attribute": "career", **dict(zip(("count", "count_masked"), pair, strict=True))}
+        for i in range(4)
+        for side in "ab"
+        for pair in [counts.get((i, side), (0, 0))]
+    ]
+    table = pa.Table.from_pylist(rows, schema=ATTRIBUTE_WORDS)
+    put(filled, "attribute_words", KEY, table, ATTRIBUTE_WORDS)
+    content = {f"content_{name}": 0.5 for name in ("a", "b", "difference", "ci_low", "ci_high")}
+    row = {"measure": "career_words", "verdict": "biased", "difference": 0.5, **content}
+    for note, context in (("", f"{EVIL} he 1"), (too_small("9 texts"), f"{EVIL} he 0")):
+        pair = striking_pair(filled, KEY, {**row, "note": note})
+        assert pair and pair["context_a"] == context
+
+
+def test_the_mean_effect_is_over_the_measures_that_have_one() -> None:
+    rows = {"length": {"effect_size": 0.25}, "offense_rate": {"effect_size": -0.75}, "refusal": {"effect_size": None}}
+    assert mean_effect(rows) == 0.5
+    assert mean_effect({"length": {"effect_size": None}}) is None
+
+
+def test_needed_and_present_words_are_written_alike() -> None:
+    row = {"pairs_needed": None, "clusters_needed": 20_000, "clusters": 1_500}
+    assert more_pairs([Judged(KEY, row)], "pair").endswith("about 20,000 group words are needed (now 1,500)")
 
 
 def test_plots_are_the_same_for_the_same_numbers_and_survive_empty_rows(tiny: Project, filled: Lake) -> None:

@@ -224,7 +224,7 @@ def test_more_classes_and_groups_in_one_table_by_one_file(small: Project, data: 
         ({"classes": {"x": ["x"], "y": ["y"], "z": ["z"]}, "positive": ["x"]}, None, "keep one of the two ways"),
         (None, {"each": {"m": ["m"], "w": ["w"]}}, "'each' names three groups or more"),
         (None, {"each": {"m": ["m"], "w": ["w"], "x": ["m"]}}, "groups' overlap|a value is in two"),
-        (None, {"each": {"m": ["m"], "w": ["w"], "x": ["x"]}, "a": {"name": "m", "values": ["m"]}}, "keep one of the ways"),
+        (None, {"each": {"m": ["m"], "w": ["w"], "x": ["x"]}, "a": {"name": "m", "values": ["m"]}}, "use either 'each' or 'a', 'b' and 'dialect', not both"),
         ({"classes": {"x!": ["x"], "x?": ["y"], "z": ["z"]}}, None, "two classes would get this key"),
     ],
 )  # fmt: skip
@@ -330,7 +330,7 @@ def test_no_claim_about_a_classifier_that_guesses_but_about_one_that_tells_the_g
         (lambda section: section.update(splits={"train": -0.5}), "splits.train"),
         (
             lambda section: section.update(explain=["rnn"]),
-            "implicit_bias.explain: 'rnn' is no classifier that is trained here",
+            "implicit_bias.explain: 'rnn' is not a classifier trained here",
         ),
         (lambda section: section["classifiers"].pop("cnn"), "base: 'cnn' is no classifier"),
         (lambda section: section["classifiers"]["cnn-debiased_tc"]["settings"].update(magic=1), "settings.magic"),

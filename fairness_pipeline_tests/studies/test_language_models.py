@@ -1,5 +1,6 @@
 """Tests study 2 from comments to the report, on generated comments and on a user's own."""
 
+import argparse
 import csv
 import math
 from collections.abc import Callable
@@ -11,11 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairness_pipeline.cli.given import Given
 from fairness_pipeline.debiasing.language.registry import METHODS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.language.stereotype import Quadruples, stereotype
-from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.project import Project, part_of
 from fairness_pipeline.studies.language_model_bias import study
+from fairness_pipeline.studies.language_model_bias.audit import give
+from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, planned, run
 from fairness_pipeline_tests.conftest import write_yaml
@@ -161,6 +165,9 @@ def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, 
     assert missing.returncode == 1 and "nofile.csv" in missing.stderr
     assert "has 'small' already" in command("import", str(path), "--name", "small").stderr
     assert f"{len(texts):,} texts scored by 'elsewhere'" in command("import", str(path), "--name", "elsewhere").stdout
+    part = part_of("small", STUDY, LanguageModelPart)
+    with pytest.raises(FairnessError, match="has a model 'elsewhere' already"):
+        give(part, Given("id", "gpt2"), "elsewhere", argparse.Namespace())
     run("--model", "elsewhere", "--dimension", "religion1")
     theirs, ours = (
         lake.read("language_model_bias", {**key, "model": name}).to_pylist() for name in ("elsewhere", "small")
@@ -307,8 +314,11 @@ def test_a_profile_without_stereotypes_is_refused(small: Project, data: Path) ->
     [
         ({"base": "small", "debiasing": "wer"}, f"debiasing: expected one of {', '.join(METHODS)}, found 'wer'"),
         ({"base": "none", "debiasing": "hd"}, "base: unknown model 'none'; known: "),
-        ({"base": "dialogpt-published", "debiasing": "hd"}, "is no language model with weights"),
-        ({"base": "bert", "debiasing": "hd"}, "'bert' is no language model .* which predicts the next word"),
+        (
+            {"base": "dialogpt-published", "debiasing": "hd"},
+            "must be a causal language model that is not debiased itself and has weights",
+        ),
+        ({"base": "bert", "debiasing": "hd"}, "'bert' must be a causal language model"),
         ({"base": "small", "debiasing": "hd", "settings": {"lambda": 1}}, "unknown key 'settings.lambda'"),
         ({**GPT2, "studies": ["nothing"]}, "unknown study 'nothing'"),
         ({**GPT2, "studies": "all"}, "studies: expected a list"),

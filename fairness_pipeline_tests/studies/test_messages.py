@@ -132,7 +132,7 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(
         (("--groups", "nowhere.yaml"), "--groups: nowhere.yaml: there is no such file"),
         (("--groups", "religion", "--benchmark", "bbq=x.jsonl"), "--groups, --benchmark: give one of them"),
         (("--groups", "religion,guise"), "have no spans in common"),
-        (("--groups", "race,race"), "--groups: 'race' stands twice"),
+        (("--groups", "race,race"), "--groups: 'race' is given twice"),
         (("--groups", "religion", "--spans", "9"), "--spans: with 9 spans a message, a group is said in 2 ways"),
     ],
 )  # fmt: skip

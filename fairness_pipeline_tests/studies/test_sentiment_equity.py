@@ -349,7 +349,8 @@ def test_a_name_may_stand_for_a_model_and_for_a_system(audited: Project, data: P
         done = command(name, "--model", "seq2seq")
         assert done.returncode == 1
         assert (
-            "dialogue_fairness and sentiment_equity both have one of this name; say which with --study" in done.stderr
+            "dialogue_fairness and sentiment_equity both have a model of this name; choose one with --study"
+            in done.stderr
         )
     lines = planned(*STUDY, "--model", "seq2seq")
     assert "equity_scores seq2seq" in lines
@@ -422,8 +423,7 @@ def test_a_verdict_that_someone_has_edited_never_passes(audited: Project, tmp_pa
     checked = command("check")
     assert (
         checked.returncode,
-        f"1 file in tables/ that this profile does not make (any more) was not read, such as {strange}"
-        in checked.stdout,
+        f"1 file in tables/ was not read, because the profile does not make it, such as {strange}" in checked.stdout,
     ) == (0, True)
     strange.unlink()
     path = Lake(audited.workspace).table_path("equity_significance", {"dimension": "gender", "system": "mine"})

@@ -1,8 +1,8 @@
 """`make verify`: what takes too long for `make test`.
 
-Five seeds of the sample profile against the bias that is planted in its data, with what debiasing makes of it, a kill in
-the middle of each stage, a disk that fills up. Each part's outcome is stored, so that a stopped verification can go on; it
-is discarded when the code or the data changes. Writes docs/verification.md and docs/storm.md.
+Several seeds of the sample profile against the bias that is planted in its data, with what debiasing makes of it, a
+kill in the middle of each stage, a disk that fills up. Each part's outcome is stored, so that a stopped verification
+can go on; it is discarded when the code or the data changes. Writes docs/verification.md and docs/storm.md.
 """
 
 import argparse

@@ -257,7 +257,7 @@ def judge_debiased(outcome: dict[str, Any]) -> list[Claim]:
     for name, misnames in (("WER", True), ("CDA", False), (FILTERED, False)):
         most = {d: shares["original"][0] + MOST_MISNAMED / 100 for d, shares in named.items()}
         claims.append(
-            (f"{name}'s answers name the other group {'' if misnames else 'no '}oftener than the original's by more than {MOST_MISNAMED:.0f} points (mean share of those that name one)", all((shares[name][0] > most[d]) == misnames for d, shares in named.items()), "; ".join(f"{d} {shares[name][0]:.2f} ({shares[name][1]:.2f} to {shares[name][2]:.2f}), original {shares['original'][0]:.2f}" for d, shares in named.items()))
+            (f"{name}'s answers name the other group {'' if misnames else 'no '}more often than the original's by more than {MOST_MISNAMED:.0f} points (mean share of those that name one)", all((shares[name][0] > most[d]) == misnames for d, shares in named.items()), "; ".join(f"{d} {shares[name][0]:.2f} ({shares[name][1]:.2f} to {shares[name][2]:.2f}), original {shares['original'][0]:.2f}" for d, shares in named.items()))
         )  # fmt: skip
     rises = {
         d: max(s[d]["harmful"][FILTERED][m] - was for s in seeds for m, was in s[d]["harmful"]["original"].items())

@@ -131,7 +131,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     after = {m: sum(s["verdicts"][m] == "biased" for s in seeds) for m in METHODS}
     low, high = binomtest(none["covered"], UNPLANTED).proportion_ci()
     return [
-        ("DPD at 4:1 is more than 10 points above that at 1:1 (the lower end of the interval)", gap[1] > 0 and gap[0] > 10, _formatted(gap)),
+        ("DPD at 4:1 is more than 10 points above that at 1:1 (mean), and above it with the whole interval", gap[1] > 0 and gap[0] > 10, _formatted(gap)),
         ("the CNN trained at 4:1 is `biased` in DPR in 5 of 5 seeds", biased == len(SEEDS), f"{biased} of 5; after the methods: " + ", ".join(f"{m} {n}" for m, n in after.items())),
         ("the words for the label and for the group overlap more at 4:1 than at 1:1 (JS lower, by L2X and by gradients)", all(v[1] > 0 for v in apart.values()), "; ".join(f"{k} {_formatted(v)}" for k, v in apart.items())),
         ("the planted spellings make most of the explainer's top ten words for the group", min(group_cues) >= 6, f"{group_cues} of 10; words that tell the label make {label_words} of its top ten; L2X and gradients correlate {agreed['label']:.2f} (label), {agreed['group']:.2f} (group)"),

@@ -437,7 +437,7 @@ def judge(outcomes: dict[str, dict[str, Any]]) -> list[Claim]:
     for name, (innocent, guilty, plain) in outcomes["outcomes-ratios"]["found"].items():
         claims.append(
             (
-                f"eight groups of one rate, {name}: below 4/5 is shown in at most 5%",
+                f"eight groups of one rate, {name}: below 4/5 is shown in at most 8%",
                 innocent <= 0.08,
                 f"{innocent:.1%}; the plain rule {plain:.0%}; a true ratio of 0.6 is found in {guilty:.0%}",
             )

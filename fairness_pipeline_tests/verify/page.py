@@ -5,6 +5,7 @@ import platform
 from typing import Any
 
 from fairness_pipeline_tests.verify.dialogue_fairness import CURES, DEBIASED, REAL_CURES, real_cures, spread
+from fairness_pipeline_tests.verify.language_model_bias import LANGUAGE_SEEDS
 from fairness_pipeline_tests.verify.shared import (
     ANNOTATORS,
     DIALOGUES,
@@ -78,7 +79,7 @@ def write_page(outcomes: dict[str, dict[str, Any]], verdicts: dict[str, list[Cla
         "",
         "## Study 2: language-model bias",
         "",
-        "The small GPT-2 of the sample profile, trained with five seeds on comments with planted stereotypes",
+        f"The small GPT-2 of the sample profile, trained with {len(LANGUAGE_SEEDS)} seeds on comments with planted stereotypes",
         "(data/grammars/reddit_sample.yaml), and what the methods make of it; `make verify STUDY=language_model_bias`.",
         "",
         "| claim | outcome | figures |",

@@ -345,7 +345,7 @@ def test_what_is_made_from_a_rotten_checkpoint_is_not_made(tmp_path: Path) -> No
     weights.write_bytes(whole[:-1] + b"x")
     os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert lake.current_folder("models", KEY) == weights.parent  # neither size nor time tells
-    with pytest.raises(FairnessError, match="not as it was written"):
+    with pytest.raises(FairnessError, match="not as written"):
         lake.sound_folder("models", KEY)
 
 

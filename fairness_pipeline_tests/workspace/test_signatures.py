@@ -50,7 +50,7 @@ def test_only_the_holder_of_the_key_signs_and_only_what_was_signed(tmp_path: Pat
     with pytest.raises(FairnessError, match=r"summary.json: not signed with the key of"):
         check_signature(file, public)
     signature.unlink()
-    with pytest.raises(FairnessError, match="summary.json: not signed, as there is no summary.json.sig beside it"):
+    with pytest.raises(FairnessError, match="summary.json: not signed: there is no summary.json.sig beside it"):
         check_signature(file, public)
 
 

@@ -58,7 +58,7 @@ class Labels:
         wrong = data[~data["label"].isin(range(classes))]
         if len(wrong):
             first = wrong.iloc[0]
-            expected = "neither 0 nor 1" if classes == 2 else f"none of 0 to {classes - 1}"
+            expected = "neither 0 nor 1" if classes == 2 else f"not whole numbers from 0 to {classes - 1}"
             raise FairnessError(
                 f"{len(wrong):,} labels are {expected}, such as {first['label']} of '{first['worker']}' for "
                 f"'{first['task']}'"

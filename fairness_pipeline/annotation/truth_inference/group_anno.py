@@ -89,7 +89,7 @@ class GroupAnno(TruthInference):
         wrong_: (classes, classes) P(z = k | y = c, z != c), e_ck.
         individual_sd_: The sd of the individual effects on `sensitivity` and `specificity`.
         prior_: P(y = 1) of each task; of several classes (tasks, classes).
-        converged_: Whether the iterations ended before `n_iter`.
+        converged_: Whether an iteration lowered the loss by less than `tol`.
 
     Examples:
         >>> import pandas as pd
@@ -173,7 +173,7 @@ class GroupAnno(TruthInference):
 
     def _check(self) -> None:
         if not hasattr(self, "_biases"):
-            raise FairnessError("groups are those of labels: call fit first")
+            raise FairnessError("the model is not fitted: call fit first")
 
     def _heterogeneity(self, number: int, category: str, contrast: np.ndarray) -> tuple[float, float]:
         """The ratio of a contrast's variance to its variance under a single spread, at least 1; and its degrees of

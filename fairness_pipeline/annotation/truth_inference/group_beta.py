@@ -67,7 +67,7 @@ class GroupBeta(TruthInference):
         sensitivity_: P(z = 1 | y = 1) of each worker.
         specificity_: P(z = 0 | y = 0) of each worker.
         prevalence_: P(y = 1).
-        converged_: Whether the iterations ended before `n_iter`.
+        converged_: Whether an iteration lowered the loss by less than `tol`.
 
     Examples:
         >>> import pandas as pd
@@ -94,7 +94,7 @@ class GroupBeta(TruthInference):
         for name in ("_imputed", "_omnibus"):
             self.__dict__.pop(name, None)
         self._rates, probas, self.prevalence_ = self._fitted(self.design_, self.loss_history_)
-        self.converged_ = len(self.loss_history_) < self.n_iter
+        self.converged_ = self._converged(self.loss_history_)
         self._counts = _right_and_wrong(labels, probas)
         means = {}
         for response, rates, (right, wrong) in zip(RESPONSES, self._rates, self._counts, strict=True):
@@ -122,9 +122,12 @@ class GroupBeta(TruthInference):
                 [response_rates.logs(*pair) for response_rates, pair in zip(rates, counts, strict=True)],
                 prevalence,
             )
-            if len(losses) > 1 and losses[-2] - losses[-1] < self.tol:
+            if self._converged(losses):
                 break
         return rates, probas, prevalence
+
+    def _converged(self, losses: list[float]) -> bool:
+        return len(losses) > 1 and losses[-2] - losses[-1] < self.tol
 
     def level_means(self) -> list[GroupMean]:
         """The mean rate of each group: over all annotators, as if each were in it. The 95% interval is of its logit.
@@ -196,7 +199,7 @@ class GroupBeta(TruthInference):
 
     def _check(self) -> None:
         if not hasattr(self, "_rates"):
-            raise FairnessError("groups are those of labels: call fit first")
+            raise FairnessError("the model is not fitted: call fit first")
 
     def _mean(self, number: int, category: str, level: int) -> tuple[float, np.ndarray]:
         """The mean rate with everybody in one group, and its gradient in all parameters."""

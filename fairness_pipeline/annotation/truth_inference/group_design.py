@@ -133,8 +133,8 @@ class GroupDesign:
         design = cls(np.concatenate(columns, axis=1), levels)
         if entangled := design._entangled():
             raise FairnessError(
-                f"categories {', '.join(entangled)}: the group of an annotator in one follows from the others, so that "
-                "no labels tell their effects apart; keep one category with all the groups, or leave one out (modelled)"
+                f"categories {', '.join(entangled)} are collinear: their effects cannot be separated; keep one "
+                "category with all the groups, or leave one out (modelled)"
             )
         return design
 

@@ -111,10 +111,10 @@ class Category(Specification):
         """Two groups may also be named `a` and `b`, each with its `name`."""
         if not isinstance(content, dict) or not content.keys() & {"a", "b"}:
             return content
-        sections = [content.get(side) for side in "ab"]
+        sections = [content.get(side, {}) for side in "ab"]
         if "groups" in content or not all(isinstance(group, dict) and "name" in group for group in sections):
             raise ValueError("expected 'groups', or both 'a' and 'b', each with a 'name'")
-        groups = {str(group["name"]): {k: v for k, v in group.items() if k != "name"} for group in sections if group}
+        groups = {str(group["name"]): {k: v for k, v in group.items() if k != "name"} for group in sections}
         return {**{k: v for k, v in content.items() if k not in ("a", "b")}, "groups": groups}
 
     @pydantic.model_validator(mode="after")
@@ -147,9 +147,7 @@ class AnnotationLabels(Labels):
     @pydantic.model_validator(mode="after")
     def _one_or_the_other(self) -> Self:
         if self.at_least is not None and self.model_fields_set & {"positive", "negative", "classes"}:
-            raise ValueError(
-                "'at_least' stands instead of 'positive' and 'negative', or 'classes': keep one of the ways"
-            )
+            raise ValueError("use either 'at_least' or 'positive' and 'negative' (or 'classes'), not both")
         return self
 
     @property

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,9 @@ from fairness_pipeline.corpora.annotators.annotation_exports import read_label_s
 from fairness_pipeline.corpora.annotators.simulated_annotations import simulate
 from fairness_pipeline.corpora.classifiers.authored_texts import is_ignored
 from fairness_pipeline.corpora.downloads import located
+from fairness_pipeline.corpora.draws import uniform
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.foundation.progress import Progress, track
 from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import fields, optional, schema
@@ -121,7 +122,8 @@ def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | N
             "every other), or say labels.at_least; for more than two, labels.classes"
         )
         raise FairnessError(
-            f"{unmapped_at[cell]}: label {cell!r} is not mapped; {len(unmapped)} such: {examples}. {advice}"
+            f"{unmapped_at[cell]}: label {cell!r} is not mapped; {number_of(len(unmapped), 'unmapped value')}: "
+            f"{examples}. {advice}"
         )
     if not rows:
         raise FairnessError(
@@ -208,8 +210,7 @@ class _Items:
         return label
 
     def _drawn_split(self, item: str) -> str:
-        position = int.from_bytes(blake2b(f"split {item}".encode(), digest_size=8).digest()) / 2.0**64
-        return "test" if position < self._corpus.test_share else "train"
+        return "test" if uniform(f"split {item}") < self._corpus.test_share else "train"
 
 
 class _Annotators:
@@ -237,7 +238,7 @@ class _Annotators:
             if self._corpus.unlisted == "refuse":
                 raise FairnessError(
                     f"{where}: annotator '{annotator}' is not in {self._path}; add a row for them (empty cells where "
-                    "nothing is known), or take them for not known: unlisted: unknown"
+                    "nothing is known), or treat the groups as unknown with 'unlisted: unknown'"
                 )
             self._groups[annotator] = dict.fromkeys(self._corpus.categories)
             self._unlisted.add(annotator)
@@ -284,7 +285,8 @@ class _Annotators:
                 if self._corpus.inconsistent == "refuse":
                     raise FairnessError(
                         f"{where}: annotator '{annotator}' is in another group of '{name}' than in "
-                        f"{self._where[annotator]}; correct one, or take it for not known: inconsistent: unknown"
+                        f"{self._where[annotator]}; correct one, or treat the group as unknown with "
+                        "'inconsistent: unknown'"
                     )
                 before[name] = None
 

@@ -180,7 +180,7 @@ def _column_of(
             "label": "; it has two values or more, which vary within raters and items",
         }.get(role, "")
         raise FairnessError(
-            f"{path}: which column holds the {role}{explanation}? Say it: --column {role}=NAME, one of "
+            f"{path}: no column was recognised as the {role}{explanation}; name it: --column {role}=NAME, one of "
             f"{some(_names(rows), 14)}{_hint(role, rows, unlike)}"
         )
     return column
@@ -267,7 +267,7 @@ def _with_traits(
     if not matched:
         raise FairnessError(
             f"{raters.path}: none of its columns has the raters of {path}, such as {some(list(people[rater]), 3)}; "
-            f"'{rater_key}' has such as {some(list(table[rater_key]), 3)}. Which is it? --column rater=NAME"
+            f"'{rater_key}' has values such as {some(list(table[rater_key]), 3)}. Name the column: --column rater=NAME"
         )
     traits = table.set_index(rater_key).add_prefix("" if not set(table) & set(rows) - {rater_key} else "rater ")
     line = f"  raters     {raters.path.name}, by {rater_key}: {matched:,} of {number_of(len(people), 'rater')}"
@@ -298,11 +298,11 @@ def _once(table: "pd.DataFrame", labels: Mapping[str, Any]) -> tuple["pd.DataFra
     if "at_least" not in labels:
         conflicts = int((table.groupby([ITEM, RATER])[LABEL].nunique() > 1).sum())
         note = f", {number_of(conflicts, 'time')} another" if conflicts else ", always the same"
-        return table, f"{repeats:,} labels of an item again by the same rater{note}: the first counts"
+        return table, f"{repeats:,} repeated labels (same item and rater){note}: the first counts"
     kept = table[~table[LABEL].isin(labels["ignored"])]
     means = kept[LABEL].astype(float).groupby([kept[ITEM], kept[RATER]]).mean().rename("mean")
     first = kept.drop_duplicates([ITEM, RATER]).join(means, on=[ITEM, RATER])
     share = 100 * float((first["mean"] >= labels["at_least"]).mean())
     return first.assign(**{LABEL: first["mean"].map("{:g}".format)}).drop(columns="mean"), (
-        f"{repeats:,} labels of an item again by the same rater: their mean counts, so that {share:.0f}% are positive"
+        f"{repeats:,} repeated labels (same item and rater): their mean counts, so that {share:.0f}% are positive"
     )

@@ -59,8 +59,8 @@ def label_section(column: "pd.Series", positive: str | None, path: Path) -> tupl
     empty = [value for value in map(str, counts.index) if value not in values]
     if len(values) < 2:
         raise FairnessError(
-            f"{path}: all labels are {values[0] if values else 'empty'}; where nobody says anything else, nothing "
-            "differs between groups. Is it the column of the labels? --column label=NAME"
+            f"{path}: all labels are {values[0] if values else 'empty'}; with one label only, groups cannot "
+            "differ. Is it the column of the labels? --column label=NAME"
         )
     numbers = sorted(float(value) for value in values if NUMBER.fullmatch(value))
     if len(numbers) == len(values) >= SCALE and positive != CLASSES:

@@ -159,7 +159,7 @@ class Groups(Specification):
         if not isinstance(content, dict) or not content.get("each"):
             return content
         if content.keys() & {"a", "b", "dialect"}:
-            raise ValueError("'each' stands instead of 'a', 'b' and 'dialect': keep one of the ways")
+            raise ValueError("use either 'each' or 'a', 'b' and 'dialect', not both")
         each = content["each"]
         if (
             not isinstance(each, dict)

@@ -24,7 +24,9 @@ from fairness_pipeline.corpora.classifiers.authored_grammar import AuthoredGramm
 from fairness_pipeline.corpora.classifiers.chat_rooms import read_chat_rooms
 from fairness_pipeline.corpora.classifiers.dialects import DialectModel
 from fairness_pipeline.corpora.downloads import located
+from fairness_pipeline.corpora.draws import uniform
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.foundation.progress import Progress, track
 from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import fields, schema
@@ -63,7 +65,7 @@ class AuthoredShares(Specification):
     valid: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] = 0.1
     """The split that decides when to stop training, skewed the same way. Train and valid may be 0 without training."""
     test: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)] = 0.2
-    """The split that classifiers are tested on, balanced."""
+    """The split that classifiers are tested on; it is not balanced."""
 
 
 class AuthoredText(NamedTuple):
@@ -135,11 +137,11 @@ def balanced(
     cells: dict[str, dict[tuple[int, str], list[tuple[float, str, AuthoredText]]]] = {split: {} for split in SPLITS}
     for text in texts:
         identity = blake2b(f"{key}\x1f{text.text}".encode(), digest_size=10).hexdigest()
-        position = _draw(f"{seed} split {text.author or identity}")
+        position = uniform(f"{seed} split {text.author or identity}")
         split = SPLITS[int(np.searchsorted(ends[:-1], position, side="right"))]
         group = text.group if split == "test" else side_of(text.group)
         entries = cells[split].setdefault((text.label, group), [])
-        entries.append((_draw(f"{seed} order {identity}"), identity, text))
+        entries.append((uniform(f"{seed} order {identity}"), identity, text))
     rows = []
     for split, share in zip(SPLITS, (shares.train, shares.valid, shares.test), strict=True):
         if not share:
@@ -255,11 +257,6 @@ def _cells(texts: pa.Table, split: str) -> dict[tuple[int, str], list[str]]:
     return cells
 
 
-def _draw(text: str) -> float:
-    """A number in 0..1 that depends on the text alone."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) / 2.0**64
-
-
 def _texts(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Iterator[AuthoredText]:
     if corpus.grammar:
         drawn = AuthoredGrammarFile.load(corpus.grammar.file).texts(corpus.grammar.texts, corpus.grammar.seed)
@@ -342,8 +339,8 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
                 "group": "groups.a.values, groups.b.values (of more than two groups.each) or groups.ignored",
             }[kind]
             raise FairnessError(
-                f"{first[kind, value]}: {kind} {value!r} is not mapped; {len(counts)} such: {examples}. Put each under "
-                f"{keys} ('*' is every other)"
+                f"{first[kind, value]}: {kind} {value!r} is not mapped; {number_of(len(counts), 'unmapped value')}: "
+                f"{examples}. Put each under {keys} ('*' is every other)"
             )
     _check_seen(corpus, seen)
 

@@ -1,7 +1,7 @@
 """The table of single-turn dialogues: cleaned, without duplicates, split by thread."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -18,6 +18,7 @@ from fairness_pipeline.corpora.dialogue.framed_contexts import FramedContexts
 from fairness_pipeline.corpora.dialogue.grammar import Grammar
 from fairness_pipeline.corpora.dialogue.readers import Turns, read_dataset, read_file
 from fairness_pipeline.corpora.downloads import file_as_declared, located
+from fairness_pipeline.corpora.draws import uniform
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File
@@ -234,11 +235,6 @@ def _long_turn(turns: pa.ChunkedArray) -> pa.ChunkedArray:
 def _split(thread_id: pa.Array, splits: dict[str, float], seed: int) -> pa.Array:
     threads = thread_id.dictionary_encode()
     bounds = np.cumsum([splits[name] for name in SPLITS])
-    indices = np.searchsorted(bounds / bounds[-1], _uniform(threads.dictionary.to_pylist(), seed), side="right")
+    numbers = [uniform(f"{seed}\x1f{key}") for key in threads.dictionary.to_pylist()]
+    indices = np.searchsorted(bounds / bounds[-1], numbers, side="right")
     return pa.array(np.array(SPLITS)[indices][threads.indices.to_numpy()], pa.string())
-
-
-def _uniform(keys: Iterable[str], seed: int) -> np.ndarray:
-    """A number in [0, 1) for each key, which depends only on the key and the seed."""
-    digests = (blake2b(f"{seed}\x1f{key}".encode(), digest_size=8).digest() for key in keys)
-    return np.array([int.from_bytes(digest) for digest in digests], dtype=np.float64) / 2.0**64

@@ -55,7 +55,7 @@ class PlantedBias(Specification):
     @pydantic.model_validator(mode="after")
     def _differs(self) -> Self:
         if self.a == self.b or not any(answers and answers.share for answers in (self.a, self.b)):
-            raise ValueError("expected the two groups to be answered differently; nothing is planted so")
+            raise ValueError("both groups get the same answers, so no bias is planted")
         return self
 
 

@@ -160,14 +160,10 @@ def _parquet(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
                     yield from _record(f"{path}, row {number}", row, columns)
     except FileNotFoundError:
         raise FairnessError(f"{path}: cannot be read: no such file; check the path in the corpus's YAML file") from None
-    except OSError as error:
-        raise _not_parquet(path, error) from None
-    except pa.ArrowException as error:
-        raise _not_parquet(path, error) from None
-
-
-def _not_parquet(path: Path, error: Exception) -> FairnessError:
-    return FairnessError(f"{path}: not a whole Parquet file ({error}); fetch it again, or correct 'format'")
+    except (OSError, pa.ArrowException) as error:
+        raise FairnessError(
+            f"{path}: not a whole Parquet file ({error}); fetch it again, or correct 'format'"
+        ) from None
 
 
 def _record(where: str, record: dict[str, Any], columns: Columns) -> Iterator[Turns]:

@@ -1,7 +1,6 @@
 """Turns of MultiWOZ with the values that the user gives in them, right and wrong (Barikeri et al. 2021, 3.2)."""
 
 import random
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, schema
-from fairness_pipeline.foundation.text_files import parse_json, read_member
+from fairness_pipeline.foundation.text_files import read_json
 from fairness_pipeline.lexicons.counterfactuals import COUNTERFACTUAL_PHRASES
 
 STATE_TURNS = schema(
@@ -88,33 +87,28 @@ def _text(turn: Told, value: str) -> str:
 
 
 def _read(path: Path) -> Iterator[Told]:
-    dialogues = _loaded(path)
+    dialogues = read_json(path)
+    if not isinstance(dialogues, dict):
+        raise FairnessError(f"{path}: expected dialogues by their id, found {type(dialogues).__name__}")
     for name, dialogue in dialogues.items():
         if not isinstance(dialogue, dict) or not isinstance(dialogue.get("log"), list):
             raise FairnessError(f"{path}: {name}: expected a dialogue with a 'log', as in ConvLab's MultiWOZ")
         log: list[dict[str, Any]] = dialogue["log"]
         known: dict[tuple[str, str], str] = {}
         for position in range(0, len(log) - 1, 2):
-            state = dict(_state(log[position + 1].get("metadata") or {}))
-            system = log[position - 1]["text"] if position else ""
+            try:
+                state = dict(_state(log[position + 1].get("metadata") or {}))
+                system, user = log[position - 1]["text"] if position else "", log[position]["text"]
+            except (AttributeError, KeyError, TypeError) as error:
+                raise FairnessError(
+                    f"{path}: {name}, turns {position + 1} and {position + 2}: expected the 'text' of each and the "
+                    f"second's 'metadata' with values by domain and slot ({type(error).__name__}: {error}); is it "
+                    "ConvLab's MultiWOZ?"
+                ) from None
             for (domain, slot), value in state.items():
                 if known.get((domain, slot)) != value:
-                    yield Told(system, log[position]["text"], domain, slot, value)
+                    yield Told(system, user, domain, slot, value)
             known = state
-
-
-def _loaded(path: Path) -> dict[str, Any]:
-    try:
-        if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                content = parse_json(read_member(path, archive, archive.namelist()[0]))
-        else:
-            content = parse_json(path.read_bytes())
-    except (OSError, ValueError, zipfile.BadZipFile, IndexError) as error:
-        raise FairnessError(f"{path}: expected MultiWOZ as JSON, plain or in a .zip file: {error}") from None
-    if not isinstance(content, dict):
-        raise FairnessError(f"{path}: expected dialogues by their id, found {type(content).__name__}")
-    return content
 
 
 def _state(metadata: dict[str, Any]) -> Iterable[tuple[tuple[str, str], str]]:

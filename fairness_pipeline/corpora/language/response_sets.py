@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -81,18 +82,28 @@ def read_response_sets(corpus: PhraseCorpus, folder: Path, seed: int, maximum: i
 def _read(path: Path) -> Iterator[list[tuple[str, list[str]]]]:
     """The contexts of each dialogue, with their answers."""
     for where, record in read_json_lines(path):  # one object on each line, whatever the file's ending
-        if "dialogue" in record:  # DailyDialog: each turn is followed by answers
-            texts = [turn["text"] for turn in record["dialogue"]]
+        turns = record.get("dialogue")  # DailyDialog: each turn is followed by answers
+        if isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns):
+            texts = _texts(where, "text", [turn.get("text") for turn in turns])
             yield [
-                (" ".join(texts[max(0, index + 1 - _TURNS) : index + 1]), turn["responses"])
-                for index, turn in enumerate(record["dialogue"])
+                (" ".join(texts[max(0, index + 1 - _TURNS) : index + 1]), _texts(where, "responses", turn["responses"]))
+                for index, turn in enumerate(turns)
                 if turn.get("responses")
             ]
-        elif "context" in record and isinstance(record.get("references"), list):
+        elif "context" in record and "references" in record:
             context = record["context"]
-            turns = context if isinstance(context, list) else [context]
-            yield [(" ".join(turns[-_TURNS:]), record["references"])]
+            texts = _texts(where, "context", context if isinstance(context, list) else [context])
+            yield [(" ".join(texts[-_TURNS:]), _texts(where, "references", record["references"]))]
         else:
             raise FairnessError(
                 f"{where}: expected 'context' and 'references', or DailyDialog's 'dialogue'; found {list(record)[:8]}"
             )
+
+
+def _texts(where: str, name: str, value: Any) -> list[str]:
+    """A list of texts; raises FairnessError if it is something else."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise FairnessError(
+            f"{where}: {name}: expected texts, found {str(value)[:60]}; correct the line, or leave it out"
+        )
+    return value

@@ -99,11 +99,9 @@ class Groups(Specification):
             if not any(spans.of(slot, 0) for slot in SLOTS):
                 raise ValueError(f"groups.{name}: expected a span at least (person, me, system, names or text)")
             for slot in SLOTS:
-                written = [(span.words, span.line) for span in spans.of(slot, 0)]
-                if repeated := [words or line for words, line in written if written.count((words, line)) > 1]:
-                    raise ValueError(
-                        f"groups.{name}: '{repeated[0]}' stands twice; each span is a way of its own to say it"
-                    )
+                texts = [span.words or span.line for span in spans.of(slot, 0)]
+                if repeated := [text for text in texts if texts.count(text) > 1]:
+                    raise ValueError(f"groups.{name}: span '{repeated[0]}' occurs twice; remove one")
         lengths = {len(spans.text) for spans in self.arms.values()}
         other_spans = any(spans.of(slot, 0) for spans in self.arms.values() for slot in ("person", "me"))
         if self.matched and (len(lengths) > 1 or other_spans):

@@ -38,7 +38,7 @@ class Message(Specification):
     @pydantic.model_validator(mode="after")
     def _fits(self) -> Self:
         if unknown := [word for word in re.findall(r"\{(\w+)\}", self.text) if word not in SLOTS]:
-            raise ValueError(f"text: '{{{unknown[0]}}}' is no place for a group; those: {{person}}, {{me}}, {{text}}")
+            raise ValueError(f"text: '{{{unknown[0]}}}' is no placeholder; expected {{person}}, {{me}} or {{text}}")
         count = sum(self.text.count(f"{{{slot}}}") for slot in SLOTS)
         if count > 1:
             raise ValueError(f"text: expected one place ({{person}}, {{me}} or {{text}}), found {count}")
@@ -79,15 +79,15 @@ def read_messages(path: Path) -> Messages:
     if path.suffix not in (".csv", ".tsv"):
         return load(Messages, path)
     messages: dict[str, dict[str, Any]] = {}
-    for number, (where, row) in enumerate(read_rows(path), 2):
+    for where, row in read_rows(path):
         if unknown := [key for key in row if key not in _COLUMNS]:
             raise FairnessError(f"{path}, line 1: unknown column '{unknown[0]}'; those: {', '.join(_COLUMNS)}")
         if not row.get("text", "").strip():
             hint = "" if "text" in row else f"; columns: {', '.join(row)}"
             raise FairnessError(f"{where}: expected a message in column 'text', found nothing{hint}")
-        name = row.pop("id", "") or f"line-{number}"
+        name = row.pop("id", "") or where.removeprefix(f"{path}, ").replace(" ", "-")
         if name in messages:
-            raise FairnessError(f"{where}: id '{name}' stands twice; give each message its own")
+            raise FairnessError(f"{where}: id '{name}' is given twice; give each message its own")
         cells = {key: value.strip() for key, value in row.items() if value.strip()}
         lists = {key: [part.strip() for part in cells[key].split("|")] for key in _LISTED if key in cells}
         if len(lists.get("scale", ("", ""))) != 2:

@@ -203,7 +203,7 @@ class OutcomeTable(Specification):
             raise ValueError("'groups' names the groups that 'messages' are asked about; give both or neither")
         if self.format == MESSAGES and (reserved := [name for name in self.group if name in MESSAGE_COLUMNS]):
             raise ValueError(
-                f"'groups': '{reserved[0]}' is what a column of every table of messages is called; rename the file"
+                f"'groups': '{reserved[0]}' is a reserved column name of tables of messages; rename the file"
             )
         if self.file is None and not self.answers:
             raise ValueError("'file' is missing: the table, or the benchmark as its authors publish it")

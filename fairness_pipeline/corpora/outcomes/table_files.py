@@ -64,10 +64,8 @@ def column_names(path: Path) -> tuple[str, ...]:
         FairnessError: the file has another form, or no columns.
     """
     form = form_of(path)
-    if form == ".csv":
-        names = _named(next((cells for _, cells in read_csv_rows(path)), []))
-    elif form == ".tsv":
-        names = _named(next((line.split("\t") for _, line in read_lines(path)), []))
+    if form in (".csv", ".tsv"):
+        names = _header(path)
     elif form in _BINARY:
         names = next((batch.column_names for batch in _BATCHES[form](path)), [])
     else:
@@ -99,18 +97,19 @@ def read_table(path: Path) -> pa.Table:
     return join_tables(batches)
 
 
-def text_columns(table: pa.Table) -> pa.Table:
+def text_columns(table: pa.Table, path: Path = Path("table")) -> pa.Table:
     """A table in memory in the form that `read_table` returns.
 
     Args:
         table: The table.
+        path: The file that it was made from, for messages.
 
     Raises:
         FairnessError: it has no rows, or a column of another kind.
     """
     if not table.num_rows:
-        raise FairnessError("table: expected rows, found none")
-    return join_tables(list(_encoded_batches(Path("table"), iter([table]))))
+        raise FairnessError(f"{path}: expected rows, found none; fill it, or leave it out")
+    return join_tables(list(_encoded_batches(path, iter([table]))))
 
 
 def join_tables(batches: list[pa.Table]) -> pa.Table:
@@ -137,10 +136,8 @@ def place_of(path: Path, row: int) -> str:
         row: The number of the row, from 0.
     """
     form = form_of(path)
-    if form == ".csv":
-        return f"line {next(islice(read_csv_rows(path), row + 1, None))[0]}"
-    if form == ".tsv":
-        return f"line {next(islice(((n, line) for n, line in read_lines(path) if line), row + 1, None))[0]}"
+    if form in (".csv", ".tsv"):
+        return f"line {next(islice(_cells(path), row + 1, None))[0]}"
     if form in (".jsonl", ".ndjson", ".json"):
         return next(islice(_records(path), row, None))[0].rpartition(", ")[2]
     return f"row {row + 1}"
@@ -183,20 +180,16 @@ def _one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([array])
 
 
-def _csv_batches(path: Path) -> Iterator[pa.Table]:
-    names = _named(next((cells for _, cells in read_csv_rows(path)), []))
-    _check_names(path, names)
-    yield from _separated(path, names, ",")
+def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row of a CSV or TSV file, with the row's line. Blank lines are skipped."""
+    if form_of(path) == ".csv":
+        return read_csv_rows(path)
+    return ((number, line.split("\t")) for number, line in read_lines(path) if line)
 
 
-def _tsv_batches(path: Path) -> Iterator[pa.Table]:
-    names = _named(next((line.split("\t") for _, line in read_lines(path) if line), []))
-    _check_names(path, names)
-    yield from _separated(path, names, "\t")
-
-
-def _named(names: list[str]) -> list[str]:
-    """The names of columns; a first one without a name is the index that pandas writes."""
+def _header(path: Path) -> list[str]:
+    """The names of a CSV or TSV file's columns; a first one without a name is the index that pandas writes."""
+    names = next((cells for _, cells in _cells(path)), [])
     return [_INDEX, *names[1:]] if len(names) > 1 and names[0] == "" and _INDEX not in names else names
 
 
@@ -205,7 +198,7 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         raise FairnessError(f"{path}: expected the names of the columns in the first line, found an empty file")
     doubled = next((name for name in names if names.count(name) > 1), None)
     if doubled is not None:
-        raise FairnessError(f"{path}, line 1: column '{doubled}' stands twice; rename one")
+        raise FairnessError(f"{path}, line 1: column '{doubled}' is listed twice; rename one")
     if "" in names:
         raise FairnessError(f"{path}, line 1: column {names.index('') + 1} has no name; name it")
     if len(names) == 1 and (mark := next((mark for mark in (";", "\t", "|", ",") if mark in names[0]), None)):
@@ -215,9 +208,11 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _separated(path: Path, names: list[str], delimiter: str) -> Iterator[pa.Table]:
+def _separated(path: Path) -> Iterator[pa.Table]:
     """Batches as Arrow parses them; if it fails, the slow reader says where."""
-    quoted = delimiter == ","
+    names = _header(path)
+    _check_names(path, names)
+    quoted = form_of(path) == ".csv"
     most = most_bytes(path)
     try:
         with open_unpacked(path) as stream:
@@ -225,7 +220,7 @@ def _separated(path: Path, names: list[str], delimiter: str) -> Iterator[pa.Tabl
                 pa.PythonFile(stream, mode="r"),
                 read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=1 << 22),
                 parse_options=pyarrow.csv.ParseOptions(
-                    delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
+                    delimiter="," if quoted else "\t", quote_char='"' if quoted else False, newlines_in_values=quoted
                 ),
                 convert_options=pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(names, _ENCODED), strings_can_be_null=False
@@ -238,14 +233,13 @@ def _separated(path: Path, names: list[str], delimiter: str) -> Iterator[pa.Tabl
                     raise too_large(path, most)
                 yield pa.table(batch).rename_columns(names)
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, EOFError) as error:
-        _find_fault(path, names, delimiter)
+        _find_fault(path, names)
         raise FairnessError(f"{path}: cannot be read as a table: {str(error).splitlines()[0]}") from None
 
 
-def _find_fault(path: Path, names: list[str], delimiter: str) -> None:
+def _find_fault(path: Path, names: list[str]) -> None:
     """Reads a file slowly, and names the line that is wrong."""
-    tabs = ((number, line.split("\t")) for number, line in read_lines(path) if line)
-    for number, cells in read_csv_rows(path) if delimiter == "," else tabs:
+    for number, cells in _cells(path):
         if len(cells) != len(names):
             raise FairnessError(f"{path}, line {number}: expected {len(names)} columns, found {len(cells)}")
 
@@ -307,8 +301,8 @@ def _arrow_batches(path: Path) -> Iterator[pa.Table]:
 
 
 _BATCHES = {
-    ".csv": _csv_batches,
-    ".tsv": _tsv_batches,
+    ".csv": _separated,
+    ".tsv": _separated,
     ".jsonl": _json_batches,
     ".ndjson": _json_batches,
     ".json": _json_batches,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,9 +46,21 @@ class Codes(NamedTuple):
         return Codes(np.where(self.code < 0, -1, is_said), (nothing, f"{column} said"))
 
     def crossed(self, other: "Codes") -> "Codes":
-        """The codes of all combinations with another column's names; -1 where either column is -1."""
+        """The codes of all combinations with another column's names; -1 where either column is -1.
+
+        Raises:
+            FairnessError: two combinations would have the same name.
+        """
         code = np.where((self.code < 0) | (other.code < 0), -1, self.code * len(other.names) + other.code)
-        return Codes(code, tuple(f"{name} {other_name}" for name in self.names for other_name in other.names))
+        combined: dict[str, tuple[str, str]] = {}
+        for both in product(self.names, other.names):
+            first = combined.setdefault(" ".join(both), both)
+            if first != both:
+                raise FairnessError(
+                    f"group: crossed columns need one name a combination; '{first[0]}' with '{first[1]}' and "
+                    f"'{both[0]}' with '{both[1]}' are both '{' '.join(both)}'; rename one of these groups"
+                )
+        return Codes(code, tuple(combined))
 
 
 @dataclass(frozen=True)
@@ -239,7 +252,8 @@ class _Reader:
         if len(known) < 2:
             raise FairnessError(
                 f"{self._name}: group: column '{name}' has {len(known)} known group"
-                f"{'' if len(known) == 1 else 's'} ({some(list(codes.names)) or 'nothing'}); two at least are compared"
+                f"{'' if len(known) == 1 else 's'} ({some(list(codes.names)) or 'nothing'}); a comparison needs "
+                "at least two"
             )
         new_codes = np.full(len(codes.names) + 1, -1)
         new_codes[known] = np.arange(len(known))

@@ -29,7 +29,7 @@ from fairness_pipeline.statistics.controls import p_smaller, too_small
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate, combined
-from fairness_pipeline.statistics.verdicts import ARTEFACT
+from fairness_pipeline.statistics.verdicts import ARTEFACT, joined_notes
 from fairness_pipeline.statistics.welch import LARGEST, OTHERS, PAIR, TWO, of_like_labour, permuted_welch
 
 FP, FN, DP = "fp_rate", "fn_rate", "dp_rate"
@@ -46,7 +46,7 @@ CLASSIFIER_FAIRNESS = schema(
     contrast=(pa.string(), f"{TWO}; of more {LARGEST} (the two that differ most), {OTHERS}, or {PAIR}"),
     group=(pa.string(), "group a"),
     against=(pa.string(), "group b"),
-    seeds=(pa.int64(), "trainings; of metrics the value of each"),
+    seeds=(pa.int64(), "trainings"),
     sd_seeds=optional(pa.float64(), "standard deviation of the difference between seeds"),
     authors_a=(
         pa.float64(),
@@ -76,9 +76,9 @@ CLASSIFIER_METRICS = schema(
     ),
     value=(pa.float64(), "mean over the seeds"),
     **fields(COMPARISON, "unit"),
-    seeds=(pa.list_(pa.float64()), "trainings; of metrics the value of each"),
-    ci_low=optional(pa.float64(), "lower end of the 95% interval of the difference"),
-    ci_high=optional(pa.float64(), "upper end of the 95% interval of the difference"),
+    seeds=(pa.list_(pa.float64()), "the value of each training"),
+    ci_low=optional(pa.float64(), "lower end of the mean's 95% interval over the trainings; null with one"),
+    ci_high=optional(pa.float64(), "upper end of it"),
     published_value=optional(pa.float64(), "what the thesis prints"),
 )
 """Accuracy, F1, FPED, FNED and DPD: the value of each seed, the mean, and its 95% interval over seeds (null with one
@@ -217,7 +217,10 @@ def compare_error_rates(
     table = [{**asdict(row), **further[row.measure], **contrast} for row in beside(judged, published)]
     regrouped = _regrouped(predictions, masked) if masked is not None else None
     if masked is not None and regrouped is None:
-        table = [{**row, "note": _noted(row, _NO_CONTROL)} if row["verdict"] == "biased" else row for row in table]
+        table = [
+            {**row, "note": joined_notes(row["note"], _NO_CONTROL)} if row["verdict"] == "biased" else row
+            for row in table
+        ]
     if regrouped is not None:
         control = {row.measure: row for row in _judged(regrouped.predictions, settings)[0]}
         for row in table:
@@ -227,15 +230,11 @@ def compare_error_rates(
                 if _p_regrouped(row["measure"], Predictions.of(predictions), regrouped) < settings.alpha:
                     row["verdict"] = ARTEFACT
                 else:
-                    row["note"] = _noted(row, too_small(f"{masked_row.n:,} texts"))
+                    row["note"] = joined_notes(row["note"], too_small(f"{masked_row.n:,} texts"))
     return pa.Table.from_pylist(table, schema=CLASSIFIER_FAIRNESS)
 
 
 _NO_CONTROL = too_small("fewer than two texts of a label in a group")
-
-
-def _noted(row: dict[str, Any], note: str) -> str:
-    return "; ".join(filter(None, [row["note"], note]))
 
 
 def _p_regrouped(measure: str, predictions: Predictions, regrouped: "_Regrouped") -> float:

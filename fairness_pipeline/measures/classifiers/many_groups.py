@@ -25,7 +25,7 @@ from fairness_pipeline.measures.classifiers.group_rates import (
 )
 from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.corrections import holm
-from fairness_pipeline.statistics.verdicts import verdict
+from fairness_pipeline.statistics.verdicts import joined_notes, verdict
 from fairness_pipeline.statistics.welch import LARGEST, NO_PAIR, OTHERS, PAIR
 
 
@@ -73,7 +73,7 @@ def compare_many_groups(predictions: pa.Table, settings: GroupRatesSettings, nam
         whole = {**asdict(replace(row, note=note)), **of_pairs[largest][1], **compared_groups, "contrast": LARGEST}
         whole = _with_verdict(whole, p_holm[measure], settings)
         if whole["verdict"] == "biased" and whole["ci_low"] <= 0 <= whole["ci_high"]:
-            whole["note"] = "; ".join(filter(None, [whole["note"], NO_PAIR]))
+            whole["note"] = joined_notes(whole["note"], NO_PAIR)
         rows.append(whole)
         for kind, listed, against in ((OTHERS, others[measure], "the others"), (PAIR, of_pairs, "")):
             adjusted_p = holm([comparison.p_decides for comparison, _ in listed.values()])

@@ -16,7 +16,7 @@ from fairness_pipeline.measures.classifiers.group_rates import CELLS, RATES, Pre
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.spread import LEVEL, upper_bound
-from fairness_pipeline.statistics.verdicts import on_spread
+from fairness_pipeline.statistics.verdicts import joined_notes, on_spread
 from fairness_pipeline.statistics.welch import of_like_labour
 
 TRAINING_MARGIN = 0.15
@@ -142,7 +142,7 @@ def judge_trainings(
             shown = not inferred and p < LEVEL * alpha and spread.typical >= TRAINING_MARGIN
             if shown and row["verdict"] != "biased":
                 row["p_holm"] = p / LEVEL
-                row["note"] = "; ".join(filter(None, [f"{ONE_TRAINING}: {spread.said(names)}", row["note"]]))
+                row["note"] = joined_notes(f"{ONE_TRAINING}: {spread.said(names)}", row["note"])
         row["verdict"] = on_spread(
             row["verdict"], shown=shown, small=spread is not None and spread.upper < TRAINING_MARGIN
         )

@@ -70,7 +70,7 @@ OUTCOMES = {
     "unchanged": Outcome(
         "Identical answers",
         "unchanged",
-        "{low}% of the answers stay the same when the group changes, {high}% when something else does",
+        "{low}% of the answers stay the same when the group changes, {high}% when something else changes",
         part=True,
     ),
     "distance": Outcome(

@@ -18,8 +18,8 @@ BREAKDOWN = schema(
     level=(pa.string(), "the word (side a / side b), side, file or topic"),
     **fields(COMPARISON, "n", "value_a", "value_b", "difference"),
     shrunken=(pa.float64(), "the level's difference, drawn towards the mean of all levels"),
-    ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
-    ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
+    ci_low=(pa.float64(), "lower end of its 95% interval"),
+    ci_high=(pa.float64(), "upper end of its 95% interval"),
     contribution=(pa.float64(), "how much of the whole difference the level's pairs make"),
 )
 """One row per measure, factor and level, in the unit of the measure.
@@ -95,8 +95,8 @@ def moving_together(words: Words, *, names_the_group: bool) -> list[np.ndarray]:
     """How pairs move together: by their words, unless these are the group's own name and there are few others.
 
     Args:
-        dimension: Says whether its words are the group's name.
         words: The words of each pair.
+        names_the_group: Whether the words are the group's own name.
     """
     return [] if names_the_group and words.effective < A_SAMPLE else words.clusterings
 

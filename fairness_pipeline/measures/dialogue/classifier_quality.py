@@ -9,22 +9,20 @@ import scipy
 
 from fairness_pipeline.corpora.labelled_texts import LabelledText
 from fairness_pipeline.foundation.progress import Progress
-from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.foundation.schemas import schema
 from fairness_pipeline.lexicons.dimensions import Words
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
-from fairness_pipeline.measures.dialogue.response_quality import RESPONSE_QUALITY
-from fairness_pipeline.statistics.comparison import COMPARISON
 from fairness_pipeline.workspace.distinct import each_distinct
 
 CLASSIFIER_QUALITY = schema(
     classifier=(pa.string(), "that is compared with the labelled texts"),
     group=(pa.string(), "all texts, or those that name one side alone"),
-    **fields(RESPONSE_QUALITY, "metric"),
-    **fields(COMPARISON, "n"),
-    **fields(RESPONSE_QUALITY, "value"),
-    ci_low=(pa.float64(), "lower end of the 95% interval of the paired difference"),
-    ci_high=(pa.float64(), "upper end of the 95% interval of the paired difference"),
+    metric=(pa.string(), "recall, precision or false_positive_rate"),
+    n=(pa.int64(), "texts that the metric is about"),
+    value=(pa.float64(), "the metric's value, in percent of them"),
+    ci_low=(pa.float64(), "lower end of its 95% interval"),
+    ci_high=(pa.float64(), "upper end of its 95% interval"),
 )
 """`value` is in percent of the `n` texts that a metric is about, with Wilson's 95% interval.
 

@@ -38,7 +38,14 @@ from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.intervals import Estimate, finite, of_interval, quantile
 from fairness_pipeline.statistics.spread import Spread
 from fairness_pipeline.statistics.units import with_unit
-from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, FAIR_ON_AVERAGE, HERE_ONLY, Doubt
+from fairness_pipeline.statistics.verdicts import (
+    DIFFERS,
+    DIFFERS_BY_LENGTH,
+    FAIR_ON_AVERAGE,
+    HERE_ONLY,
+    Doubt,
+    joined_notes,
+)
 from fairness_pipeline.workspace.lake import Row
 
 DIALOGUE_SIGNIFICANCE = schema(
@@ -163,7 +170,7 @@ def _with_any_difference(rows: list[Comparison], distinguished: Distinguished, a
     first = distinguishable.with_verdict(rows[0], distinguished, alpha)
     if first.verdict in (DIFFERS, DIFFERS_BY_LENGTH):
         rows = [
-            replace(row, note="; ".join(filter(None, [row.note, HERE_ONLY])))
+            replace(row, note=joined_notes(row.note, HERE_ONLY))
             if row.verdict in ("fair", FAIR_ON_AVERAGE) and not is_part(row.measure)
             else row
             for row in rows
@@ -243,7 +250,7 @@ def judge_responses(
             row["p_as_answered"] = raw[name]
             row |= _held(row, variations.get(name, []))
             if told := _of_one_source(row, variations.get(name, []), alpha):
-                row["note"] = "; ".join(filter(None, [row["note"], told]))
+                row["note"] = joined_notes(row["note"], told)
             if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:
                 row["hangs_on"] = _carriers(variations.get(name, []))
     for other in beside:
@@ -274,10 +281,16 @@ def decisive(row: Row) -> Row:
     """
     if hides_opposite_gaps(row):
         return {**row, "difference": row["spread"], "ci_low": None, "ci_high": None, "either_way": True}
-    if row["verdict"] != "biased" or row.get("content_difference") is None or TOO_SMALL in (row.get("note") or ""):
+    if not rests_on_masked(row):
         return row
     names = {"value_a": "a", "value_b": "b"} | {name: name for name in ("difference", "ci_low", "ci_high")}
     return {**row, **{name: row[f"content_{own}"] for name, own in names.items()}}
+
+
+def rests_on_masked(row: Row) -> bool:
+    """Whether a verdict rests on the answers with the groups' words masked; if these are too few, it does not."""
+    too_few = TOO_SMALL in (row.get("note") or "")
+    return row["verdict"] == "biased" and row.get("content_difference") is not None and not too_few
 
 
 def doubts(row: Row, alpha: float = 0.05) -> list[Doubt]:

@@ -14,7 +14,7 @@ from fairness_pipeline.statistics.clusters import cautious_mean
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, adjusted
 from fairness_pipeline.statistics.controls import EXPLAINED, p_as_large, p_smaller, too_small
 from fairness_pipeline.statistics.intervals import Estimate, count_difference, of_interval
-from fairness_pipeline.statistics.verdicts import ARTEFACT, on_content
+from fairness_pipeline.statistics.verdicts import ARTEFACT, joined_notes, on_content
 
 SHOWS_THROUGH = "the exchanged words show through the mask"
 
@@ -109,5 +109,5 @@ def _on_both(row: Comparison, neutral: Comparison, controls: Controls, alpha: fl
         note = too_small(f"{row.n:,} pairs with the groups' words masked")
     elif verdict == "biased" and controls.p_parrot(row, neutral) < alpha:
         verdict, note = ARTEFACT, SHOWS_THROUGH
-    notes = "; ".join(filter(None, [row.note, note]))
+    notes = joined_notes(row.note, note)
     return replace(row, p_holm=p_values[0], p_bh=p_values[1], verdict=verdict, note=notes)

@@ -83,9 +83,9 @@ test overstates the evidence."""
 CURE, NO_GAP = "cure", "no gap shown"
 EFFECTS = {
     CURE: "the base's gap is shown, and that the method leaves less than half of it, and less than its controls, "
-    "without naming the other group oftener",
+    "without naming the other group more often",
     SMALLER: "less than the base; not shown to be less than half, or than every control, or over five seeds, or with "
-    "answers that name the other group oftener",
+    "answers that name the other group more often",
     LARGER: "more than the base",
     NONE_SHOWN: "the base has a gap, and no change of it is shown",
     NO_GAP: "the base's seeds show no gap (few, or seeds that differ much, hardly show any), so no cure can be shown",

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 RESPONSE_QUALITY = schema(
     metric=(pa.string(), "of response quality"),
     value=(pa.float64(), "the metric's value"),
-    **fields(COMPARISON, "unit", "n"),
-    signature=(pa.string(), "how sacreBLEU computed it"),
+    **fields(COMPARISON, "unit"),
+    n=(pa.int64(), "answers"),
+    signature=(pa.string(), "how it was computed; of BLEU sacreBLEU's own"),
     published_value=optional(pa.float64(), "what table 3.5 of Liu 2022 prints"),
     constant_value=optional(pa.float64(), "what one answer to everything would get"),
 )

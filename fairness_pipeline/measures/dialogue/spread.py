@@ -16,7 +16,7 @@ from fairness_pipeline.measures.dialogue.measure import MASKED, Sides
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.spread import LARGE, LEVEL, Spread, spread_between
-from fairness_pipeline.statistics.verdicts import on_spread
+from fairness_pipeline.statistics.verdicts import joined_notes, on_spread
 from fairness_pipeline.workspace.lake import Row
 
 OPPOSITE = "opposite gaps"
@@ -100,9 +100,7 @@ def _judged(row: Comparison, spread: Spread | None, p: float, alpha: float) -> C
     if spread is None or decision != "biased" or row.verdict == "biased":
         return replace(row, verdict=decision)
     note = f"{OPPOSITE}, {spread.towards_a:,} to side a and {spread.towards_b:,} to side b of {spread.units:,}"
-    return replace(
-        row, verdict=decision, p_holm=float(p), p_bh=float(p), note="; ".join(filter(None, [note, row.note]))
-    )
+    return replace(row, verdict=decision, p_holm=float(p), p_bh=float(p), note=joined_notes(note, row.note))
 
 
 def hides_opposite_gaps(row: Row) -> bool:

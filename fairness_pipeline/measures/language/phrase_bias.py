@@ -23,7 +23,7 @@ from fairness_pipeline.statistics.clusters import clustered
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, adjusted, compare_scores
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.spread import Spread
-from fairness_pipeline.statistics.verdicts import Doubt
+from fairness_pipeline.statistics.verdicts import Doubt, joined_notes
 from fairness_pipeline.workspace.lake import Row
 
 PHRASE_PERPLEXITIES = schema(
@@ -174,7 +174,7 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
         np.array([by_side["b"]["perplexity"] for by_side in both]),
         np.array([by_side["a"]["tokens"] for by_side in both], dtype=np.int64),
         np.array([by_side["b"]["tokens"] for by_side in both], dtype=np.int64),
-        _numbered([by_side["b"]["comment_id"] for by_side in both]),
+        numbered([by_side["b"]["comment_id"] for by_side in both]),
         np.array([main_word(by_side["b"]["target"]) for by_side in both]),
     )
 
@@ -202,9 +202,9 @@ def quadruples(perplexities: pa.Table, split: str = "test") -> Quadruples:
         for version in ((OWN, "a"), (OWN, "b"), (OPPOSITE, "a"), (OPPOSITE, "b"))
     )
     words = [main_word(versions[OWN, "b"]["attribute"]) for versions in phrases]
-    targets = _numbered([main_word(versions[OWN, "b"]["target"]) for versions in phrases])
+    targets = numbered([main_word(versions[OWN, "b"]["target"]) for versions in phrases])
     distinct = tuple(dict.fromkeys(words))
-    return Quadruples(a, b, opposite_a, opposite_b, _numbered(words), targets, distinct, tuple(kept))
+    return Quadruples(a, b, opposite_a, opposite_b, numbered(words), targets, distinct, tuple(kept))
 
 
 def _equal_token_changes(versions: Mapping[tuple[str, str], Row]) -> bool:
@@ -309,7 +309,7 @@ def compare_phrases(
                 **further,
                 "published_p": published.get(row.measure),
                 "left_out": len(test.ids) - len(pairs.ids),
-                "note": "; ".join(filter(None, [row.note, _disagreement(row, judged, alpha)])),
+                "note": joined_notes(row.note, _disagreement(row, judged, alpha)),
             }
         )
     return pa.Table.from_pylist(rows, schema=LANGUAGE_MODEL_BIAS)
@@ -415,7 +415,7 @@ def _differences(perplexities: pa.Table, *, names_the_group: bool) -> dict[str, 
     clusters = [phrases.attribute, *([] if names_the_group else [phrases.target])]
     return {
         STEREOTYPE: _Differences(list(phrases.ids), phrases.stereotype, clusters),
-        LOG: _Differences(pairs.ids, np.subtract(*_logged(pairs)), [pairs.comment, _numbered(pairs.target.tolist())]),
+        LOG: _Differences(pairs.ids, np.subtract(*_logged(pairs)), [pairs.comment, numbered(pairs.target.tolist())]),
     }
 
 
@@ -456,7 +456,7 @@ _FEW_TARGETS = (
     "Many phrases share a few words for the group, and these words, not the group, may make the difference. Add "
     "phrases with other words for it."
 )
-_NOTED = "This limits what the phrases can show; more phrases, with more attribute words, would lift it."
+_NOTED = "This limits what the phrases can show; more phrases, with more attribute words, would remove this limit."
 
 
 def control(row: Row) -> str:
@@ -471,7 +471,7 @@ def _further_columns(
     row: Comparison, difference: np.ndarray, pairs: Pairs, unbiased: np.ndarray, neutral: Pairs, alpha: float
 ) -> dict[str, Any]:
     """The tests that respect clusters, and the effect of the exchanged words in phrases without bias."""
-    clusterings = {"comment": pairs.comment, "target": _numbered(pairs.target.tolist())}
+    clusterings = {"comment": pairs.comment, "target": numbered(pairs.target.tolist())}
     clusters = {name: clustered(difference, clustering) for name, clustering in clusterings.items()}
     p = {name: estimate.p_zero() if math.isfinite(estimate.error) else None for name, estimate in clusters.items()}
     rejecting = [f"{name}s" for name, value in p.items() if value is not None and value < alpha]
@@ -532,6 +532,7 @@ def _disagreement(row: Comparison, rows: list[Comparison], alpha: float) -> str:
     return "; ".join(notes)
 
 
-def _numbered(names: list[str]) -> np.ndarray:
+def numbered(names: list[str]) -> np.ndarray:
+    """A number for each name, in the order in which they first occur."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)

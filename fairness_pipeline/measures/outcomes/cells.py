@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -257,13 +258,8 @@ class OutcomeCells:
         Args:
             columns: The group columns.
         """
-        codes = [self.groups[name] for name in columns]
-        known = np.logical_and.reduce([column.code >= 0 for column in codes])
-        group = np.zeros(len(self.value), dtype=np.int64)
-        names = [""]
-        for column in codes:
-            group = group * len(column.names) + column.code
-            names = [f"{prefix} {name}".strip() for prefix in names for name in column.names]
+        group, names = reduce(Codes.crossed, (self.groups[name] for name in columns))
+        known = group >= 0
         item = self.item.code if self.item else np.zeros(len(self.value), dtype=np.int64)
         parts = [item[known], group[known], *([self.name.code[known]] if self.name else [])]
         key = parts[0] * len(names) + parts[1]

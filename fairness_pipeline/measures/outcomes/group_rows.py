@@ -101,14 +101,15 @@ class GroupRows:
         if count < 2:
             phrase = f"only group '{group_cells.groups[0]}'" if count else "no group"
             raise NoMeeting(
-                f"outcome '{name}': {phrase} of '{CROSS.join(columns)}' stands in an item beside another; two at least "
-                "are compared"
+                f"outcome '{name}': {phrase} of '{CROSS.join(columns)}' shares an item with another group; at least "
+                "two groups are needed"
             )
         reference = judging.reference.get(columns[0]) if len(columns) == 1 else None
         if reference is not None:
             if reference not in group_cells.groups:
                 raise FairnessError(
-                    f"reference: '{reference}' is no group of '{columns[0]}'; those: {some(group_cells.groups, 8)}"
+                    f"reference: '{reference}' is not a group of '{columns[0]}'; its groups: "
+                    f"{some(group_cells.groups, 8)}"
                 )
             index = group_cells.groups.index(reference)
             first = np.array([group for group in range(count) if group != index])

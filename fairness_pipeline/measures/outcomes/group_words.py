@@ -222,7 +222,7 @@ def _note(first: Mapping[str, Any]) -> str:
     if first["smallest_p"] < _LEVEL / 10 or first["p"] < _LEVEL:
         return ""
     limit = f"exchanging {first['spans']} bundles of spans can show no p below {first['smallest_p']:.2g}"
-    return f"{limit}: give each group more spans, or messages of both places ({{person}} and {{me}})"
+    return f"{limit}: give each group more spans, or messages with both placeholders ({{person}} and {{me}})"
 
 
 def _comparison(first: Mapping[str, Any], note: str) -> Comparison:

@@ -86,7 +86,11 @@ def told_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) 
     overall = by_group.get(ALL_GROUPS)
     if overall is None or overall["ratio"] is None:
         return ""
-    group = next(name for name, row in by_group.items() if row["ratio"] == overall["ratio"] and name != ALL_GROUPS)
+    group = next(
+        name
+        for name, row in by_group.items()
+        if row["ratio"] == overall["ratio"] and name != ALL_GROUPS and not row["small"]
+    )
     best = next(name for name, row in by_group.items() if row["ratio"] == 1.0 and row["four_fifths"] is None)
     low, high = overall["ratio_low"], overall["ratio_high"]
     interval = f"{low:.2f} to {'-' if high is None else f'{high:.2f}'}"
@@ -110,13 +114,13 @@ def _attribute_rows(
     ratios: dict[int, Ratio] = {}
     selected, group = values[known], codes.code[known]
     known_cluster = cluster[known] if cluster is not None else None
-    for index in others if best is not None and rates[best] > 0 else []:
-        assert best is not None
-        variance, freedom = log_ratio_variance(selected, group, index, best, known_cluster)
-        rows_of_group, rows_of_best = (_selected(selected, group, known_cluster, number) for number in (index, best))
-        plain = rate_ratio(rows_of_group, rows_of_best, variance, freedom)
-        high = rate_ratio(rows_of_group, rows_of_best, variance, freedom, 1 - 0.05 / max(1, len(others))).high
-        ratios[index] = plain._replace(high=high)
+    if best is not None and rates[best] > 0:
+        for index in others:
+            variance, freedom = log_ratio_variance(selected, group, index, best, known_cluster)
+            rows_of_group, rows_of_best = (_selected(selected, group, known_cluster, code) for code in (index, best))
+            plain = rate_ratio(rows_of_group, rows_of_best, variance, freedom)
+            high = rate_ratio(rows_of_group, rows_of_best, variance, freedom, 1 - 0.05 / len(others)).high
+            ratios[index] = plain._replace(high=high)
     compared = {index: ratio for index, ratio in ratios.items() if not small[index]}
     sample = None if known_cluster is None else len(np.unique(known_cluster))
     for index in [*range(count), -1]:

@@ -10,7 +10,7 @@ from fairness_pipeline.corpora.outcomes.specification import Outcome
 from fairness_pipeline.foundation.schemas import optional, schema
 from fairness_pipeline.statistics.comparison import COMPARISON, Comparison, Unit
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
-from fairness_pipeline.statistics.verdicts import ARTEFACT, DIFFERS, TOO_FEW, verdict
+from fairness_pipeline.statistics.verdicts import ARTEFACT, DIFFERS, TOO_FEW, joined_notes, verdict
 
 OMNIBUS, OTHERS, PAIR, REFERENCE, NOTHING = "any group", "others", "pair", "reference", "nothing said"
 BEYOND, CROSSED = "beyond both", "crossed group"
@@ -77,7 +77,7 @@ class Judged:
     def without_verdict(self, unread: float) -> "Judged":
         """The row without a verdict, as too many answers could not be read."""
         note = f"{unread:.0%} of the answers could not be read: {TOO_FEW} are left"
-        row = replace(self.row, note="; ".join([note, *([self.row.note] if self.row.note else [])]))
+        row = replace(self.row, note=joined_notes(note, self.row.note))
         return replace(self, row=row, fair=False, told=False)
 
     @property

@@ -51,6 +51,12 @@ class People(NamedTuple):
     on_a: np.ndarray
     strata: np.ndarray
 
+    @property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The positions of the persons on side a and on side b, pair by pair, where the strata are pairs."""
+        order = np.argsort(self.strata, kind="stable")
+        return order[self.on_a[order]], order[~self.on_a[order]]
+
 
 class Design:
     """How the sentences of one set of templates form the pairs of a dimension, and their strata.

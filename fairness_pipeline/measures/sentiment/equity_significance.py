@@ -117,18 +117,22 @@ def judge_equity(
     rows: list[dict[str, Any]] = []
     for design in designs:
         judged = _judged(list(_rows(design, affects, scores, margin, alpha)), alpha)
-        rows += _with_scatter(_with_units(judged, design, scores, alpha), design, scores, alpha)
+        overall_rows = [row for row in judged if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
+        margins = np.array([row["margin"] for row in overall_rows])
+        _combine_units(overall_rows, design, scores, margins, alpha)
+        _combine_scatter(overall_rows, design, scores, margins, alpha)
+        rows += judged
         if dimension == "race":
             rows += _names(design, affects, scores, margin, alpha)
     return pa.Table.from_pylist(rows, schema=EQUITY_SIGNIFICANCE)
 
 
-def _with_units(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, alpha: float) -> list[dict[str, Any]]:
-    """The verdicts, combined with the tests of single templates and words: a result that is fair on average may be
+def _combine_units(
+    overall_rows: list[dict[str, Any]], design: Design, scores: np.ndarray, margins: np.ndarray, alpha: float
+) -> None:
+    """Combines the verdicts with the tests of single templates and words: a result that is fair on average may be
     `biased` in one of them."""
-    overall_rows = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
     weights = {kind: _WEIGHTS.get(kind, 0.5) for kind in design.people if kind not in design.parts}
-    margins = np.array([row["margin"] for row in overall_rows])
     for row, result in zip(overall_rows, units(design, scores, weights, margins), strict=True):
         if row["verdict"] == "biased" or result.p_adjusted >= alpha:
             continue
@@ -139,13 +143,12 @@ def _with_units(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, 
             }  # fmt: skip
         elif row["verdict"] != "inconclusive":
             row |= {"verdict": "inconclusive", "stratum": result.widest}
-    return rows
 
 
-def _with_scatter(rows: list[dict[str, Any]], design: Design, scores: np.ndarray, alpha: float) -> list[dict[str, Any]]:
-    """The verdicts, combined with the test of scatter: equal means may hide noise for one group only."""
-    overall_rows = [row for row in rows if (row["persons"], row["subset"]) == (EVERYBODY, ALL)]
-    margins = np.array([row["margin"] for row in overall_rows])
+def _combine_scatter(
+    overall_rows: list[dict[str, Any]], design: Design, scores: np.ndarray, margins: np.ndarray, alpha: float
+) -> None:
+    """Combines the verdicts with the test of scatter: equal means may hide noise for one group only."""
     for row, result in zip(overall_rows, scatter(design, scores, margins), strict=True):
         row |= {"scatter_difference": result.difference, "p_scatter": result.p_holm}
         small = abs(result.difference) < row["margin"]
@@ -156,7 +159,6 @@ def _with_scatter(rows: list[dict[str, Any]], design: Design, scores: np.ndarray
                 "stratum_difference": result.difference,
             }  # fmt: skip
         row["verdict"] = on_spread(row["verdict"], shown=shown, small=small)
-    return rows
 
 
 def _names(
@@ -252,17 +254,11 @@ def _tests(design: Design, kind: str, scores: np.ndarray) -> list[Tests]:
     people, affects = design.people[kind], scores.shape[2]
     of_cells = scores
     if kind == NOUN_PHRASES:
-        a, b = _of_pairs(people)
+        a, b = people.pairs
         of_cells = scores[a] - scores[b]
     means = np.concatenate([of_cells[:, design.cells(subset)].mean(axis=1) for subset in design.subsets], axis=1)
     whole = sign_flip(means) if kind == NOUN_PHRASES else label_permutation(means, people.on_a, people.strata)
     return [whole.part(slice(i * affects, (i + 1) * affects)) for i in range(len(design.subsets))]
-
-
-def _of_pairs(people: People) -> tuple[np.ndarray, np.ndarray]:
-    """The indices of the persons on both sides, pair by pair."""
-    order = np.argsort(people.strata, kind="stable")
-    return order[people.on_a[order]], order[~people.on_a[order]]
 
 
 def _paired(design: Design, kind: str, subset: str, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -278,7 +274,8 @@ def _paired(design: Design, kind: str, subset: str, scores: np.ndarray) -> tuple
 
 def _compared(design: Design, kind: str, chosen: np.ndarray, scores: np.ndarray, persons: Tests) -> _Compared:
     """Persons of one kind in some sentences; `scores` is (people, cells, affects)."""
-    parts = (_of_noun_phrases if kind == NOUN_PHRASES else _of_names)(design.people[kind], scores, persons)
+    people = design.people[kind]
+    parts = _of_noun_phrases(people, scores) if kind == NOUN_PHRASES else _of_names(people, scores, persons)
     sources = template_error(parts.cells, design.template[chosen], design.word[chosen], parts.residual)
     furthest = np.argmax(np.abs(parts.without - persons.difference), axis=0)
     without = parts.without[furthest, np.arange(scores.shape[2])]
@@ -302,9 +299,9 @@ class _Persons(NamedTuple):
     without: np.ndarray
 
 
-def _of_noun_phrases(people: People, scores: np.ndarray, persons: Tests) -> _Persons:
+def _of_noun_phrases(people: People, scores: np.ndarray) -> _Persons:
     """Pairs, each its own stratum. A member is a pair's person on side a."""
-    a, b = _of_pairs(people)
+    a, b = people.pairs
     difference = scores[a] - scores[b]
     by_pair, cells, units = difference.mean(axis=1), difference.mean(axis=0), len(a)
     single = difference - by_pair[:, None] - cells + cells.mean(axis=0)

@@ -41,8 +41,7 @@ def scatter(design: Design, scores: np.ndarray, margins: np.ndarray) -> list[Sca
         people = design.people[kind]
         distance = _distance(people, scores[people.sentences], paired=kind == NOUN_PHRASES)
         if kind == NOUN_PHRASES:
-            order = np.argsort(people.strata, kind="stable")
-            a, b = order[people.on_a[order]], order[~people.on_a[order]]
+            a, b = people.pairs
             tests.append(sign_flip(distance[a] - distance[b]))
         else:
             tests.append(label_permutation(distance, people.on_a, people.strata))

@@ -59,7 +59,7 @@ def _read(path: Path, _changed: int) -> dict[str, tuple[float, int]]:
             raise FairnessError(f"{where}: tokens: expected how many tokens the sum is over, found {value[1]:g}")
         entry = value[0], int(value[1])
         if entries.setdefault(text, entry) != entry:
-            raise FairnessError(f"{where}: {text[:_SHOWN]!r} stood there before, with other values")
+            raise FairnessError(f"{where}: {text[:_SHOWN]!r} occurs twice, with different values")
     if not entries:
         raise FairnessError(f"{path}: expected texts with their log-probabilities, found none")
     return entries

@@ -1,6 +1,5 @@
 """The perplexity of texts under a causal language model, in batches of similar length."""
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import by_length
 from fairness_pipeline.models.devices import roomy
 from fairness_pipeline.models.pretrained import positions_of
+from fairness_pipeline.models.training import exp_mean
 
 BATCH_TOKENS = 1024
 """The padded tokens of a batch on a processor. On two cores 2,048 were measured to be slower."""
@@ -54,7 +54,7 @@ class PerplexityScorer:
         if short := [i for i, count in enumerate(totals.tokens) if count < 1]:
             text = texts["text"][short[0]].as_py()
             raise FairnessError(f"a text of one token has no perplexity, as nothing stands before it: {text!r}")
-        values = [math.exp(min(loss / count, 700.0)) for loss, count in zip(*totals, strict=True)]
+        values = [exp_mean(loss, count) for loss, count in zip(*totals, strict=True)]
         return pa.table({"perplexity": pa.array(values, pa.float64()), "tokens": pa.array(totals.tokens, pa.int64())})
 
     def examination(self) -> dict[str, Any]:

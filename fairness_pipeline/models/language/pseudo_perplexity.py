@@ -1,6 +1,5 @@
 """The pseudo-perplexity of texts under a masked language model: how well it guesses each token from all the others."""
 
-import math
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from fairness_pipeline.models.batching import by_length
 from fairness_pipeline.models.devices import roomy
 from fairness_pipeline.models.language.specification import BESIDE
 from fairness_pipeline.models.pretrained import longest_of
+from fairness_pipeline.models.training import exp_mean
 
 _BATCH_TOKENS = 4096
 
@@ -54,7 +54,7 @@ class PseudoPerplexityScorer:
         rows = [self._row(text) for text in texts["text"].to_pylist()]
         losses = self._losses(rows)
         counts = [len(row.positions) for row in rows]
-        values = [math.exp(min(loss / count, 700.0)) for loss, count in zip(losses, counts, strict=True)]
+        values = [exp_mean(loss, count) for loss, count in zip(losses, counts, strict=True)]
         return pa.table({"perplexity": pa.array(values, pa.float64()), "tokens": pa.array(counts, pa.int64())})
 
     def examination(self) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def _begins_with_mark(path: Path) -> bool:
 def _check_header(path: Path, line: int, names: list[str]) -> None:
     if "score" in names and {"sentence_id", "sentence"} & set(names):
         if len(set(names)) < len(names):
-            raise FairnessError(f"{path}, line {line}: a column stands twice: {', '.join(names)}")
+            raise FairnessError(f"{path}, line {line}: a column is listed twice: {', '.join(names)}")
         return
     separator = "commas" if path.suffix.lower() == ".csv" else "tabs"
     used = next((mark for mark in (";", "\t", ",", "|") if mark in names[0]), None)

@@ -134,7 +134,7 @@ class SystemSpecification(ModelFile):
         architecture = ARCHITECTURES[self.architecture]
         architecture.check_sections(self.architecture, self, ("svm", "encoder", "huggingface", "endpoint"))
         if doubled := [affect for affect in self.affects if self.affects.count(affect) > 1]:
-            raise ValueError(f"'{doubled[0]}' stands twice in 'affects'; keep one")
+            raise ValueError(f"'{doubled[0]}' is listed twice in 'affects'; keep one")
         if self.architecture == "vader" and self.affects != ("valence",):
             raise ValueError("VADER scores valence only: affects: [valence]")
         if self.huggingface and self.huggingface.labels and set(self.huggingface.labels) != set(self.affects):

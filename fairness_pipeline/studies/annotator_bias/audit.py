@@ -96,7 +96,7 @@ def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.N
     put(part.about(name), document, AnnotatedCorpus, name, part.project.name)
     earlier = [target] if name in part.given else []
     if store_import(path, target, part.project.workspace, partial(_write, columns.table), earlier):
-        print(f"the labels of '{name}' that were imported before are replaced")
+        print(f"replaced the labels of '{name}' that were imported before")
     return f"'{name}': {len(columns.table):,} labels in {target}; what its columns are: {part.about(name)}"
 
 
@@ -128,11 +128,10 @@ def _roles(options: list[str]) -> dict[str, list[str]]:
 
 def _positive(options: list[str]) -> str | None:
     """The positive label that the user names, or `CLASSES` if numbers name classes."""
-    for text in options:
-        if text == CLASSES:
-            return CLASSES
-        name, equals, label = text.partition("=")
-        if name != "positive" or not equals:
-            raise FairnessError(f"--label: of a file of labels expected positive=LABEL or {CLASSES}, found {text}")
-        return label
-    return None
+    if not options:
+        return None
+    name, equals, label = options[0].partition("=")
+    if len(options) > 1 or (options[0] != CLASSES and (name != "positive" or not equals)):
+        given = ", ".join(options)
+        raise FairnessError(f"--label: of a file of labels expected positive=LABEL or {CLASSES}, found {given}")
+    return label if equals else CLASSES

@@ -67,8 +67,8 @@ def _export_labels(arguments: argparse.Namespace) -> int:
         print(f"label: 1 is {positive}, 0 is {negative}")
     if written.doubtful and METHODS[method].probabilistic:
         print(
-            f"Do not take its probabilities at their word: {written.doubtful:,} items are called all but certain "
-            "although a tenth or more of their annotators say the contrary. It takes labels for independent given the "
-            "truth. The columns 'share' are what annotators said (--method soft_labels smooths them)."
+            f"Do not take its probabilities at their word: {written.doubtful:,} items have a probability near 0 or 1 "
+            "although at least a tenth of their annotators disagree. The method assumes that labels are independent "
+            "given the truth. The columns 'share' are what annotators said (--method soft_labels smooths them)."
         )
     return 0

@@ -24,12 +24,14 @@ def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
     groups, label = STUDY.compared(part, key, row), label_of(part, key, row)
     if row["note"] in (SAME_RATE, OTHER_ITEMS):
         claim = (
-            f"label as many items {label}" if row["note"] == SAME_RATE else "are not shown to differ in their mean rate"
+            f"label as many items {label}, but different ones"
+            if row["note"] == SAME_RATE
+            else f"do not detectably differ in their mean rate, but label different items {label}"
         )
         all_groups = groups if row["contrast"] == TWO else part.corpora[key["corpus"]].compared[row["measure"]]
         return (
-            f"{key['corpus']}: {listed(all_groups)} {claim}, but do not label the same ones: their rates of a typical "
-            f"item differ by {row['items_typical']:.3g} points ({row['measure']})"
+            f"{key['corpus']}: {listed(all_groups)} {claim}: their rates of a typical item "
+            f"differ by {row['items_typical']:.3g} points ({row['measure']})"
         )
     if row["note"].startswith(DIVIDED):
         return (
@@ -39,8 +41,8 @@ def _finding(part: AnnotatorBiasPart, key: Key, row: Row) -> str:
     more, less = groups[:: 1 if row["difference"] > 0 else -1]
     if row["note"] == NO_PAIR:
         return (
-            f"{key['corpus']}: groups do not label the same items {label} equally often, and which two differ is not "
-            f"shown ({row['measure']}; '{more}' and '{less}' lie {abs(row['difference']):.3g} points apart)"
+            f"{key['corpus']}: groups do not label the same items {label} equally often, but no single pair is "
+            f"shown to differ ({row['measure']}; '{more}' and '{less}' lie {abs(row['difference']):.3g} points apart)"
         )
     outlier = row["note"].removesuffix(UNLIKE_ALL).strip() if row["note"].endswith(UNLIKE_ALL) else ""
     if outlier in groups:

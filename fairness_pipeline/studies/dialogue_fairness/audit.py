@@ -21,7 +21,7 @@ description: {key}, audited before each release
 seed: 1                          # of every draw: the same seed gives the same tables
 dimensions: [gender, dialect, race, religion1, religion2, orientation]
 models:
-  {key}: {{}}                      # its file is models/{key}.yaml; what stands here changes it for this profile
+  {key}: {{}}                      # its file is models/{key}.yaml; keys here override it for this profile
 
 dialogue_fairness:
   corpora: [{corpus}]            # whose contexts are asked; your own: docs/add-a-corpus.md

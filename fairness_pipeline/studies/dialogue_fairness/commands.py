@@ -143,7 +143,7 @@ def import_responses(
     for name, table in tables.items():
         target = part.imported_responses(model, name)
         if store_import(path, target, part.project.workspace, partial(write_parquet, table)):
-            print(f"the responses of '{model}' to {name} that were imported before are replaced")
+            print(f"replaced the responses of '{model}' to {name} that were imported before")
     if not existing:
         specification = {"architecture": "imported", "studies": [NAME], "corpus": corpus}
         with replacing(part.imported_responses(model, dimensions[0]).with_name("model.yaml")) as temporary:

@@ -109,9 +109,13 @@ def _figures(lake: Lake, asset: str, dimension: str, model: str) -> dict[str, An
 
 
 def _dots(part: DialoguePart, lake: Lake, measured: list[tuple[Key, Rows]]) -> list[tuple[float, dict[str, float]]]:
-    """The mean effect and the quality by metric of each measured seed; seeds without quality are left out."""
+    """The mean effect and the quality by metric of each measured seed; seeds without both are left out."""
     points = [(mean_effect(rows), quality_of(part, lake, seed)) for seed, rows in measured]
-    return [(effect, {name: row["value"] for name, row in quality.items()}) for effect, quality in points if quality]
+    return [
+        (effect, {name: row["value"] for name, row in quality.items()})
+        for effect, quality in points
+        if quality and effect is not None
+    ]
 
 
 def _measured(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[Key, Rows]]:
@@ -120,11 +124,12 @@ def _measured(part: DialoguePart, lake: Lake, key: Key) -> list[tuple[Key, Rows]
     return [(seed, _by_measure(lake, "dialogue_significance", seed)) for seed in seeds]
 
 
-def mean_effect(rows: Rows) -> float:
+def mean_effect(rows: Rows) -> float | None:
     """The mean absolute effect size (Cohen's h of rates, d of counts) over the measures that have one, in the reading
-    that their verdicts rest on."""
+    that their verdicts rest on; None if no measure has one."""
     sizes = [deciding(rows, name)["effect_size"] for name in rows if not is_part(name)]
-    return float(np.mean(np.abs([size for size in sizes if size is not None])))
+    known = [size for size in sizes if size is not None]
+    return float(np.mean(np.abs(known))) if known else None
 
 
 def _by_measure(lake: Lake, table: str, key: Key) -> Rows:

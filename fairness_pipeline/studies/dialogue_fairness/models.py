@@ -71,7 +71,8 @@ class _Reader:
             base = self.models[model.base] if model.base else None
             if base and model.seeds > base.seeds:
                 raise FairnessError(
-                    f"model '{key}': {model.seeds} seeds, but its base '{model.base}' has {base.seeds}; give it as many"
+                    f"model '{key}': {model.seeds} seeds, but its base '{model.base}' has only {base.seeds}; "
+                    "give the base as many"
                 )
             for number in range(2, model.seeds + 1):
                 name = seed_name(key, number)
@@ -123,8 +124,8 @@ class _Reader:
             raise FairnessError(f"{path}: corpus: expected that of '{base_key}', {base.corpus}, found '{model.corpus}'")
         if method.starts_from_base and (model.seq2seq, model.retrieval) != (base.seq2seq, base.retrieval):
             raise FairnessError(
-                f"{path}: '{document['debiasing']}' goes on from the weights of '{base_key}', so its sizes are those; "
-                f"change them in '{base_key}'"
+                f"{path}: '{document['debiasing']}' goes on from the weights of '{base_key}', so it must keep the "
+                f"sizes of '{base_key}'; change them there"
             )
         check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))
         for dimension in model.dimensions or ():

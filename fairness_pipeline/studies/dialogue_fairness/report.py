@@ -262,7 +262,7 @@ _KINDS = {
     "causal_lm": "a causal language model",
     "encoder_decoder": "an encoder-decoder",
     "endpoint": "whatever answers at an address",
-    "imported": "answers from a file; what gave them is not known here",
+    "imported": "answers from a file, by an unknown system",
 }
 _NOT_SHOWN = {
     "architecture", "corpus", "base", "debiasing", "studies", "published_as", "dimensions", "device", "threads"

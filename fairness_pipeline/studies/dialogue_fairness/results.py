@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.measures.dialogue.dialogue_significance import decisive
+from fairness_pipeline.measures.dialogue.dialogue_significance import decisive, rests_on_masked
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
 from fairness_pipeline.measures.dialogue.measure import Measure, deciding
 from fairness_pipeline.measures.dialogue.naming import NAMES_OTHER, OTHER
@@ -73,7 +73,8 @@ def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
     table = table.sort_by("pair_id")
     a, b = (table.filter(pc.equal(table["side"], side)) for side in ("a", "b"))
     differ = pc.not_equal(a["response"], b["response"])
-    marked = pc.and_(differ, functools.reduce(pc.or_, [pc.not_equal(a[flag], b[flag]) for flag in flags]))
+    flagged = functools.reduce(pc.or_, [pc.not_equal(a[flag], b[flag]) for flag in flags], pa.scalar(False))
+    marked = pc.and_(differ, flagged)
     order = pa.table({"mark": pc.cast(marked, pa.int8()), "differ": pc.cast(differ, pa.int8()), "id": a["pair_id"]})
     keys = [("mark", "descending"), ("differ", "descending"), ("id", "ascending")]
     first = pc.sort_indices(order, keys).slice(0, count)
@@ -142,9 +143,9 @@ def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
             continue
         values = measure.readings(lake.read(measure.table, key))
         if row["measure"] in values:
-            # The verdict `biased` rests on the masked reading, so the pair must differ in that reading, too.
+            # The pair must differ in the reading that the verdict rests on.
             name = row["measure"]
-            reading = deciding(values, name) if row["verdict"] == "biased" else values[name]
+            reading = deciding(values, name) if rests_on_masked(row) else values[name]
             a, b = (side.astype(float) for side in reading)
             gaps = (a - b) * np.sign(decisive(row)["difference"])
             responses = lake.read("responses", key).sort_by("pair_id")

@@ -122,8 +122,8 @@ def _about_replies(part: DialoguePart, lake: Lake) -> list[str]:
         if failed := figures.get("failed_responses"):
             model = key["model"]
             messages.append(
-                f"{key['dimension']} × {model}: {failed:,} answers are missing, because their prompts failed each "
-                f"time; they count as no answer. List them: fairness-pipeline sql --profile {part.project.name} "
+                f"{key['dimension']} × {model}: {failed:,} answers are missing, because their prompts failed at every "
+                f"attempt; they count as no answer. List them: fairness-pipeline sql --profile {part.project.name} "
                 f"\"select context from responses where model = '{model}' and kind = 'failed'\" --all; ask all of "
                 f"its prompts anew: fairness-pipeline run --profile {part.project.name} --model {model} --ask-again"
             )
@@ -290,7 +290,10 @@ def cure(part: DialoguePart, rows: Sequence[Judged]) -> str:
     page = "docs/debiasing.md"
     curable = [judged for judged in rows if judged.row["measure"] != NAMES_OTHER]
     if not curable:
-        return f"no debiasing method repairs this; methods that make the groups' words alike cause it ({page})"
+        return (
+            "no debiasing method repairs this; it is caused by methods that give the groups' words the same "
+            f"representation ({page})"
+        )
     name, run = curable[0].key["model"], f"fairness-pipeline run --profile {part.project.name} --model"
     if part.models[name].trained:
         otherwise = f"add a model with `base: {name}` and a method of {page}"

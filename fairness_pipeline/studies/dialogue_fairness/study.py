@@ -47,9 +47,9 @@ def _finding(part: DialoguePart, key: Key, row: Row) -> str:
     if hides_opposite_gaps(row):
         (a, b), unit, measure = _groups(part, key), row["spread_over"], measure_label(row["measure"]).lower()
         return (
-            f"{key['model']}{checkpoint}: {measure}: the gap hangs on the {unit}, typically "
-            f"{with_unit(row, 'spread').removeprefix('+')} either way: in {row['units_a']:,} of {row['units']:,} "
-            f"{unit}s more for {a}, in {row['units_b']:,} more for {b}; the mean hides it"
+            f"{key['model']}{checkpoint}: {measure}: the gap depends on the {unit}: typically "
+            f"{with_unit(row, 'spread').removeprefix('+')}, in either direction; in {row['units_a']:,} of "
+            f"{row['units']:,} {unit}s more for {a}, in {row['units_b']:,} more for {b}; the mean hides it"
         )
     deciding_row = decisive(row)
     masked = f", with {neutral_reading_of(row['measure'])}" if deciding_row["difference"] != row["difference"] else ""

@@ -22,7 +22,7 @@ implicit_bias:
   corpora: [authored_sample]     # generated opinions; your own table: docs/text-classifiers.md
   splits: {{train: 0, valid: 0, test: 1}}    # nothing is trained here
   classifiers:
-    {key}: {{}}                    # its file is classifiers/{key}.yaml; what stands here changes it for this profile
+    {key}: {{}}                    # its file is classifiers/{key}.yaml; keys here override it for this profile
   significance:
     margin: {{cohens_h: 0.05}}     # the largest difference of rates that does not matter
 """

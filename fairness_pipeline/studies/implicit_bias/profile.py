@@ -101,7 +101,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
                 if key not in self.classifiers or not self.classifiers[key].trained:
                     trained = [name for name, classifier in self.classifiers.items() if classifier.trained]
                     raise FairnessError(
-                        f"{project.path}: {NAME}.{field}: '{key}' is no classifier that is trained here; those: "
+                        f"{project.path}: {NAME}.{field}: '{key}' is not a classifier trained here; trained here: "
                         f"{', '.join(trained) or 'none'}"
                     )
         self.subjects = self.classifiers
@@ -199,7 +199,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
                 )
             self._add(base)
             if self.classifiers[base].base:
-                raise FairnessError(f"{path}: base: '{base}' is debiased itself; name what it was made from")
+                raise FairnessError(f"{path}: base: '{base}' is itself debiased; name its base instead")
             inherited = self.classifiers[base].model_dump(exclude_unset=True)
             under = (NAME, "classifiers", key)
             check_settings(method.settings, effective.get("settings"), declared, changes, path, profile, under)

@@ -47,7 +47,6 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         sections=worst_first(STUDY, measured),
         probabilities={audit.anchor: details for audit in measured if (details := _probabilities(part, lake, audit))},
         level=f"{100 * part.level:g}%",
-        confidence=f"{100 * (1 - 2 * part.level):g}%",
         balance_rate=part.settings.balance_rate,
         settings=part.settings.model_dump(
             include={"splits", "maximum", "balance_rate", "swept", "explainer", "significance"}, exclude_none=True

@@ -30,7 +30,8 @@ def _groups(part: ImplicitBiasPart, key: Key) -> tuple[str, str]:
 
 def _finding(part: ImplicitBiasPart, key: Key, row: Row) -> str:
     if row["note"].startswith(ONE_TRAINING):
-        return f"{key['classifier']}: {HEADINGS[rate_of(row)]}: {row['note'].partition(';')[0]}, and the mean hides it"
+        rate, gaps = HEADINGS[rate_of(row)], row["note"].partition(";")[0]
+        return f"{key['classifier']}: {rate}: {gaps}, which the mean over trainings hides"
     positive, negative = part.corpora[key["corpus"]].labels.names
     subset, predicted = {
         FP: (f"'{negative}' texts", positive),

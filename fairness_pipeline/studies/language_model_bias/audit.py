@@ -16,7 +16,7 @@ description: {key}, audited before each release
 seed: 1                          # of every draw: the same seed gives the same tables
 dimensions: [gender, race, religion1, religion2, orientation]
 models:
-  {key}: {{}}                      # its file is models/{key}.yaml; what stands here changes it for this profile
+  {key}: {{}}                      # its file is models/{key}.yaml; keys here override it for this profile
 
 language_model_bias:
   corpus: reddit_sample          # generated phrases; RedditBias's own: redditbias
@@ -39,11 +39,11 @@ def give(part: LanguageModelPart, given: Given, name: str, arguments: argparse.N
     """Stores a given model in the workspace; returns a line that says how it was understood.
 
     Raises:
-        FairnessError: the profile already has a model of this name.
+        FairnessError: the profile already has a model of this name, or log-probabilities were imported under it.
     """
-    if name in part.project.profile.models:
-        raise FairnessError(f"--name: profile '{part.project.name}' has a model '{name}' already; choose another name")
     path = part.given_model(name)
+    if name in part.project.profile.models or part.given.get(name, path) != path:
+        raise FairnessError(f"--name: profile '{part.project.name}' has a model '{name}' already; choose another name")
     document = specification(part, given, arguments)
     put(path, document, LanguageModelSpecification, name, part.project.name)
     return f"'{name}' ({document['architecture']}, asked for the perplexity of phrases): {path}"

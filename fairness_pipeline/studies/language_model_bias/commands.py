@@ -76,7 +76,7 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
     part, path = part_of(arguments.profile, NAME, LanguageModelPart), Path(arguments.file)
     dimension = _dimension(part, arguments.dimension)
     phrase_texts = None
-    if part.corpus.grammar or part.corpus.comments:
+    if part.has_comments:
         phrases = Lake(part.project.workspace).read("bias_phrases", {"dimension": dimension})
         phrase_texts = dict(zip(phrases["phrase_id"].to_pylist(), phrases["phrase"].to_pylist(), strict=True))
     annotations = read_annotations(path, arguments.name, ignored=part.corpus.ignored_labels, known=phrase_texts)
@@ -154,7 +154,7 @@ IMPORTS = (
 
 
 def _check_comments(part: LanguageModelPart) -> None:
-    if not (part.corpus.grammar or part.corpus.comments):
+    if not part.has_comments:
         raise FairnessError(
             f"corpus '{part.settings.corpus}' has no comments to seek phrases in: name some under 'comments' in its "
             "YAML file"

@@ -121,7 +121,7 @@ def _lexicon(part: LanguageModelPart, key: Key) -> StereotypeTerms:
 
 
 def _has_comments(part: LanguageModelPart, key: Key) -> bool:
-    return bool(part.corpus.grammar or part.corpus.comments)
+    return part.has_comments
 
 
 def _has_phrases(part: LanguageModelPart, key: Key) -> bool:

@@ -167,6 +167,11 @@ class LanguageModelPart(Part[LanguageModelBias]):
         """The terms of a dimension's stereotypes, with the pairs in the debiasing losses."""
         return stereotypes_of(self.dimensions[dimension], printed=self.settings.pairs == "printed")
 
+    @property
+    def has_comments(self) -> bool:
+        """Whether there are comments to seek phrases in, read or generated."""
+        return bool(self.corpus.grammar or self.corpus.comments)
+
     def has_phrases(self, dimension: str) -> bool:
         """Whether there can be labelled phrases in a dimension: generated, found in comments, released or imported."""
         if self.imported(dimension):
@@ -255,8 +260,8 @@ class LanguageModelPart(Part[LanguageModelBias]):
         base = self.models.get(base_key)
         if base is None or base.base or not (base.weighted and base.causal):
             raise FairnessError(
-                f"{path}: base: '{base_key}' is no language model with weights that are as published, which predicts "
-                "the next word"
+                f"{path}: base: '{base_key}' must be a causal language model that is not debiased itself and has "
+                "weights"
             )
         inherited = base.model_dump(exclude_unset=True, exclude={"published_as", "studies"})
         validate(LanguageModelSpecification, merged(inherited, declared), path)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairness_pipeline.measures.language.phrase_bias import OPPOSITE, OWN
+from fairness_pipeline.measures.language.phrase_bias import OPPOSITE, OWN, numbered
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.reporting.samples import Samples
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
@@ -32,12 +32,8 @@ def samples(part: LanguageModelPart, lake: Lake, key: Key) -> Samples:
     return Samples.of(
         {"id": a["phrase_id"], "word": a["target"], "asked_a": a["text"], "asked_b": b["text"]},
         {name: values[name] for name in (STEREOTYPE, "perplexity")},  # type: ignore[misc]
-        [_numbered(a[column]) for column in ("attribute", *([] if names_the_group else ["target"]))],
+        [numbered(a[column].to_pylist()) for column in ("attribute", *([] if names_the_group else ["target"]))],
     )
-
-
-def _numbered(column: pa.ChunkedArray) -> np.ndarray:
-    return np.asarray(column.combine_chunks().dictionary_encode().indices)
 
 
 def _select(table: pa.Table, reading: str, side: str) -> pa.Table:

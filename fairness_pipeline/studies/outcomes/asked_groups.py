@@ -34,7 +34,7 @@ def message_document(groups: str, messages: str | None, spans: int | None) -> di
     names = [_key_or_path(name.strip()) for name in groups.split(",") if name.strip()]
     stems = [Path(name).stem for name in names]
     if doubled := [stem for stem in stems if stems.count(stem) > 1]:
-        raise FairnessError(f"--groups: '{doubled[0]}' stands twice; groups are crossed by files of different names")
+        raise FairnessError(f"--groups: '{doubled[0]}' is given twice; groups are crossed by files of different names")
     known = yaml_files("messages")
     path = known.get(messages or (names[0] if names[0] in known else _TODAY)) or Path(str(messages)).expanduser()
     if not path.is_file():
@@ -103,8 +103,8 @@ def told_of(questions: Questions) -> Iterator[str]:
     yield f"{number_of(messages, 'message')}, each about: {groups}"
     if questions.ways < FEWEST_NAMES:
         yield (
-            f"a group is said in {number_of(questions.ways, 'way')}: {FEWEST_NAMES} at least are needed for verdicts; "
-            "give each group more spans"
+            f"the group with the fewest has {number_of(questions.ways, 'different span')}; verdicts need at least "
+            f"{FEWEST_NAMES}: give each group more spans"
         )
     for reason in dict.fromkeys(row["reason"] for row in rows):
         reason_rows = [row for row in rows if row["reason"] == reason]

@@ -161,7 +161,6 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
             guessed, unsure={role: reason for role, reason in guessed.unsure.items() if role != "outcome"}
         )
         document["outcomes"] = outcomes
-        document |= {role: document.get(role) for role in ("asked", "answer") if document.get(role)}
     label = next(iter(roles.get("label", ())), None)
     for outcome in document["outcomes"].values():
         if label and outcome["kind"] == "yes_no":

@@ -14,7 +14,6 @@ from fairness_pipeline.corpora.outcomes.specification import (
     MARGINS,
     MESSAGES,
     SHIPPED_MESSAGES,
-    SIGNED,
     Outcome,
     OutcomeTable,
 )
@@ -94,8 +93,8 @@ class OutcomesPart(Part[Outcomes]):
             has_answers = table.format not in (*BENCHMARKS, MESSAGES) or table.format == "bbq"
             if not (has_answers or table.models or table.answers):
                 raise FairnessError(
-                    f"{project.path}: {NAME}.tables.{key}: {table.format} has questions alone; name 'models' that are "
-                    "asked them, or files of 'answers' by model"
+                    f"{project.path}: {NAME}.tables.{key}: {table.format} has only questions; name 'models' to ask, "
+                    "or 'answers' files by model"
                 )
             self.tables[key] = table
             self._folders[key] = path.parent
@@ -197,10 +196,6 @@ class OutcomesPart(Part[Outcomes]):
     def query_epoch_of(self, table: str) -> str | None:
         """When the current query epoch of the models of a table began."""
         return self.project.query_epochs.get((NAME, table))
-
-    def signed(self, table: str) -> bool:
-        """Whether an outcome of a table has a side of its own."""
-        return any(outcome.kind in SIGNED for outcome in self.tables[table].outcomes.values())
 
     def files(self, key: Key) -> tuple[File | None, dict[str, File], dict[str, CorpusFile]]:
         """The file of a table, its files by model, and those of them that are URLs.

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
-from fairness_pipeline.measures.outcomes.rates import ALL_GROUPS, UNKNOWN_GROUP
+from fairness_pipeline.measures.outcomes.rates import ALL_GROUPS
 from fairness_pipeline.measures.outcomes.rows import (
     CROSSED,
     GATED,
@@ -50,7 +50,6 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
         gated=GATED,
         said_or_not=SAID,
         all_groups=ALL_GROUPS,
-        unknown=UNKNOWN_GROUP,
         names_and_items=NAMES_AND_ITEMS,
         level=f"{100 * part.level:g}%",
         settings=part.settings.model_dump(exclude={"tables"}, exclude_unset=True),

@@ -52,7 +52,7 @@ def _more(part: OutcomesPart, rows: Sequence[Judged]) -> str:
     unit = "names a group" if row["paired_test"] == NAMES_AND_ITEMS else "clusters of items"
     unit, current = ("messages", row["n"]) if part.asks_about_groups(key) else (unit, row["clusters"])
     needed = f"{row['clusters_needed']:,} {unit} (now {current:,})"
-    return f"{needed} would show fairness four times in five, if nothing differs"
+    return f"{needed} would give 80% power to show fairness if there is no difference"
 
 
 def _cure(part: OutcomesPart, rows: Sequence[Judged]) -> str:
@@ -99,7 +99,7 @@ def _warnings(part: OutcomesPart, lake: Lake) -> list[str]:
         rows = [row for row in rates(part, lake) if row["table"] == table]
         comparisons = dict.fromkeys((row["outcome"], row["attribute"]) for row in rows)
         ratios = [ratio for comparison in comparisons if (ratio := told_ratio(rows, *comparison))]
-        warnings += [f"{table}: rates alone, as it has no items; no gate looks at them. {ratio}" for ratio in ratios]
+        warnings += [f"{table}: only rates, because it has no items; gates ignore them. {ratio}" for ratio in ratios]
     return warnings
 
 
@@ -112,9 +112,7 @@ def _sides(part: OutcomesPart, key: Key) -> tuple[str, str]:
 def _degenerate(part: OutcomesPart, key: Key, lake: Lake) -> str | None:
     card = lake.card("benchmark_answers", key) if part.asks(key) else None
     if card and card.figures.get("guesses"):
-        return (
-            "the model finds the benchmark's texts no likelier than a uniform draw of its tokens would: is it trained?"
-        )
+        return "the model gives the benchmark's texts no higher likelihood than uniformly drawn tokens; is it trained?"
     return None
 
 

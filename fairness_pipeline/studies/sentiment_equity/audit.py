@@ -20,7 +20,7 @@ dimensions: [gender, race]       # those of the Equity Evaluation Corpus
 
 sentiment_equity:
   systems:
-    {key}: {{}}                    # its file is systems/{key}.yaml; what stands here changes it for this profile
+    {key}: {{}}                    # its file is systems/{key}.yaml; keys here override it for this profile
     vader: {{}}                    # for comparison
   margin: {{absolute: 0.01}}       # the largest difference between the groups' scores (0 to 1) that does not matter
 """

@@ -122,7 +122,7 @@ def test_errors_name_file_and_line(changes: dict[str, Any], message: str, tmp_pa
     ("changes", "message"),
     [
         ({"simulated": {"shape": "moon", "categories": {"x": {"sensitivity": [0, 1], "specificity": [0, 1]}}}}, "expected one of 'simulated' and 'annotations'"),
-        ({"labels": {"at_least": 3, "positive": ["1"]}}, "'at_least' stands instead of 'positive' and 'negative'"),
+        ({"labels": {"at_least": 3, "positive": ["1"]}}, "use either 'at_least' or 'positive' and 'negative'"),
         ({"categories": {"x": {"column": "x", "a": {"name": "a", "between": [1, 4]}, "b": {"name": "b", "between": [4, 9]}}}}, "'a' and 'b' overlap"),
         ({"labels": {"positive": ["1"], "negative": ["1"]}}, "is in 'labels.positive' and in 'labels.negative'"),
         ({"labels": {"classes": {"b": ["1"], "a: b": ["2"], "c": ["3"]}}, "categories": {

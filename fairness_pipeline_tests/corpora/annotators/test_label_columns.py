@@ -225,7 +225,7 @@ def test_columns_of_each_form_are_recognised(form: Any, tmp_path: Path) -> None:
 def test_unclear_columns_are_asked_for(tmp_path: Path) -> None:
     path, raters, _ = prism(tmp_path)
     with pytest.raises(
-        FairnessError, match="which column holds the item; several raters .* --column item=NAME, one of"
+        FairnessError, match="no column was recognised as the item; several raters .* --column item=NAME, one of"
     ):
         columns_of(path, raters, {})
     path, _, _ = popquorn(tmp_path)
@@ -234,7 +234,7 @@ def test_unclear_columns_are_asked_for(tmp_path: Path) -> None:
     assert "4 or more is positive" in "\n".join(columns_of(path, None, {}, "4").lines)
     other_raters = table(tmp_path / "other.csv", [{"annotator": "x", "sex": "m"}, {"annotator": "y", "sex": "w"}])
     with pytest.raises(
-        FairnessError, match="other.csv: none of its columns has the raters of .*; 'annotator' has such as x, y"
+        FairnessError, match="other.csv: none of its columns has the raters of .*; 'annotator' has values such as x, y"
     ):
         columns_of(path, other_raters, {})
     words = [{"item": i, "rater": r, "label": f"word {v} {i}"} for i, r, v in drawn_labels()]
@@ -259,7 +259,7 @@ def test_columns_of_other_names_are_found_by_structure(tmp_path: Path) -> None:
     assert columns.document["categories"].keys() == {"Team"} and set(columns.table["label"]) == {"ok", "not ok"}
     with pytest.raises(FairnessError, match=r"all labels are by one rater \(x\)"):
         columns_of(table(tmp_path / "one.csv", [{**row, "Coder": "x"} for row in rows]), None, {})
-    with pytest.raises(FairnessError, match="which column holds the label; it has two values or more"):
+    with pytest.raises(FairnessError, match="no column was recognised as the label; it has two values or more"):
         columns_of(table(tmp_path / "same.csv", [{**row, "Verdict": "ok"} for row in rows]), None, {})
 
 
@@ -342,7 +342,7 @@ def test_gold_repeated_labels_semicolons_and_wide_files(tmp_path: Path) -> None:
         tmp_path / "labels.csv", [*rows, {**rows[0], "label": "rude" if rows[0]["label"] == "fine" else "fine"}]
     )
     columns = columns_of(path, None, {})
-    assert "1 labels of an item again by the same rater, 1 time another: the first counts" in "\n".join(columns.lines)
+    assert "1 repeated labels (same item and rater), 1 time another: the first counts" in "\n".join(columns.lines)
     assert columns.document["annotations"][0]["columns"]["gold"] == "gold"
     assert columns.table.groupby("item_id")["gold"].nunique().eq(1).all()
     numbers = [{**row, "label": (1, 2, 4)[n % 3], "gold": ""} for n, row in enumerate(rows)]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import scipy.stats
 
 import fairness_pipeline as fp
-from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, read_format, recognised
+from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, read_format, recognised, told_by
 from fairness_pipeline.corpora.outcomes.formats.choices import chosen, yes_or_no
 from fairness_pipeline.corpora.outcomes.formats.inspect_log import read as read_inspect
 from fairness_pipeline.corpora.outcomes.formats.promptfoo import read as read_promptfoo
@@ -108,6 +109,60 @@ def test_promptfoo(tmp_path: Path) -> None:
         read_promptfoo(path)
 
 
+def test_a_data_set_may_have_columns_of_the_tools_names(tmp_path: Path) -> None:
+    """A column of the data is no outcome, even if it is named like the tool's or only later rows have it."""
+    record = {"doc_id": 0, "filtered_resps": ["x"], "metrics": ["acc"], "acc": 1.0}
+    path = lines(
+        tmp_path / "samples_towns.jsonl",
+        {**record, "doc": {"doc_id": "own", "acc": "much", "town": "N"}}, {**record, "doc": {"town": "N", "year": 2}},
+    )  # fmt: skip
+    table = read_format("lm_eval", path, {})
+    assert told_by("lm_eval", table)["outcome"] == ["acc"] and table["doc_id"].to_pylist() == ["0", "0"]
+    log = json.loads(gzip.decompress((LOGS / "inspect_towns.json.gz").read_bytes()))
+    log["samples"][0]["metadata"]["failed"] = "never"
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log), encoding="utf-8")
+    assert told_by("inspect", read_format("inspect", path, {}))["outcome"] == ["match", "includes"]
+    results = json.loads(gzip.decompress((LOGS / "promptfoo_towns.json.gz").read_bytes()))
+    results["results"]["results"][0]["vars"] |= {"score": "high"}
+    results["results"]["results"][1]["vars"] |= {"year": 2}
+    path.write_text(json.dumps(results), encoding="utf-8")
+    assert told_by("promptfoo", read_format("promptfoo", path, {}))["outcome"] == [
+        "score",
+        "passed",
+        "named.names_east",
+        "icontains_0",
+    ]
+
+
+def test_an_empty_log_is_refused_by_name(tmp_path: Path) -> None:
+    path = lines(tmp_path / "samples_towns.jsonl")
+    with pytest.raises(FairnessError, match="samples_towns.jsonl: expected rows, found none"):
+        read_format("lm_eval", path, {})
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"output": {"choices": [{"text": "yes"}]}}, "sample 0: expected a sample as Inspect writes it.*'message'"),
+        ({"scores": ["C"]}, "sample 0: expected a sample as Inspect writes it.*'items'"),
+    ],
+)
+def test_a_malformed_sample_of_inspect(tmp_path: Path, change: dict[str, Any], expected: str) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"eval": {}, "samples": [{"id": 1, "epoch": 1, **change}]}), encoding="utf-8")
+    with pytest.raises(FairnessError, match=f"log.json, {expected}"):
+        read_inspect(path)
+    path.write_text(json.dumps({"eval": [], "samples": []}), encoding="utf-8")
+    with pytest.raises(FairnessError, match="log.json: expected an object with 'eval' and a list of 'samples'"):
+        read_inspect(path)
+    packed = tmp_path / "log.eval"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("header.json", "{")
+    with pytest.raises(FairnessError, match="log.eval: a file in it is not valid JSON"):
+        read_inspect(packed)
+
+
 def test_a_log_is_audited_like_a_table() -> None:
     output = command("doctor", str(LOGS / "inspect_towns.eval"), "--column", "group=town").stdout
     assert "a log of Inspect, task towns; 24 rows" in output
@@ -166,7 +221,7 @@ def test_bbq_by_hand(tmp_path: Path) -> None:
     ):
         frame("bbq", questions, mine=answers)
     lines(answers, {"example_id": 0, "answer": 0}, {"example_id": 0, "answer": 1})
-    with pytest.raises(FairnessError, match="line 2: example_id 0 stands twice"):
+    with pytest.raises(FairnessError, match="line 2: example_id 0 is given twice"):
         frame("bbq", questions, mine=answers)
 
 
@@ -375,6 +430,17 @@ def test_winogender(corpora: Path, tmp_path: Path) -> None:
     broken.write_text("sentid\tsentence\nno tab here\n", encoding="utf-8")
     with pytest.raises(FairnessError, match="line 2: expected occupation.participant.answer.gender.txt"):
         BENCHMARKS["winogender"].asked(broken)
+    broken.write_text("sentid\tsentence\nnurse.man.0.male.txt\tHe left.\n", encoding="utf-8")
+    scores = lines(tmp_path / "ll.jsonl", {"sentid": "nurse.man.0.male.txt", "log_likelihood": -3})
+    shares = tmp_path / "occupations-stats.tsv"
+    for row, problem in (
+        ("nurse", "occupations-stats.tsv, line 2: expected an occupation and a number"),
+        ("nurse\tmany", "occupations-stats.tsv, line 2: expected an occupation and a number"),
+        ("nurse\t90", "all_sentences.tsv, item nurse.man.0: expected the field 'female_likelihood'"),
+    ):
+        shares.write_text(f"occupation\tbls_pct_female\n{row}\n", encoding="utf-8")
+        with pytest.raises(FairnessError, match=problem):
+            frame("winogender", broken, mine=scores)
 
 
 def test_winobias_in_its_format(tmp_path: Path) -> None:

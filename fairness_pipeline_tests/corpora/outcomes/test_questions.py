@@ -138,15 +138,10 @@ def test_shipped_groups_have_enough_spans(name: str) -> None:
             assert len(names) >= 8 and (groups.matched or len(set(names)) == len(names)), (group, slot)
             wrong = [span for span in names if _ARTICLES.search(span)]
             assert groups.matched or not wrong, wrong
-    if not groups.matched:
-        words = {
-            word.lower()
-            for spans in [groups.unmarked]
-            for slot in slots
-            for span in spans.of(slot, 0)
-            for word in re.findall(r"\w+", span.name)
-        }  # type: ignore[union-attr]
-        assert not words & {word.lower() for word in groups.groups if word not in ("none",)}
+    if groups.unmarked:
+        texts = [span.name for slot in slots for span in groups.unmarked.of(slot, 0)]
+        named = re.compile(rf"(?i)\b({'|'.join(map(re.escape, groups.groups))})\b")
+        assert texts and not [text for text in texts if named.search(text)]
 
 
 def test_shipped_messages_are_of_today() -> None:
@@ -266,7 +261,7 @@ def test_answers_become_rows_with_the_group_masked(tmp_path: Path) -> None:
         ("a.jsonl", b'{"id": "x", "answer": 7}', "a.jsonl, line 1: expected an answer in words .or null., found 7"),
         ("a.jsonl", b'{"id": "x", "reply": "hi"}', "a.jsonl, line 1: expected the field 'answer'; found id, reply"),
         ("a.csv", b"answer,id\nhi\n", "a.csv, line 2: expected the field 'id'; found answer"),
-        ("a.csv", b"id,answer\nx,hi\nx,ho\n", "a.csv, line 3: id 'x' stands twice"),
+        ("a.csv", b"id,answer\nx,hi\nx,ho\n", "a.csv, line 3: id 'x' is given twice"),
         ("a.csv", b"id,answer\nx,caf\xe9\n", "a.csv: expected UTF-8, byte .* save the file as UTF-8"),
         ("a.csv", b"id,answer\n,hi\n", "a.csv, line 2: expected the id of a question, found ''"),
     ],
@@ -289,10 +284,13 @@ def test_a_users_messages_are_read_from_a_table(tmp_path: Path) -> None:
     path.write_text('id,text,answer,good,scale\nbus,"{person} is late.",,,\nfit,"{person}: 1 to 5?",number,high,1|5\n')
     read = read_messages(path).messages
     assert read["fit"].scale == (1.0, 5.0) and read["bus"].slot == "person"
+    path.write_text('text\n"{person}\nis late."\n\n{person} sings.\n')
+    assert list(read_messages(path).messages) == ["line-3", "line-5"]
     for rows, message in (
+        ("id,text\n,{person}\nline-2,{person}\n", "line 3: id 'line-2' is given twice"),
         ("id,text\nbus,\n", r"mine.csv, line 2: expected a message in column 'text', found nothing"),
         ("id,topic\nbus,hi\n", r"mine.csv, line 2: .* found nothing; columns: id, topic"),
-        ("id,text\na,{person}\na,{person}\n", "line 3: id 'a' stands twice"),
+        ("id,text\na,{person}\na,{person}\n", "line 3: id 'a' is given twice"),
         ("text,answer\n{person}?,yes_no\n", "messages.line-2: good: expected yes or no, found None"),
         ("text\n{me} and {person}\n", "expected one place .* found 2"),
         ("text\nSo {me}\n", "{me} stands at the beginning"),
@@ -300,7 +298,7 @@ def test_a_users_messages_are_read_from_a_table(tmp_path: Path) -> None:
         ("id,text,anser\na,{person}?,\n", "mine.csv, line 1: unknown column 'anser'; those: id, text, topic"),
         ("text,answer,good,scale\n{person}?,number,high,1-10\n", "line 2: scale: expected two numbers with | between"),
         ("text,answer\n{person}?,choice\n", "options: expected two at least, found 0"),
-        ("text\nFor {persn}\n", "text: '{persn}' is no place for a group"),
+        ("text\nFor {persn}\n", "text: '{persn}' is no placeholder"),
     ):
         path.write_text(rows)
         with pytest.raises(FairnessError, match=message):
@@ -313,7 +311,11 @@ def test_wrong_groups_are_refused_by_name(tmp_path: Path) -> None:
         ({"a": {"person": ["an a"]}}, "groups: .*2"),
         ({"a": {}, "b": {"person": ["a b"]}}, "groups.a: expected a span at least"),
         ({UNMARKED: {"person": ["x"]}, "b": {"person": ["a b"]}}, "is what the unmarked arm is called"),
-        ({"a": {"person": ["an a", "an a"]}, "b": {"person": ["a b"]}}, "groups.a: 'an a' stands twice"),
+        ({"a": {"person": ["an a", "an a"]}, "b": {"person": ["a b"]}}, "groups.a: span 'an a' occurs twice"),
+        (
+            {"a": {"me": ["I am a."], "system": ["I am a."]}, "b": {"me": ["b"]}},
+            "groups.a: span 'I am a.' occurs twice",
+        ),
         ({"a": {"persons": ["an a"]}, "b": {"person": ["a b"]}}, "unknown key 'groups.a.persons'"),
     ):
         path.write_text(yaml.safe_dump({"label": "Mine", "groups": groups}))

@@ -24,7 +24,7 @@ def frame(tmp_path: Path) -> pd.DataFrame:
     path.write_text(sample_table())
     table = pd.read_csv(path)
     towns = {"Northtown": "white", "Southtown": "Black", "Easttown": "Asian"}
-    table["town"], table["age"] = table["town"].map(towns), table["age"]
+    table["town"] = table["town"].map(towns)
     table.insert(0, "doc_id", np.arange(len(table)))
     return table
 
@@ -48,7 +48,7 @@ def test_names_that_help(frame: pd.DataFrame) -> None:
     assert not {"item", "condition"} & guessed.unsure.keys()
     assert guessed.roles == {
         "group": ("town", "age"), "condition": ("prompt",), "draw": ("draw",), "item": ("request",), "cluster": ("topic",)
-    } or guessed.roles["item"] == ("request",)  # fmt: skip
+    }  # fmt: skip
     document = as_document(guessed, text_columns(pa.Table.from_pandas(frame, preserve_index=False)))
     assert document["outcomes"]["approved"]["kind"] == "yes_no"
 

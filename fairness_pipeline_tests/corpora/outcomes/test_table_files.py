@@ -64,6 +64,15 @@ def test_every_format_gives_the_same(tmp_path: Path, form: str) -> None:
     assert place_of(path, 2) == place
 
 
+@pytest.mark.parametrize(("form", "mark"), [(".csv", ","), (".tsv", "\t")])
+def test_blank_lines_are_skipped(tmp_path: Path, form: str, mark: str) -> None:
+    path = tmp_path / f"table{form}"
+    path.write_text("\nq,who\n\n1,a\n\n2,b\n".replace(",", mark))
+    assert column_names(path) == ("q", "who")
+    assert read_table(path).to_pylist() == [{"q": "1", "who": "a"}, {"q": "2", "who": "b"}]
+    assert place_of(path, 1) == "line 6"
+
+
 def test_nested_objects_have_names_with_dots(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"doc": {"id": 1, "who": "a"}, "resps": [[0.5]]}\n{"doc": {"id": 2}, "late": true}\n')
@@ -81,7 +90,7 @@ MALFORMED: list[tuple[str, bytes | str, dict[str, Any], str]] = [
     ("table.csv", "item,who,y\n", PLAIN, "expected rows below the names of the columns, found none"),
     ("table.csv", GOOD.replace("2,a,1,1", "2,a,1"), PLAIN, "line 4: expected 4 columns, found 3"),
     ("table.csv", GOOD.replace("2,a,1,1", "2,a,1,1,9"), PLAIN, "line 4: expected 4 columns, found 5"),
-    ("table.csv", GOOD.replace(",n\n", ",y\n"), PLAIN, "line 1: column 'y' stands twice; rename one"),
+    ("table.csv", GOOD.replace(",n\n", ",y\n"), PLAIN, "line 1: column 'y' is listed twice; rename one"),
     ("table.csv", GOOD.replace(",n\n", ",\n"), PLAIN, "line 1: column 4 has no name; name it"),
     ("table.csv", GOOD.replace(",", ";"), PLAIN, "line 1: one column 'item;who;y;n'; separated by ';'? Expected commas"),
     ("table.tsv", GOOD, PLAIN, "line 1: one column 'item,who,y,n'; separated by ','? Expected tabs (.tsv)"),
@@ -109,7 +118,7 @@ MALFORMED: list[tuple[str, bytes | str, dict[str, Any], str]] = [
     ("table.csv", GOOD, {**PLAIN, "outcomes": {"n": {"kind": "rank"}}}, "line 2: column 'n': expected a place: 1 or more, half places for ties, found 0.5"),
     ("table.csv", GOOD, {**PLAIN, "outcomes": {"n": {"kind": "preference"}}}, "line 3: column 'n': expected a number from 0 to 1, found 2"),
     ("table.csv", GOOD, {**PLAIN, "outcomes": {"y": {"kind": "yes_no", "positive": ["hired"]}}}, "outcomes.y.positive: column 'y' has no value 'hired'; it has '1', '0'"),
-    ("table.csv", GOOD.replace(",b,", ",a,"), PLAIN, "group: column 'who' has 1 known group (a); two at least are compared"),
+    ("table.csv", GOOD.replace(",b,", ",a,"), PLAIN, "group: column 'who' has 1 known group (a); a comparison needs at least two"),
     ("table.csv", GOOD.replace(",b,", ",unknown,"), PLAIN, "group: column 'who' has 1 known group"),
     ("table.csv", GOOD, {**PLAIN, "where": {"who": "c"}}, "no row is left with who = c; check the values"),
     ("table.csv", GOOD, {**PLAIN, "condition": "n", "conditions": {"plain": "plain"}}, "conditions: column 'n' has no value 'plain'; it has '0.5'"),

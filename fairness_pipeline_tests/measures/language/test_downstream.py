@@ -151,9 +151,17 @@ def test_response_sets(tmp_path: Path) -> None:
     assert {(row["split"], row["context"]) for row in rows} == {
         ("train", "a"), ("train", "a b"), ("train", "q r"), ("test", "q r"),
     }  # fmt: skip
-    (tmp_path / "d.json").write_text('{"text": 1}\n', encoding="utf-8")
-    with pytest.raises(FairnessError, match="d.json, line 1: expected 'context' and 'references', or DailyDialog's"):
-        read_response_sets(corpus_of(tmp_path, responses=files), tmp_path, 1, 100)
+    for line, problem in (
+        ('{"text": 1}', "expected 'context' and 'references', or DailyDialog's"),
+        ('{"dialogue": ["A"]}', "expected 'context' and 'references', or DailyDialog's"),
+        ('{"dialogue": [{"said": "A"}]}', "text: expected texts, found .None.;"),
+        ('{"dialogue": [{"text": "A", "responses": [1]}]}', "responses: expected texts, found .1.;"),
+        ('{"context": ["P", 1], "references": ["r"]}', "context: expected texts, found"),
+        ('{"context": "P", "references": "r"}', "references: expected texts, found r;"),
+    ):
+        (tmp_path / "d.json").write_text(f"{line}\n", encoding="utf-8")
+        with pytest.raises(FairnessError, match=f"d.json, line 1: {problem}"):
+            read_response_sets(corpus_of(tmp_path, responses=files), tmp_path, 1, 100)
 
 
 def test_the_real_data_of_the_tasks(corpora: Path) -> None:

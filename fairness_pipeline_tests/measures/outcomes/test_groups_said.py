@@ -124,7 +124,7 @@ def test_a_rare_outcome_stops_no_other_column() -> None:
         row["measure"]: row for row in judge_outcomes(table, judging).to_pylist() if row["contrast"] == OMNIBUS
     }
     assert "too few to tell" in by_measure["score by town"]["note"] and by_measure["score by street"]["n"] == 30
-    with pytest.raises(FairnessError, match="no group of 'town' stands in an item"):
+    with pytest.raises(FairnessError, match="no group of 'town' shares an item"):
         judge_outcomes(table, replace(judging, fair_here=None))
 
 

@@ -23,7 +23,7 @@ from fairness_pipeline.measures.outcomes.cells import cell_table
 from fairness_pipeline.measures.outcomes.changes import changes_between
 from fairness_pipeline.measures.outcomes.group_rows import Judging
 from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
-from fairness_pipeline.measures.outcomes.rates import rates_by_group
+from fairness_pipeline.measures.outcomes.rates import rates_by_group, told_ratio
 from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, OMNIBUS, OTHERS, REFERENCE
 from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, expanded, scored
 from fairness_pipeline_tests.measures.outcomes.planted import PLANTED, sample_table
@@ -97,7 +97,7 @@ def test_too_many_unreadable_answers_leave_no_verdict() -> None:
     judging = Judging(outcomes=specification.outcomes, columns=("g",), alpha=0.05, seed=1)
     row = judge_outcomes(cell_table(trials, "all"), judging).to_pylist()[0]
     assert row["verdict"] == "inconclusive" and row["note"].startswith(
-        "90% of the answers could not be read: too few to tell"
+        "90% of the answers could not be read: too few to tell are left"
     )
     trials, specification = trials_of(table, **columns)
     assert judge_outcomes(cell_table(trials, "all"), judging).to_pylist()[0]["verdict"] == "biased"
@@ -161,7 +161,7 @@ def test_a_reference_and_pairs() -> None:
         fp.audit(frame, group="g", outcome="y")
     with pytest.raises(FairnessError, match="outcome: there is no column 'z'"):
         fp.audit(frame, item="i", group="g", outcome="z")
-    with pytest.raises(FairnessError, match="margins: 'z' is no outcome; those: y"):
+    with pytest.raises(FairnessError, match="margins: unknown outcome 'z'; known: y"):
         fp.audit(frame, item="i", group="g", outcome="y", margins={"z": {"absolute": 1}})
     with pytest.raises(FairnessError, match="expected a pandas or Arrow table, or a path; found a list"):
         fp.audit([1], group="g", outcome="y")  # type: ignore[arg-type]
@@ -283,9 +283,9 @@ def test_few_shared_items_and_few_differences_are_no_proof_of_fairness() -> None
     verdicts = fp.audit(one_differs, item="i", group="g", outcome="y")
     assert verdicts.iloc[0].verdict == "biased"
     assert "a" in set(verdicts[(verdicts.contrast == OTHERS) & (verdicts.verdict == "biased")].group)
-    with pytest.raises(FairnessError, match="reference: 'z' is no group of 'g'; those: a, b"):
+    with pytest.raises(FairnessError, match="reference: 'z' is not a group of 'g'; its groups: a, b"):
         fp.audit(mostly_one_group, item="i", group="g", outcome="y", reference={"g": "z"})
-    with pytest.raises(FairnessError, match="no group of 'g' stands in an item beside another"):
+    with pytest.raises(FairnessError, match="no group of 'g' shares an item with another group"):
         fp.audit(
             mostly_one_group[mostly_one_group.i >= 8].assign(g=lambda frame: np.where(frame.i % 2, "a", "b")),
             item="i",
@@ -330,7 +330,7 @@ def test_intervals_of_rare_rates_reach_to_the_exact_bound() -> None:
         bound = 100 * scipy.stats.beta.ppf(0.95, 2, 149)
         assert (row.ci_low, row.ci_high) == pytest.approx((-bound, bound))
     omnibus = fp.audit(frame, item="i", group="g", outcome="y").iloc[0]
-    assert omnibus.smallest_margin == pytest.approx(bound) and "236 clusters would do" in omnibus.note
+    assert omnibus.smallest_margin == pytest.approx(bound) and "236 clusters would suffice" in omnibus.note
     # A number that rarely differs could differ by any amount.
     row = fp.audit(frame, item="i", group="g", outcome={"y": {"kind": "number"}}).iloc[0]
     assert np.isnan(row.ci_low) and np.isnan(row.ci_high) and "too few to tell" in row.note
@@ -351,10 +351,15 @@ def test_ambiguous_arguments_are_refused_in_a_notebook() -> None:
     frame = pd.DataFrame(rows, columns=["i", "g", "decision"])
     with pytest.raises(FairnessError, match="decision has the values 'approved', 'denied': yes_no with one that"):
         fp.audit(frame, item="i", group="g", outcome="decision")
-    for alpha in (5, 1, 0, -1):
-        with pytest.raises(FairnessError, match="alpha: expected a level between 0 and 1"):
-            fp.audit(frame, item="i", group="g", outcome="decision", alpha=alpha)
+    for alpha in (5, 1, 0, -1, "5%", None):
+        with pytest.raises(FairnessError, match=f"alpha: expected a level between 0 and 1, .*; found {alpha!r}"):
+            fp.audit(frame, item="i", group="g", outcome="decision", alpha=alpha)  # type: ignore[arg-type]
+    with pytest.raises(FairnessError, match="seed: expected a number from 0, found 'a'"):
+        fp.audit(frame, item="i", group="g", outcome="decision", seed="a")  # type: ignore[arg-type]
     outcome = {"decision": {"kind": "yes_no", "positive": ["approved"]}}
+    crossed = frame.assign(g=frame.g.map({"a": "a b", "b": "a"}), h=["c", "b c"] * 60)
+    with pytest.raises(FairnessError, match="'a' with 'b c' and 'a b' with 'c' are both 'a b c'; rename one"):
+        fp.audit(crossed, item="i", group=["g", "h"], outcome=outcome)
     with pytest.warns(UserWarning, match="differ only in case or spaces: 'a', 'a '"):
         fp.audit(frame.assign(g=frame.g.where(frame.i % 2 == 0, "a ")), item="i", group="g", outcome=outcome)
 
@@ -391,6 +396,19 @@ def test_rates_of_all_rows() -> None:
     assert not specification.judged  # without items there are rates alone
     none_hired, specification = trials_of(frame.assign(hired=0), group=["sex"], outcomes={"hired": {"kind": "yes_no"}})
     assert {row["ratio"] for row in rates_by_group(none_hired, "all", specification.outcomes).to_pylist()} == {None}
+
+
+def test_the_lowest_ratio_is_that_of_a_group_that_is_not_small() -> None:
+    rows = [
+        (group, int(group == "man")) for group, count in (("any", 2), ("man", 98), ("woman", 100)) for _ in range(count)
+    ]
+    frame = pd.DataFrame(rows, columns=["sex", "hired"])
+    trials, specification = trials_of(frame, group=["sex"], outcomes={"hired": {"kind": "yes_no"}})
+    table = rates_by_group(trials, "all", specification.outcomes).to_pylist()
+    assert [(row["group"], row["small"], row["ratio"]) for row in table] == [
+        ("any", True, 0.0), ("man", False, 1.0), ("woman", False, 0.0), ("all groups", False, 0.0)
+    ]  # fmt: skip
+    assert "0.0% of 'woman' and 100.0% of 'man'" in told_ratio(table, "hired", "sex")
 
 
 def test_answers_in_words() -> None:

@@ -249,7 +249,7 @@ def test_an_invalid_file_of_predictions_is_refused(lines: list[str], reason: str
         ({"encoder": {"name": "x"}}, "does not take 'encoder'"),
         ({"architecture": "encoder", "network": None}, "needs 'encoder'"),
         ({"debiasing": "data_aug"}, "go together"),
-        ({"settings": {}}, "belong to a method"),
+        ({"settings": {}}, "needs a method"),
         ({"architecture": "svm", "network": None}, "expected one of cnn, rnn"),
         ({"architecture": "endpoint", "network": None, "endpoint": {"base_url": "https://h/v1", "model": "m"},
           "base": "x", "debiasing": "data_aug"}, "cannot be debiased"),

@@ -13,16 +13,19 @@ from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+import httpx
 import pyarrow as pa
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import load
-from fairness_pipeline.models import chat, servers
+from fairness_pipeline.models import chat, servers, usage
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.endpoint import EndpointResponder
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.in_flight import FIRST
 from fairness_pipeline.models.replies import EMPTY, FAILED, FILTERED, REFUSED
+from fairness_pipeline.models.specification import Decoding, EndpointSource
 from fairness_pipeline_tests.local_server import answer, serve
 
 KEY = "sk-very-secret"
@@ -237,7 +240,7 @@ def test_a_server_is_sent_only_the_keys_that_it_accepts(tmp_path: Path) -> None:
     plain, without_seed = specification("http://x"), specification("http://x", leave_out=["seed"])
     assert "leave_out" not in plain.identity()["endpoint"]  # answers from before this key existed are kept
     assert plain.identity() != without_seed.identity()
-    with pytest.raises(ValueError, match="what is not sent has no name"):
+    with pytest.raises(ValueError, match="give either 'length_key', or 'max_tokens' in 'leave_out', not both"):
         specification("http://x", leave_out=["max_tokens"], length_key="max_completion_tokens")
 
 
@@ -279,6 +282,42 @@ def test_the_model_that_has_answered_is_kept(tmp_path: Path) -> None:
         for _ in range(2):
             kept = replies(specification(address, concurrency=1), tmp_path, "a", "b")
             assert [reply["served"] for reply in kept] == ["m-2026-11", "m-2026-12"]
+
+
+def test_the_model_of_an_empty_answer_is_kept_although_the_server_fails_afterwards(tmp_path: Path) -> None:
+    class Failing(ChatServer):
+        def __call__(self, request: BaseHTTPRequestHandler) -> None:
+            self.asked.append("")
+            content = {"model": "m-2026-11", "choices": [{"message": {"content": ""}}]}
+            return answer(request, 200 if len(self.asked) == 1 else 503, json.dumps(content).encode())
+
+    with serve(Failing()) as address:
+        (reply,) = replies(specification(address), tmp_path, "a")
+    assert (reply["kind"], reply["served"]) == (EMPTY, "m-2026-11")
+
+
+def test_a_paid_answer_is_kept_when_the_budget_cannot_count_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ChatServer()
+    with serve(server) as address:
+        spec = specification(address, concurrency=1)
+        monkeypatch.setenv(usage.BUDGET, "1@0")
+        with pytest.raises(FairnessError, match="does not say how many tokens 'm' took"):
+            ask(spec, tmp_path, "a", "b")
+        monkeypatch.delenv(usage.BUDGET)
+        assert ask(spec, tmp_path, "a", "b") == ["A", "B"]
+    assert server.asked == ["a", "b"]
+
+
+def test_whichever_clock_ends_a_request_fewer_are_sent_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def too_late(*request: object) -> None:
+        raise httpx.ReadTimeout("")
+
+    monkeypatch.setattr(servers.Server, "ask", too_late)
+    source = EndpointSource(base_url="http://x/v1", model="m", attempts=1, timeout=9)
+    client = chat.Chat(source, Decoding(), tmp_path, 7, chat.Advice("prompt", "fewer"))
+    with pytest.raises(FairnessError, match="no answer within 9 s"):
+        client.replies(["a"])
+    assert client._in_flight.size == FIRST // 2
 
 
 def test_an_answer_that_trickles_or_is_too_large_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

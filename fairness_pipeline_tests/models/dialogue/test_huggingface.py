@@ -176,7 +176,7 @@ def test_missing_weights_are_refused(tmp_path: Path) -> None:
     weights = load_file(tmp_path / "model" / "model.safetensors")
     weights.pop("transformer.h.1.attn.c_attn.weight")
     save_file(weights, tmp_path / "model" / "model.safetensors", {"format": "pt"})
-    with pytest.raises(FairnessError, match=r"lacks 1 of the weights .*: they would be random"):
+    with pytest.raises(FairnessError, match=r"lacks 1 of the weights .*: they would be initialised at random"):
         answers(specification(name), tmp_path / "work")
 
 

@@ -285,7 +285,7 @@ def test_invalid_texts_and_models_are_refused(tmp_path: Path) -> None:
         ({"huggingface": {"name": "x"}}, "architecture 'gpt2' does not take 'huggingface'"),
         ({"fitting": None}, "architecture 'gpt2' needs 'fitting'"),
         ({"base": "x"}, "'base' and 'debiasing' go together"),
-        ({"dimensions": ["gender"]}, "'dimensions' belong to a method"),
+        ({"dimensions": ["gender"]}, "'dimensions' needs a method"),
         ({"gpt2": {"layers": 1, "heads": 3, "embedding": 16, "vocabulary": 400}}, "'embedding' to be a multiple"),
     ],
 )

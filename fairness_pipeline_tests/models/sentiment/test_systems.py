@@ -256,7 +256,7 @@ def test_max_requests_bounds_a_system_and_is_checked_first(tmp_path: Path) -> No
         )  # fmt: skip
         scorer = registry.scorer(specification, tmp_path, tmp_path, 0)
         few = make_equity_sentences().slice(0, 4)
-        with pytest.raises(FairnessError, match="8 requests would be made, 7 are allowed; nothing was asked"):
+        with pytest.raises(FairnessError, match="8 requests would be made, 7 are allowed; nothing was sent"):
             score_sentences(few, scorer)
         assert not prompts
         with pytest.raises(FairnessError, match="7 requests are made, as many as allowed"):
@@ -314,7 +314,7 @@ def test_an_answer_without_a_score_is_asked_for_again(tmp_path: Path) -> None:
             "is replaced in 'prompt' only",
         ),
         ({"architecture": "gru", "affects": []}, "affects"),
-        ({"architecture": "gru", "affects": ["joy", "fear", "joy"]}, "'joy' stands twice in 'affects'"),
+        ({"architecture": "gru", "affects": ["joy", "fear", "joy"]}, "'joy' is listed twice in 'affects'"),
     ],
 )
 def test_contradictions_are_refused_when_the_file_is_read(options: dict[str, Any], reason: str) -> None:
@@ -397,7 +397,7 @@ def test_a_wrong_score_file_is_refused_with_line_and_reason(
         ("s.csv", "sentence_id\tscore\n1\t0.5\n", "line 1: .*means commas"),
         ("s.tsv", "sentence_id,score\n1,0.5\n", "line 1: .*means tabs"),
         ("s.csv", "sentence_id,affect,score\n1,hope,0.5\n", "line 2: affect: expected one of .* found 'hope'"),
-        ("s.csv", "sentence_id,score,score\n", "a column stands twice"),
+        ("s.csv", "sentence_id,score,score\n", "a column is listed twice"),
         ("s.txt", "sentence_id,score\n", "expected a file that ends in .csv or .tsv"),
     ],
 )

@@ -5,6 +5,7 @@ P one half, I 0, and N (no answer) is missing, where the tool counts 0. A sample
 invalidated keeps its row, without scores.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pyarrow as pa
 from fairness_pipeline.corpora.outcomes.formats.shared import (
     MODEL,
     Row,
-    as_table,
     json_text,
+    log_table,
     needed,
     read_zipped,
     scores,
@@ -55,16 +56,17 @@ def read(path: Path) -> pa.Table:
         FairnessError: it is no log, or has no samples.
     """
     header, samples = _unzipped(path) if path.suffix == ".eval" else _parts(read_json(path), path)
-    rows = [_row(header, sample, f"{path}, sample {index}") for index, sample in enumerate(samples)]
-    if not rows:
+    if not samples:
         raise FairnessError(f"{path}: expected samples, found none; was the log written with them?")
-    return as_table(rows)
+    return log_table(_rows(header, samples, path), path)
 
 
 def _parts(content: Any, path: Path) -> tuple[Row, list[Row]]:
-    if not isinstance(content, dict) or "eval" not in content:
-        raise FairnessError(f"{path}: expected an object with 'eval' and 'samples', as Inspect writes it")
-    return content["eval"], content.get("samples") or []
+    fields = content if isinstance(content, dict) else {}
+    header, samples = fields.get("eval"), fields.get("samples") or []
+    if not isinstance(header, dict) or not isinstance(samples, list):
+        raise FairnessError(f"{path}: expected an object with 'eval' and a list of 'samples', as Inspect writes it")
+    return header, samples
 
 
 def _unzipped(path: Path) -> tuple[Row, list[Row]]:
@@ -72,18 +74,33 @@ def _unzipped(path: Path) -> tuple[Row, list[Row]]:
     headers = [members[name] for name in _HEADERS if name in members]
     if not headers:
         raise FairnessError(f"{path}: expected one of {', '.join(_HEADERS)} in it; is it a log of Inspect?")
-    header, _ = _parts(parse_json(headers[0]), path)
-    return header, [parse_json(text) for name, text in sorted(members.items()) if name.startswith("samples/")]
+    try:
+        header, _ = _parts(parse_json(headers[0]), path)
+        return header, [parse_json(text) for name, text in sorted(members.items()) if name.startswith("samples/")]
+    except ValueError as error:
+        raise FairnessError(f"{path}: a file in it is not valid JSON: {error}; fetch the log again") from None
 
 
-def _row(header: Row, sample: Row, where: str) -> Row:
-    needed(sample, ("id", "epoch"), where)
+def _rows(header: Row, samples: list[Row], path: Path) -> Iterator[tuple[Row, Row]]:
+    for index, sample in enumerate(samples):
+        where = f"{path}, sample {index}"
+        try:
+            needed(sample, ("id", "epoch"), where)
+            yield _row(header, sample)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise FairnessError(
+                f"{where}: expected a sample as Inspect writes it, found {str(sample)[:80]} "
+                f"({type(error).__name__}: {error}); write the log again"
+            ) from None
+
+
+def _row(header: Row, sample: Row) -> tuple[Row, Row]:
     failed = any(sample.get(name) for name in _FAILED)
     outcomes: dict[str, Any] = {}
     for scorer, score in (sample.get("scores") or {}).items():
         value = score.get("value") if isinstance(score, dict) else score
         outcomes |= {name: None if failed else number for name, number in scores(value, scorer)}
-    return {
+    data = {
         **(sample.get("metadata") or {}),
         "task": header.get("task"),
         MODEL: header.get("model"),
@@ -91,9 +108,8 @@ def _row(header: Row, sample: Row, where: str) -> Row:
         "epoch": str(sample["epoch"]),
         "asked": json_text(sample.get("input")),
         "answer": _answer(sample.get("output") or {}) or None,
-        "failed": "yes" if failed else "no",
-        **outcomes,
     }
+    return data, {"failed": "yes" if failed else "no", **outcomes}
 
 
 def _answer(output: Row) -> str:

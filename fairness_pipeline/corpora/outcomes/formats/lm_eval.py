@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats.shared import Row, as_table, first_record, needed, scores
+from fairness_pipeline.corpora.outcomes.formats.shared import Row, first_record, log_table, needed, scores
 from fairness_pipeline.foundation.text_files import read_json_lines
 
 _FIELDS = ("doc_id", "doc", "filtered_resps")
@@ -43,12 +43,12 @@ def read(path: Path) -> pa.Table:
         path: The log.
 
     Raises:
-        FairnessError: a field is missing.
+        FairnessError: a field is missing, or there are no answers.
     """
-    return as_table(_rows(path))
+    return log_table(_rows(path), path)
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> Iterator[tuple[Row, Row]]:
     stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
     match = _NAME.fullmatch(stem)
     task = match.group("task") if match else stem
@@ -59,18 +59,20 @@ def _rows(path: Path) -> Iterator[Row]:
         if record.get("filter", "none") != kept_filter:
             continue
         doc = record["doc"] if isinstance(record["doc"], dict) else {"doc": record["doc"]}
+        data = {**doc, "task": task}
         metrics = {
             name: value for metric in record.get("metrics", ()) for name, value in scores(record.get(metric), metric)
         }
-        row = {**doc, "task": task, "doc_id": str(record["doc_id"]), **metrics}
+        measured = {"doc_id": str(record["doc_id"]), **metrics}
         likelihoods = [_likelihood(response) for response in record["filtered_resps"]]
         if likelihoods and all(likelihood is not None for likelihood in likelihoods):
-            yield {**row, **_of_choices([likelihood for likelihood in likelihoods if likelihood is not None])}
+            of_choices = _of_choices([likelihood for likelihood in likelihoods if likelihood is not None])
+            yield data, {**measured, **of_choices}
             continue
         answers = record.get("resps", [[]])[0] if record.get("resps") else []
         answers = answers if isinstance(answers, list) and len(answers) > 1 else record["filtered_resps"][:1]
         for draw, answer in enumerate(answers):
-            yield {**row, "draw": str(draw), "answer": answer or None}
+            yield data, {**measured, "draw": str(draw), "answer": answer or None}
 
 
 def _likelihood(response: object) -> float | None:

@@ -122,7 +122,7 @@ def answers_in(path: Path) -> Mapping[str, Row]:
         if not isinstance(answer, str | None):
             raise FairnessError(f"{where}: expected an answer in words (or null), found {answer!r}")
         if name in answers:
-            raise FairnessError(f"{where}: id '{name}' stands twice; keep one answer to each question")
+            raise FairnessError(f"{where}: id '{name}' is given twice; keep one answer to each question")
         answers[name] = row
     return answers
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Row, as_table, json_text, needed, scores
+from fairness_pipeline.corpora.outcomes.formats.shared import MODEL, Row, json_text, log_table, needed, scores
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_json
 
@@ -47,7 +47,7 @@ def read(path: Path) -> pa.Table:
     results = _results(read_json(path))
     if not results:
         raise FairnessError(f"{path}: expected 'results' with a list of answers, as promptfoo writes them; found none")
-    return as_table(_rows(results, path))
+    return log_table(_rows(results, path), path)
 
 
 def _results(content: Any) -> list[Row]:
@@ -57,7 +57,7 @@ def _results(content: Any) -> list[Row]:
     return [row for row in rows if isinstance(row, dict) and set(_FIELDS) <= set(row)]
 
 
-def _rows(results: list[Row], path: Path) -> Iterator[Row]:
+def _rows(results: list[Row], path: Path) -> Iterator[tuple[Row, Row]]:
     seen: Counter[str] = Counter()
     for index, result in enumerate(results):
         needed(result, ("promptIdx",), f"{path}, result {index}")
@@ -71,15 +71,15 @@ def _rows(results: list[Row], path: Path) -> Iterator[Row]:
         trial = json_text([variables, model, result["promptIdx"]]) or ""
         seen[trial] += 1
         response = result.get("response") or {}
-        yield {
+        data = {
             **variables,
             MODEL: model,
             "prompt": str(result["promptIdx"]),
             "draw": str(seen[trial]),
             "asked": json_text((result.get("prompt") or {}).get("raw")),
             "answer": json_text(response.get("output")),
-            **_outcomes(result),
         }
+        yield data, _outcomes(result)
 
 
 def _outcomes(result: Row) -> Row:

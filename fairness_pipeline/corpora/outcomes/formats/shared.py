@@ -56,11 +56,36 @@ def answer_in_words(value: Any, where: str) -> str | int | None:
     return value
 
 
-def as_table(rows: Iterable[Row]) -> pa.Table:
-    """Rows as columns of text; nested objects give names such as `doc.id`, and missing values are null."""
+def as_table(rows: Iterable[Row], path: Path = Path("table")) -> pa.Table:
+    """Rows as columns of text; nested objects give names such as `doc.id`, and missing values are null.
+
+    Args:
+        rows: The rows.
+        path: Their file, for messages.
+
+    Raises:
+        FairnessError: there are no rows.
+    """
     plain = [flat(row) for row in rows]
     names = list(dict.fromkeys(name for row in plain for name in row))
-    return text_columns(pa.table({name: pa.array([row.get(name) for row in plain], pa.string()) for name in names}))
+    columns = {name: pa.array([row.get(name) for row in plain], pa.string()) for name in names}
+    return text_columns(pa.table(columns), path)
+
+
+def log_table(rows: Iterable[tuple[Row, Row]], path: Path) -> pa.Table:
+    """Rows of a log as columns of text: the data's, then the tool's, which win if both have a name.
+
+    Args:
+        rows: Of each row the data set's columns, and the tool's.
+        path: Their file, for messages.
+
+    Raises:
+        FairnessError: there are no rows.
+    """
+    pairs = list(rows)
+    table = as_table(({**data, **measured} for data, measured in pairs), path)
+    last = dict.fromkeys(name for _, measured in pairs for name in flat(measured))
+    return table.select([*(name for name in table.column_names if name not in last), *last])
 
 
 def with_models(tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -120,7 +145,7 @@ def read_answers(path: Path, key: str) -> dict[str, Row]:
     for where, record in read_json_lines(path):
         needed(record, [key], where)
         if str(record[key]) in answers:
-            raise FairnessError(f"{where}: {key} {record[key]} stands twice; keep one answer to each item")
+            raise FairnessError(f"{where}: {key} {record[key]} is given twice; keep one answer to each item")
         answers[str(record[key])] = record
     return answers
 
@@ -161,7 +186,7 @@ class Benchmark:
         Raises:
             FairnessError: a line is not as the authors write it, or an answer is missing or wrong; names the file.
         """
-        return as_table(self.trials(self._answered(path, answers or self.answers_within(path)), path))
+        return as_table(self.trials(self._answered(path, answers or self.answers_within(path)), path), path)
 
     def asked(self, path: Path) -> pa.Table:
         """A table of `ASKED`; two texts of a row are compared with each other."""

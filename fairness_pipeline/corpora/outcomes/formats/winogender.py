@@ -57,10 +57,20 @@ def _sentences(path: Path) -> Iterator[Row]:
 
 def _shares(path: Path) -> dict[str, float]:
     """The percentage of women in each occupation (U.S. Bureau of Labor Statistics)."""
-    lines = [line.split("\t") for _, line in read_lines(path) if line]
-    needed(dict.fromkeys(lines[0] if lines else ()), ("occupation", "bls_pct_female"), f"{path}, line 1")
-    occupation, share = (lines[0].index(name) for name in ("occupation", "bls_pct_female"))
-    return {line[occupation]: float(line[share]) for line in lines[1:]}
+    lines = [(number, line.split("\t")) for number, line in read_lines(path) if line]
+    names = lines[0][1] if lines else []
+    needed(dict.fromkeys(names), ("occupation", "bls_pct_female"), f"{path}, line 1")
+    shares = {}
+    for number, cells in lines[1:]:
+        row = dict(zip(names, cells, strict=False))
+        try:
+            shares[row["occupation"]] = float(row["bls_pct_female"])
+        except (KeyError, ValueError):
+            raise FairnessError(
+                f"{path}, line {number}: expected an occupation and a number 'bls_pct_female', found {cells}; "
+                "fetch the file again"
+            ) from None
+    return shares
 
 
 def _pronouns(rows: Iterator[Row], path: Path) -> list[Row]:
@@ -74,6 +84,8 @@ def _pronouns(rows: Iterator[Row], path: Path) -> list[Row]:
         item = items.setdefault((row[MODEL], row["item"]), {**kept, "percent_female": shares[row["occupation"]]})
         item |= {row["gender"]: row["sentence"], f"{row['gender']}_likelihood": row["log_likelihood"]}
     item_rows = list(items.values())
+    for item in item_rows:
+        needed(item, ("female_likelihood", "male_likelihood"), f"{path}, item {item['item']}")
     gap = np.array([item["female_likelihood"] - item["male_likelihood"] for item in item_rows])
     side = np.sign([item["percent_female"] - 50 for item in item_rows])
     readings = np.unique([f"{item[MODEL]} {item['means']}" for item in item_rows], return_inverse=True)[1]
