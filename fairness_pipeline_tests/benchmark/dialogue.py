@@ -118,7 +118,7 @@ def vader() -> Iterator[Ratio]:
     tweets = pa.concat_arrays([table["context"].unique(), table["response"].unique()]).unique().to_pylist()
     note = f"{len(tweets):,} texts of {source}, each token seen for the first time too"
     yield _beside_vader(tweets, 3, note)
-    yield _beside_vader(long_responses(2_000)["response"].to_pylist(), 15, f"2,000 texts of {LONG} words")
+    yield _beside_vader(long_responses(2_000)["response"].to_pylist(), 10, f"2,000 texts of {LONG} words")
 
 
 def _beside_vader(texts: list[str], asked: float, note: str) -> Ratio:
