@@ -146,8 +146,9 @@ class RunDisplay(Listener):
         label = " ".join([asset, *key.values()])
         last = time.monotonic()
         place = asset, partition_name(key)
-        task = self._tasks[place]
-        self._bars.reset(task, description=escape(label), total=None, note="")
+        task = self._tasks.get(place)
+        if task is not None:  # a message may come after its unit has ended
+            self._bars.reset(task, description=escape(label), total=None, note="")
         if self.forecast:
             self.forecast.began(place)
 
