@@ -148,10 +148,12 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     if status != 1:
         if closing_lines := getattr(module, "told", None):
             print("", *closing_lines(project.parts[study.name], plan.lake, name), sep="\n")
-        print(
-            f"\nNext: open the report. Every {study.observed}: fairness-pipeline view --profile {project.name}\n"
-            f"All numbers: fairness-pipeline results --profile {project.name} --model {name}"
-        )
+        print("\nNext: open the report.")
+        if any(key[study.subject] == name for key in project.parts[study.name].expected()):
+            print(
+                f"Every {study.observed}: fairness-pipeline view --profile {project.name}\n"
+                f"All numbers: fairness-pipeline results --profile {project.name} --model {name}"
+            )
         if given.kind != "file" and not questions:
             extra = f" --study {study.name}" if arguments.study else ""
             print(f"Your own corpus, sizes, margins: fairness-pipeline init NAME --model {arguments.what}{extra}")

@@ -9,8 +9,10 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.paths import data_file
-from fairness_pipeline.foundation.plain_text import latex_table, markdown_table, number_of
+from fairness_pipeline.foundation.plain_text import latex_table, markdown_table, number_of, some
+from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.plan import Selection
+from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.page import DRAWN
@@ -76,17 +78,23 @@ def write_paper(project: Project, lake: Lake, folder: Path, chosen: Selection | 
         chosen: The part of the profile that is written; all of it if None.
 
     Raises:
-        FairnessError: nothing of the part was measured yet.
+        FairnessError: nothing of the part has a verdict yet, or some of it is out of date.
     """
     chosen = chosen or Selection()
     measured: list[tuple[AnyStudy, list[Audit]]] = []
     for study in project.studies:
         part = project.parts[study.name]
-        audits_of_study = (audit for audit in audits_of(study, part, lake) if audit.measured)
-        if audits := [audit for audit in audits_of_study if chosen.matches(study, part, audit.key)]:
+        with_verdicts = (audit for audit in audits_of(study, part, lake) if any(map(study.gated, audit.rows)))
+        if audits := [audit for audit in with_verdicts if chosen.matches(study, part, audit.key)]:
             measured.append((study, audits))
     if not measured:
-        raise FairnessError(f"nothing of that was measured yet; run: fairness-pipeline run --profile {project.name}")
+        raise FairnessError(f"nothing of that has a verdict yet; run: fairness-pipeline run --profile {project.name}")
+    state = State(Lineage(project), lake)
+    places = ((study.table, audit.key) for study, audits in measured for audit in audits)
+    if stale := [" ".join(key.values()) for table, key in places if state.stale(table, key)]:
+        raise FairnessError(
+            f"out of date, so nothing was written: {some(stale)}; run: fairness-pipeline run --profile {project.name}"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     methods = ["# Methods", ""]

@@ -79,7 +79,7 @@ def test_a_stalled_process_whose_lease_was_taken_over_writes_nothing(tmp_path: P
     with leased(tmp_path / "lease") as lease:
         lease.check()
         of_another_machine(tmp_path / "lease", 2)
-        with pytest.raises(FairnessError, match=r"another process has taken over .* nothing was written\. Run again"):
+        with pytest.raises(FairnessError, match=r"another process has taken over, .* nothing was written\. Run again"):
             lease.check()
     assert (tmp_path / "lease" / "000000002").read_text() == ELSEWHERE  # the other's lease is not released
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import studies
@@ -43,6 +44,19 @@ def test_a_selection_is_written_and_nothing_else(made: Project, tmp_path: Path) 
     none = command("report", "--paper", str(tmp_path / "none"), "--study", "dialogue_fairness", "--corpus", "other")
     assert none.returncode == 1 and not (tmp_path / "none").exists()
     assert "is for --paper FOLDER" in command("report", "--dimension", "gender").stderr
+
+
+def test_what_is_out_of_date_goes_into_no_paper(made: Project, tmp_path: Path) -> None:
+    profile = yaml.safe_load(made.path.read_text(encoding="utf-8"))
+    profile["dialogue_fairness"]["significance"] = {"margins": {"rates": {"absolute": 9}}}
+    before = made.path.read_text(encoding="utf-8")
+    made.path.write_text(yaml.safe_dump(profile), encoding="utf-8")
+    try:
+        refused = command("report", "--paper", str(tmp_path / "late"))
+    finally:
+        made.path.write_text(before, encoding="utf-8")
+    assert refused.returncode == 1 and not (tmp_path / "late").exists()
+    assert "out of date, so nothing was written: gender seq2seq" in refused.stderr
 
 
 def test_a_row_agrees_with_its_verdict(made: Project) -> None:

@@ -271,7 +271,7 @@ def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
         next_step = f"fairness-pipeline audit {source} --name {name} --dimension {key['dimension']} --pairs {number}"
     elif model.architecture == "imported":
         export = f"fairness-pipeline export pairs --profile {profile} --pairs {number} --output more.csv"
-        next_step = f"{export}, and answer these (the profile's other models are asked as many then)"
+        next_step = f"{export}, and answer these (they replace the pairs of every model of the profile)"
     else:
         most = available if number == "all" else number
         next_step = f"pairs: {{maximum: {most}}} under dialogue_fairness in {part.project.path.name}, then run again"

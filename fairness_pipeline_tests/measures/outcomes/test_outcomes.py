@@ -330,7 +330,7 @@ def test_intervals_of_rare_rates_reach_to_the_exact_bound() -> None:
         bound = 100 * scipy.stats.beta.ppf(0.95, 2, 149)
         assert (row.ci_low, row.ci_high) == pytest.approx((-bound, bound))
     omnibus = fp.audit(frame, item="i", group="g", outcome="y").iloc[0]
-    assert omnibus.smallest_margin == pytest.approx(bound) and "236 clusters would suffice" in omnibus.note
+    assert omnibus.smallest_margin == pytest.approx(bound) and "236 clusters would do" in omnibus.note
     # A number that rarely differs could differ by any amount.
     row = fp.audit(frame, item="i", group="g", outcome={"y": {"kind": "number"}}).iloc[0]
     assert np.isnan(row.ci_low) and np.isnan(row.ci_high) and "too few to tell" in row.note
