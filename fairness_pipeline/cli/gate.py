@@ -229,9 +229,8 @@ def gate(plan: Plan, rule: Rule, found: Examined) -> int:
         print(f"biased by at most {rule.tolerated:g} points, which --tolerate allows: {names}", file=sys.stderr)
     summary = _summary(plan, found, rule)
     if closing:  # a finding closes the gate, whatever is missing
-        print(summary, file=sys.stderr)
+        print(f"{summary}\nThe gate stops the run (exit status {REFUSED})", file=sys.stderr)
         print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
-        print(f"The gate stops the run (exit status {REFUSED})", file=sys.stderr)
         return REFUSED
     if found.open:
         raise FairnessError(f"--fail-on: {found.open}; the gate stays closed")
