@@ -79,10 +79,10 @@ def _encoded(values: Iterable[object], count: int, parameter: str = "groups") ->
     for index, value in enumerate(items):
         if not isinstance(value, Hashable):
             raise FairnessError(
-                f"{parameter}: expected a text or a number a pair, found {_kind(value)} at place {index}"
+                f"{parameter}: expected a text or a number a pair, found {_kind(value)} at index {index}"
             )
         if value is None or type(value).__name__ == "NAType" or value != value:  # pandas' NA compares with nothing
-            raise FairnessError(f"{parameter}: expected a value for each pair, found {value!r} at place {index}")
+            raise FairnessError(f"{parameter}: expected a value for each pair, found {value!r} at index {index}")
     return np.array([codes.setdefault(value, len(codes)) for value in items]), list(map(str, codes))
 
 

@@ -93,7 +93,7 @@ def test_the_public_functions_name_wrong_arguments() -> None:
             fp.compare(wrong, wrong)
     for options, message in (
         ({"groups": ["x"]}, "groups: expected one value a pair, 2; found 1"),
-        ({"groups": ["x", None]}, "groups: expected a value for each pair, found None at place 1"),
+        ({"groups": ["x", None]}, "groups: expected a value for each pair, found None at index 1"),
         ({"groups": frame}, "groups: expected a list or a column, found a DataFrame"),
         ({"margins": {"rats": {"absolute": 1}}}, "margins: unknown measure 'rats'; choose from: rates, counts"),
         ({"margins": {"rates": {"absolute": -1}}}, "margins.rates.absolute: Input should be greater than 0"),

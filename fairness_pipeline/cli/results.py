@@ -48,7 +48,7 @@ def _results(arguments: argparse.Namespace) -> int:
         return _print_turned(arguments, lineage, state, studies, chosen)
     # Two studies' tables have different columns: print one, the first with results unless another is requested.
     study = next((study for study in studies if project.parts[study.name].subjects), studies[0])
-    all_audits, selected = _audits(lineage, state, study, chosen)
+    all_audits, selected = _audits(state, study, chosen)
     rows = flat(study, selected)
     marks = [audit.stale for audit in selected for _ in range(max(1, len(audit.rows)))]
     rows = [{**row, "stale": mark} for row, mark in zip(rows, marks, strict=True)]
@@ -74,16 +74,12 @@ def _results(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _audits(
-    lineage: "Lineage", state: "State", study: "AnyStudy", chosen: "Selection"
-) -> tuple[list["Audit"], list["Audit"]]:
+def _audits(state: "State", study: "AnyStudy", chosen: "Selection") -> tuple[list["Audit"], list["Audit"]]:
     """Returns all audits of a study, and the selected ones."""
     from fairness_pipeline.reporting.results import audits_of
 
-    lake = state.lake
-    stale = [key for key in lineage.keys(study.table) if lake.card(study.table, key) and state.stale(study.table, key)]
-    part = lineage.project.parts[study.name]
-    all_audits = audits_of(study, part, lake, stale)
+    part = state.lineage.project.parts[study.name]
+    all_audits = audits_of(study, part, state.lake, state.stale_keys(study.table))
     return all_audits, [audit for audit in all_audits if chosen.matches(study, part, audit.key)]
 
 
@@ -99,7 +95,7 @@ def _print_turned(
 
     project, rows, entries, errors = lineage.project, [], [], []
     for study in studies:
-        all_audits, selected = _audits(lineage, state, study, chosen)
+        all_audits, selected = _audits(state, study, chosen)
         try:
             entry = find_entry(project.workspace, study, arguments.against, flat(study, all_audits))
         except FairnessError as error:

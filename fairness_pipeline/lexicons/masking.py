@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.lexicons.dimensions import MaskedWords
-from fairness_pipeline.lexicons.matching import TermMatcher
+from fairness_pipeline.lexicons.matching import AT_ONCE, TermMatcher
 from fairness_pipeline.lexicons.swapping import Swapper
 
 MASK = "_"
@@ -50,14 +50,10 @@ def _masked(whole: pa.Array, dimension: MaskedWords) -> pa.Array:
     indices, distinct = encoded.indices, encoded.dictionary
     matcher = Swapper(dimension, pronouns="extended", further=True).matcher
     further = [_Cover(words) for words in (_derived(dimension), *_unpaired(dimension))]
-    parts = [_of_part(distinct.slice(at, _AT_ONCE), matcher, further) for at in range(0, len(distinct), _AT_ONCE)]
+    parts = [_of_part(distinct.slice(start, AT_ONCE), matcher, further) for start in range(0, len(distinct), AT_ONCE)]
     covered = pa.concat_arrays(parts) if parts else distinct
     del encoded, distinct, parts  # long texts are most of a partition's memory
     return covered.take(indices)
-
-
-_AT_ONCE = 4096
-"""Texts that are masked together: as Python strings they take several times the memory."""
 
 
 def _of_part(texts: pa.Array, matcher: TermMatcher, further: "Sequence[_Cover]") -> pa.Array:

@@ -17,8 +17,8 @@ _AFTER = r"(?![^\W_])(?!_+[^\W_])(?!-\w)"
 _OPEN, _CLOSE = "\x01", "\x02"
 _PLAIN_BEFORE = frozenset(["", " "])
 _PLAIN_AFTER = frozenset(["", " ", ".", ",", "!", "?", ":", ";"])
-_AT_ONCE = 4096
-"""Texts that are marked together: as Python strings they take several times the memory."""
+AT_ONCE = 4096
+"""Texts that are searched together: as Python strings they take several times the memory."""
 
 
 class Match(NamedTuple):
@@ -55,8 +55,8 @@ class TermMatcher:
         only ASCII letters. A candidate next to anything other than a space or a punctuation mark is therefore checked
         again. If it is no match after all, the whole text is searched again.
         """
-        for start in range(0, len(texts), _AT_ONCE):
-            part = texts.slice(start, _AT_ONCE)
+        for start in range(0, len(texts), AT_ONCE):
+            part = texts.slice(start, AT_ONCE)
             marked = pc.replace_substring_regex(part, self.prefilter(), f"{_OPEN}\\0{_CLOSE}")
             for text, pieces in zip(part.to_pylist(), marked.to_pylist(), strict=True):
                 matches = self._confirmed(text, pieces.split(_OPEN))

@@ -35,9 +35,8 @@ class Shelf:
 
     def stale(self, table: str) -> list[Key]:
         """The partitions of an upstream table that are not up to date with the profile."""
-        state = State(self.lineage, self.whole)
         with only(None):  # the comparison reads files that the report does not declare
-            return [key for key in self.lineage.keys(table) if state.stale(table, key)]
+            return State(self.lineage, self.whole).stale_keys(table)
 
 
 class NarrowLake(Lake):

@@ -130,6 +130,10 @@ class State:
             return None
         return too_old(self.lineage, asked)
 
+    def stale_keys(self, name: str) -> list[Key]:
+        """The partitions of an asset that were made and are not up to date with the profile."""
+        return [key for key in self.lineage.keys(name) if self.lake.card(name, key) and self.stale(name, key)]
+
     def stale(self, name: str, key: Key) -> bool:
         """Whether a partition, or anything that it is made from, is not up to date with the profile."""
         partition = place(name, key)

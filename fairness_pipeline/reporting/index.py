@@ -77,8 +77,7 @@ def write_index(project: Project, lake: Lake, state: State | None = None) -> Pat
     state = state or State(Lineage(project), lake)
     for study in reported:
         part = project.parts[study.name]
-        stale = [key for key in part.expected() if lake.card(study.table, key) and state.stale(study.table, key)]
-        audits = audits_of(study, part, lake, stale)
+        audits = audits_of(study, part, lake, state.stale_keys(study.table))
         entry, turned = _turned(study, project, audits)
         if entry:
             since[study.title] = time_of(entry)

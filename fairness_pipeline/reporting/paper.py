@@ -80,18 +80,17 @@ def write_paper(project: Project, lake: Lake, folder: Path, chosen: Selection | 
     Raises:
         FairnessError: nothing of the part has a verdict yet, or some of it is out of date.
     """
-    chosen = chosen or Selection()
+    chosen, state = chosen or Selection(), State(Lineage(project), lake)
     measured: list[tuple[AnyStudy, list[Audit]]] = []
     for study in project.studies:
         part = project.parts[study.name]
-        with_verdicts = (audit for audit in audits_of(study, part, lake) if any(map(study.gated, audit.rows)))
+        every = audits_of(study, part, lake, state.stale_keys(study.table))
+        with_verdicts = [audit for audit in every if any(map(study.gated, audit.rows))]
         if audits := [audit for audit in with_verdicts if chosen.matches(study, part, audit.key)]:
             measured.append((study, audits))
     if not measured:
         raise FairnessError(f"nothing of that has a verdict yet; run: fairness-pipeline run --profile {project.name}")
-    state = State(Lineage(project), lake)
-    places = ((study.table, audit.key) for study, audits in measured for audit in audits)
-    if stale := [" ".join(key.values()) for table, key in places if state.stale(table, key)]:
+    if stale := [" ".join(audit.key.values()) for _, audits in measured for audit in audits if audit.stale]:
         raise FairnessError(
             f"out of date, so nothing was written: {some(stale)}; run: fairness-pipeline run --profile {project.name}"
         )

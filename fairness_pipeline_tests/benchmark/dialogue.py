@@ -108,7 +108,7 @@ def measures() -> list[Ratio]:
     texts = table["response"].to_pylist()[:100]
     slow = rate(len(texts), lambda: reference(texts))
     fast = rate(table.num_rows, lambda: score_all(table, gender, of=PUBLISHED), 2)
-    ratios.append(Ratio(f"four measures, 4,000 responses of {LONG} words", "responses", slow, fast, 10))
+    ratios.append(Ratio(f"four measures, 4,000 responses of {LONG} words", "responses", slow, fast, 7))
     return ratios
 
 

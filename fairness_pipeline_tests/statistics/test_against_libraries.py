@@ -11,6 +11,8 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_effectsize
 from statsmodels.stats.weightstats import ztest
 
+from fairness_pipeline.lexicons.text import encode_words
+from fairness_pipeline.statistics import resampling
 from fairness_pipeline.statistics.comparison import compare_counts, compare_diversity, compare_rates
 from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
@@ -112,6 +114,23 @@ def test_diversity_by_hand() -> None:
     counted = ngrams(["a b a", "a b", "x"])
     measured = counted.diversity(np.array([0, 1, 0]))
     assert (measured.words, measured.distinct_1, measured.distinct_2, measured.diversity) == (8, 2 / 8, 2 / 8, 2 / 8)
+
+
+@pytest.mark.parametrize("part", [1, 5, 10**6])
+@pytest.mark.parametrize("first_code", [0, 2**31 - 10])
+def test_ngrams_are_counted_as_sets_hold_them(part: int, first_code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In parts of any size, and with codes so large that a pair of words and its response need more than 63 bits."""
+    monkeypatch.setattr(resampling, "_PART", part)
+    random = np.random.default_rng(part)
+    texts = [[str(word) for word in random.integers(0, 9, random.integers(0, 12))] for _ in range(30)]
+    encoded = encode_words(texts)
+    counted = NGrams(encoded._replace(codes=encoded.codes + np.int32(first_code)))
+    for chosen in (np.arange(30), random.integers(0, 30, 7)):
+        words = sum(len(texts[i]) for i in chosen)
+        singles = {word for i in chosen for word in texts[i]}
+        doubles = {pair for i in chosen for pair in pairwise(texts[i])}
+        measured = counted.diversity(chosen)
+        assert measured[:3] == (words, len(singles) / words, len(doubles) / words)
 
 
 def test_permutation_p_by_hand() -> None:

@@ -1,7 +1,7 @@
 """The base of all truth inference methods: labels as integers, and the interface of a method."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -204,6 +204,11 @@ class TruthInference(ABC):
     @abstractmethod
     def _infer(self, labels: Labels) -> np.ndarray:
         """The probability or score of each class, (items, classes); of two classes (items,) is that of 1."""
+
+
+def converged(losses: Sequence[float], tol: float) -> bool:
+    """Whether the last iteration lowered the loss by less than `tol`."""
+    return len(losses) > 1 and losses[-2] - losses[-1] < tol
 
 
 def last_of_the_highest(values: np.ndarray) -> np.ndarray:

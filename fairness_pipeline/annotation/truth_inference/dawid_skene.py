@@ -6,7 +6,13 @@ maximum likelihood.
 
 import numpy as np
 
-from fairness_pipeline.annotation.truth_inference.base import EPSILON, Labels, TruthInference, class_posterior
+from fairness_pipeline.annotation.truth_inference.base import (
+    EPSILON,
+    Labels,
+    TruthInference,
+    class_posterior,
+    converged,
+)
 
 
 class DawidSkene(TruthInference):
@@ -45,7 +51,7 @@ class DawidSkene(TruthInference):
             logs = (np.log(np.clip(values, EPSILON, 1 - EPSILON)) for values in (confusion, prior))
             probas, likelihood = class_posterior(labels, *logs)
             self.loss_history_.append(-float(likelihood.mean()))
-            if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
+            if converged(self.loss_history_, self.tol):
                 break
         seen = labels.confusion(probas).sum(axis=2, keepdims=True) > EPSILON
         confusion = np.where(seen, confusion, np.nan)

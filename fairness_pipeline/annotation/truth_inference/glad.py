@@ -7,7 +7,7 @@ have the same prior probability, and all wrong labels of an item are as likely a
 import numpy as np
 import scipy
 
-from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
+from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference, converged
 
 
 class GLAD(TruthInference):
@@ -46,7 +46,7 @@ class GLAD(TruthInference):
             probas, likelihood = self._e_step(labels, parameters)
             penalty = np.square(parameters - 1).sum() / 2
             self.loss_history_.append(-float(likelihood.sum() - penalty) / len(probas))
-            if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
+            if converged(self.loss_history_, self.tol):
                 break
         self.abilities_ = pd.Series(parameters[:workers], index=labels.annotators)
         self.eases_ = pd.Series(parameters[workers:], index=labels.items)

@@ -28,6 +28,7 @@ from fairness_pipeline.annotation.truth_inference.base import (
     Labels,
     TruthInference,
     class_posterior,
+    converged,
 )
 from fairness_pipeline.annotation.truth_inference.clipped_normal import Posterior, posterior
 from fairness_pipeline.annotation.truth_inference.group_design import (
@@ -221,7 +222,7 @@ class GroupAnno(TruthInference):
             bound = self._bound(probas, prior, posteriors, confusion, wrong) + sum(map(self._log_prior, biases))
             self.loss_history_.append(-bound / len(probas))
             probas = self._e_step(posteriors, prior, wrong)
-            self.converged_ = len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol
+            self.converged_ = converged(self.loss_history_, self.tol)
             if self.converged_:
                 break
         self._biases, self._probas, self._posteriors = biases, probas, posteriors

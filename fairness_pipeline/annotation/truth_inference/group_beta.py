@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy
 
-from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
+from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference, converged
 from fairness_pipeline.annotation.truth_inference.beta_rates import BetaRates
 from fairness_pipeline.annotation.truth_inference.group_design import (
     RESPONSES,
@@ -94,7 +94,7 @@ class GroupBeta(TruthInference):
         for name in ("_imputed", "_omnibus"):
             self.__dict__.pop(name, None)
         self._rates, probas, self.prevalence_ = self._fitted(self.design_, self.loss_history_)
-        self.converged_ = self._converged(self.loss_history_)
+        self.converged_ = converged(self.loss_history_, self.tol)
         self._counts = _right_and_wrong(labels, probas)
         means = {}
         for response, rates, (right, wrong) in zip(RESPONSES, self._rates, self._counts, strict=True):
@@ -122,12 +122,9 @@ class GroupBeta(TruthInference):
                 [response_rates.logs(*pair) for response_rates, pair in zip(rates, counts, strict=True)],
                 prevalence,
             )
-            if self._converged(losses):
+            if converged(losses, self.tol):
                 break
         return rates, probas, prevalence
-
-    def _converged(self, losses: list[float]) -> bool:
-        return len(losses) > 1 and losses[-2] - losses[-1] < self.tol
 
     def level_means(self) -> list[GroupMean]:
         """The mean rate of each group: over all annotators, as if each were in it. The 95% interval is of its logit.

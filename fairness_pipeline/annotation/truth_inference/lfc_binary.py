@@ -11,6 +11,7 @@ from fairness_pipeline.annotation.truth_inference.base import (
     Classifier,
     Labels,
     TruthInference,
+    converged,
     two_coin_posterior,
 )
 
@@ -74,7 +75,7 @@ class LFCBinary(TruthInference):
             if self.classifier is None:
                 penalty += float((p - 1) * np.log(prevalence) + (q - 1) * np.log1p(-prevalence))
             self.loss_history_.append(-float(likelihood.sum() + penalty) / len(probas))
-            if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
+            if converged(self.loss_history_, self.tol):
                 break
         self.sensitivity_, self.specificity_ = (pd.Series(rates, index=labels.annotators) for rates in (alpha, beta))
         self.prior_ = pd.Series(np.broadcast_to(prevalence, len(probas)), index=labels.items.rename("task"))

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
-from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference
+from fairness_pipeline.annotation.truth_inference.base import Labels, TruthInference, converged
 
 
 class Minimax(TruthInference):
@@ -75,7 +75,7 @@ class Minimax(TruthInference):
             probas = np.exp(log_joint - total)
             objective = float(penalty @ np.square(parameters).sum(axis=(1, 2))) - float(total.sum())
             self.loss_history_.append(objective / items)
-            if len(self.loss_history_) > 1 and self.loss_history_[-2] - self.loss_history_[-1] < self.tol:
+            if converged(self.loss_history_, self.tol):
                 break
         self.confusion_ = scipy.special.softmax(parameters[:workers], axis=2)
         return probas

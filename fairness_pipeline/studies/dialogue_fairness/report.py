@@ -65,7 +65,7 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         ],
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, audits) if audit.measured],
         debiased=debiasing_sections(part, lake, outdated),
-        outdated=[" × ".join(key.values()) for key in outdated if lake.card("debiasing_effects", key)],
+        outdated=[" × ".join(key.values()) for key in outdated],
         quality_labels=QUALITY,
         waiting=_waiting(part),
         worth=_verdict_readings([audit for audit in worst_first(STUDY, audits) if not audit.degenerate]),
