@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.schemas import fields, schema
+from fairness_pipeline.foundation.side_by_side import in_threads
 from fairness_pipeline.lexicons.contexts import CONTEXTS
 from fairness_pipeline.lexicons.text import encode_texts
 from fairness_pipeline.measures.dialogue.measure import (
@@ -80,7 +81,9 @@ def indexed(responses: pa.Table, neutral: pa.Table, settings: SignificanceSettin
         neutral: The same with the groups' words masked.
         settings: Whether answers are cut to equal lengths.
     """
-    return index_responses(responses), _neutral_sides(neutral, settings)
+    readings = (lambda: index_responses(responses)), (lambda: _neutral_sides(neutral, settings))
+    whole, masked = in_threads(lambda reading: reading(), iter(readings))
+    return whole, masked
 
 
 _READINGS = ("", MASKED)
