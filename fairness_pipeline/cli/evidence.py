@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from fairness_pipeline.cli.arguments import add_selection, selection
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
 
@@ -13,7 +14,9 @@ def add(command: Command) -> None:
         "evidence",
         _evidence,
         "Write what an audit hands to others: verdicts, cards, hashes.",
+        example="--model our-bot",
     )
+    add_selection(evidence)
     evidence.add_argument(
         "--sign", metavar="KEYFILE", help="sign the list of its files with this private key (Ed25519)"
     )
@@ -25,6 +28,7 @@ def _evidence(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.cli.run_options import check_home
     from fairness_pipeline.foundation.plain_text import number_of
     from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.plan import Selection
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.reporting.evidence.facts import facts
     from fairness_pipeline.reporting.evidence.manifest import strange_files
@@ -44,9 +48,10 @@ def _evidence(arguments: argparse.Namespace) -> int:
         )
         if wrong := next(wrong_imports(project.workspace), None):
             raise FairnessError(wrong)
-    contents = facts(lineage, lake)
+    chosen = selection(arguments).resolved(project)
+    contents = facts(lineage, lake, None if chosen == Selection() else chosen)
     if not any(subject.verdicts for subject in contents.subjects):
-        raise FairnessError(f"nothing was measured yet; run: fairness-pipeline run --profile {project.name}")
+        raise FairnessError(f"nothing of that was measured yet; run: fairness-pipeline run --profile {project.name}")
     folder = Path(arguments.output) if arguments.output else project.workspace / "evidence"
     path = summary_of(project.workspace)
     summary = parsed_summary(path.read_bytes(), path) if path.exists() and signature_of(path).exists() else None
@@ -59,6 +64,8 @@ def _evidence(arguments: argparse.Namespace) -> int:
     print(
         f"{number_of(cards, 'model card')}, {number_of(sheets, 'data sheet')}, {files[2].name} for machines: {folder}"
     )
+    if contents.left_out:
+        print(f"{number_of(contents.left_out, 'other audit')} of the profile left out, and the pack says so")
     stale = sum(verdict.stale for subject in contents.subjects for verdict in subject.verdicts)
     if stale:
         print(f"{number_of(stale, 'verdict')} out of date, and marked: 'fairness-pipeline run' makes them anew")

@@ -1,4 +1,4 @@
-"""`results`: prints the significance tables, or the verdicts that turned since an earlier run."""
+"""`results`: prints the verdicts and the tables behind them, or the verdicts that turned since an earlier run."""
 
 import argparse
 import sys
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 def add(command: Command) -> None:
     """Adds the command."""
-    results = command("results", _results, "Print the significance tables.", example="--dimension gender --format csv")
+    results = command(
+        "results",
+        _results,
+        "Print the verdicts and their numbers; as CSV or JSON the whole significance tables.",
+        example="--dimension gender --format csv",
+    )
     add_selection(results)
     results.add_argument(
         "--against",
@@ -49,27 +54,27 @@ def _results(arguments: argparse.Namespace) -> int:
     # Two studies' tables have different columns: print one, the first with results unless another is requested.
     study = next((study for study in studies if project.parts[study.name].subjects), studies[0])
     all_audits, selected = _audits(state, study, chosen)
-    rows = flat(study, selected)
-    marks = [audit.stale for audit in selected for _ in range(max(1, len(audit.rows)))]
-    rows = [{**row, "stale": mark} for row, mark in zip(rows, marks, strict=True)]
-    if arguments.format in ("markdown", "latex"):
-        rows = [
-            {**row, **({"stale": "stale"} if audit.stale else {})}
-            for audit in selected
-            for row in verdict_rows(study, project.parts[study.name], [audit])
-        ]
-    if arguments.format == "table":
-        names = (*study.shown, *(["stale"] if any(marks) else []))
-        rows = [{name: row.get(name) for name in names} for row in rows]
+    part = project.parts[study.name]
+    every = [{**row, "stale": audit.stale} for audit in selected for row in flat(study, [audit])]
+    verdicts = [
+        {**row, **({"stale": "stale"} if audit.stale else {})}
+        for audit in selected
+        for row in verdict_rows(study, part, [audit])
+    ]
+    rows = every if arguments.format in ("csv", "json") else verdicts
     if not rows:
         print(f"profile '{project.name}' audits nothing in study {study.name}", file=sys.stderr)
-    needed: tuple[str, ...] = (*study.identity, "difference", "verdict", "stale")
+    needed = (*study.axes, "measure", "difference", "verdict", "stale")
     print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format, needed)
     if rows and arguments.format == "table":
+        if more := len(every) - len(verdicts):
+            print(
+                f"({number_of(more, 'further row')}, such as parts and other readings, and all columns: --format csv)"
+            )
         print_next_steps(study, project, selected)
     stale = [audit.key for audit in all_audits if audit.stale]
     if stale:
-        by_default = all(project.parts[study.name].by_default(key) for key in stale)
+        by_default = all(part.by_default(key) for key in stale)
         _print_stale(project, [" ".join(key.values()) for key in stale], "" if by_default else " --all")
     return 0
 

@@ -87,7 +87,10 @@ class Read:
             return part.seeds_of(key)
         if self.of == "baselines":
             return part.baselines_of(key)
-        return [part.shared_with(key) if self.of == "shared" else key]
+        if self.of == "shared":
+            shared = part.shared_with(key)
+            return [shared] if shared else []
+        return [key]
 
 
 def one_of(*assets: "Asset") -> Read:
@@ -116,7 +119,7 @@ def of_baselines(read: "Read | Asset") -> Read:
 
 
 def of_shared(read: "Read | Asset") -> Read:
-    """The same read in the partition of the subject that makes what several share."""
+    """The same read in the partition of the subject that makes what several share; None if nothing is shared."""
     return replace(_read(read), of="shared")
 
 

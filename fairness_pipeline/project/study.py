@@ -96,8 +96,9 @@ class Part(ABC, Generic[S]):
         """The same partition for each training of the subject's baselines: its base, a control."""
         return []
 
-    def shared_with(self, key: Key) -> Key:
-        """The same partition of the subject that makes the results which several subjects share; by default its own."""
+    def shared_with(self, key: Key) -> Key | None:
+        """The partition of the subject that makes the results which several share: by default its own; None if nothing
+        is shared."""
         return key
 
     def measures(self) -> list[str]:
@@ -200,7 +201,6 @@ class Study(Generic[P]):
         asked: The asset that queries the subjects.
         identity: Columns that identify a row of the significance table: first those of the partition, then the one that
             names the row for readers, then others.
-        shown: The columns of `results`.
         headings: The columns of its table of verdicts, after the partition's columns.
         heading: The heading that shows a row of the significance table; None if the row is not shown.
         label: The name of a row, for a gate or where several rows share a heading.
@@ -244,7 +244,6 @@ class Study(Generic[P]):
     report: str
     asked: str
     identity: tuple[str, ...]
-    shown: tuple[str, ...]
     headings: tuple[str, ...]
     heading: Callable[[Row], str | None]
     label: Callable[[Row], str]

@@ -15,9 +15,10 @@ from fairness_pipeline.lineage.plan import Selection
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.reporting.evidence.facts import corpora_of
 from fairness_pipeline.reporting.page import DRAWN
 from fairness_pipeline.reporting.plots import overview_figure
-from fairness_pipeline.reporting.results import Audit, audits_of, drawn_rows, gravest_rows, said
+from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, audits_of, drawn_rows, gravest_rows, said
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.workspace.lake import Lake, Row
 
@@ -28,15 +29,17 @@ _FORMS = ("svg", "pdf")
 
 
 def verdict_rows(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[Row]:
-    """Returns the verdicts of a study as rows for a paper, each with the numbers that its verdict rests on.
+    """Returns the verdicts of a study as rows for readers, each with the numbers that its verdict rests on.
 
     Args:
         study: The study.
         part: The profile's part of it.
-        audits: The audits to show; those that were not measured are left out.
+        audits: The audits to show; an unmeasured one becomes one row that says so.
     """
-    rows = []
+    rows: list[Row] = []
     for audit in audits:
+        if not audit.rows:
+            rows.append({**audit.key, "verdict": NOT_MEASURED})
         for row in filter(study.gated, audit.rows):
             groups, decisive = study.compared(part, audit.key, row), study.decisive(row)
             values = dict(zip(groups, (decisive["value_a"], decisive["value_b"]), strict=True))
@@ -134,9 +137,16 @@ def _figures(study: AnyStudy, part: AnyPart, audits: Sequence[Audit], folder: Pa
 
 def _methods(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> Iterator[str]:
     for axis in (study.subject, *(axis for axis in study.axes if axis != study.subject)):
-        yield f"{axis.capitalize()}: {', '.join(dict.fromkeys(audit.key[axis] for audit in audits))}."
+        if axis != "corpus":
+            yield f"{axis.capitalize()}: {', '.join(dict.fromkeys(audit.key[axis] for audit in audits))}."
+    if corpora := [f"{corpus.name} ({corpus.citation})" for corpus in corpora_of(part, audits)]:
+        yield f"Corpus: {'; '.join(corpora)}."
     yield study.method
     rows = [row for audit in audits for row in audit.rows if study.gated(row)]
+    yield f"Measures: {'; '.join(dict.fromkeys(map(study.label, rows)))}."
+    counts = sorted({row["n"] for row in rows})
+    sizes = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+    yield f"Each rests on {sizes} observations."
     seeds = {len(part.seeds_of(audit.key)) for audit in audits} | {row.get("seeds") or 0 for row in rows}
     if largest := max(seeds):
         yield f"Models were trained with up to {number_of(largest, 'seed')}."

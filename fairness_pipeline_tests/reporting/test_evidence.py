@@ -84,6 +84,20 @@ def test_a_pack_says_what_the_tables_hold(made: Project, tmp_path: Path) -> None
     assert "## Bias, Risks, and Limitations" in card.text
 
 
+def test_a_selection_says_what_it_leaves_out(made: Project, tmp_path: Path) -> None:
+    done = command("evidence", "--dimension", "gender", "--output", str(tmp_path / "pack"))
+    assert done.returncode == 0, done.stderr
+    assert "1 other audit of the profile left out" in done.stdout
+    evidence = json.loads((tmp_path / "pack" / "evidence.json").read_text(encoding="utf-8"))
+    assert evidence["left_out"] == 1
+    assert {verdict["where"] for verdict in evidence["subjects"][0]["verdicts"]} == {"gender"}
+    assert not any("dialect" in entry["partition"] for entry in evidence["hashes"])
+    assert any(entry["asset"] == "dialogue_models" for entry in evidence["hashes"])  # what the audit was made from
+    assert "This pack is a selection" in (tmp_path / "pack" / "evidence.html").read_text(encoding="utf-8")
+    nothing = command("evidence", "--study", "outcomes", "--output", str(tmp_path / "none"))
+    assert nothing.returncode == 1 and not (tmp_path / "none").exists()
+
+
 def test_foreign_names_are_escaped(made: Project, data: Path, tmp_path: Path) -> None:
     path = data / "profiles" / "tiny.yaml"
     path.write_text(path.read_text().replace("description: ", "description: <script>alert(1)</script> & ", 1))

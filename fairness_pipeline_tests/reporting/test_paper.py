@@ -32,6 +32,8 @@ def test_tables_figures_methods_and_references(made: Project, tmp_path: Path) ->
         cited == set(re.findall(r"(?m)^@\w+\{(\w+),", bib)) == {"liu2020gender", "liu2022detecting", "fairnesspipeline"}
     )
     assert f"seed {made.profile.seed}" in methods
+    assert "Corpus: tiny (" in methods and "Measures: Distinguishable answers; Diversity; " in methods
+    assert re.search(r"Each rests on \d+( to \d+)? observations", methods)
     picture = ElementTree.parse(tmp_path / "paper" / "dialogue_fairness.svg")
     texts = [text for element in picture.iter("{http://www.w3.org/2000/svg}text") for text in element.itertext()]
     assert any("gender · seq2seq · Diversity" in text for text in texts)  # text is kept as text

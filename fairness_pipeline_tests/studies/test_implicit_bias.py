@@ -85,7 +85,14 @@ def test_from_texts_to_the_report(small: Project) -> None:
     assert saliency.num_rows == 40 and all(
         sum(shares) == pytest.approx(1) for shares in saliency["group_l2x"].to_pylist()
     )
-    assert lake.read("balance_rates", {"corpus": "authored_sample", "rate": "4-1"}).num_rows == 2
+    # At the rate of all classifiers, figure 4.2 shows the classifier of the tables; at another rate, one of its own.
+    usual, even = (lake.read("balance_rates", {"corpus": "authored_sample", "rate": rate}) for rate in ("4-1", "1-1"))
+    predictions = lake.read("classifier_predictions", KEY)
+    right = np.equal(predictions["prediction"], predictions["label"]).reshape(2, -1).mean(axis=1)
+    assert usual["accuracy"].to_pylist() == pytest.approx(right.tolist())
+    explained = saliency.group_by("seed").aggregate([("js_l2x", "mean")]).sort_by("seed")
+    assert usual["js_l2x"].to_pylist() == pytest.approx(explained["js_l2x_mean"].to_pylist())
+    assert even.num_rows == 2 and even["js_l2x"].to_pylist() != usual["js_l2x"].to_pylist()
     page = (small.workspace / "reports" / "implicit_bias_report.html").read_text(encoding="utf-8")
     for text in (
         "This may offend",

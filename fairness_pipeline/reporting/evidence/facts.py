@@ -1,13 +1,15 @@
 """Collects what an evidence pack says, before it is written in any form."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from fairness_pipeline import __version__
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.lineage.lineage import Lineage
+from fairness_pipeline.lineage.plan import Selection, selected
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.audited import Audited, audited_by
@@ -102,7 +104,7 @@ class Hash:
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that an evidence pack says."""
+    """Everything that an evidence pack says. `left_out` audits of the profile have verdicts that are not in it."""
 
     profile: str
     description: str
@@ -113,6 +115,7 @@ class Facts:
     version: str
     libraries: dict[str, str]
     seed: int
+    left_out: int
     warnings: list[str]
     terms: dict[str, str]
     subjects: list[Subject]
@@ -137,19 +140,26 @@ class Facts:
         return {**content, "imports": [imported.model_dump(mode="json") for imported in self.imports]}
 
 
-def facts(lineage: Lineage, lake: Lake) -> Facts:
+def facts(lineage: Lineage, lake: Lake, chosen: Selection | None = None) -> Facts:
     """Collects what a workspace holds now.
 
     Args:
         lineage: The profile's lineage.
         lake: Its lake.
+        chosen: The part of the profile that the pack is about; all of it if None.
     """
-    project = lineage.project
-    audits = [(study, audits_of(study, project.parts[study.name], lake)) for study in project.studies]
+    project, selection = lineage.project, chosen or Selection(everything=True)
+    every = [(study, audits_of(study, project.parts[study.name], lake)) for study in project.studies]
+    audits = [
+        (study, [audit for audit in audits if selection.matches(study, project.parts[study.name], audit.key)])
+        for study, audits in every
+    ]
+    names = {audit.key[study.subject] for study, audits_chosen in audits for audit in audits_chosen}
+    in_pack, measured = (sum(audit.measured for _, those in each for audit in those) for each in (audits, every))
     corpora = {
         corpus.name: corpus
         for study, study_audits in audits
-        for corpus in _corpora(project.parts[study.name], study_audits)
+        for corpus in corpora_of(project.parts[study.name], study_audits)
     }
     return Facts(
         profile=project.name,
@@ -159,8 +169,12 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
         version=__version__,
         libraries=library_versions(*_LIBRARIES),
         seed=project.profile.seed,
+        left_out=measured - in_pack,
         warnings=[
-            warning for study in project.studies for warning in warnings_of(study, project.parts[study.name], lake)
+            warning
+            for study, study_audits in audits
+            if study_audits
+            for warning in warnings_of(study, project.parts[study.name], lake)
         ],
         terms={
             name: meaning
@@ -169,13 +183,21 @@ def facts(lineage: Lineage, lake: Lake) -> Facts:
             for name, meaning in study.terms.items()
         },
         subjects=subjects(lineage, lake, audits),
-        rates=[row for study in project.studies for row in study.rates(project.parts[study.name], lake)],
+        rates=[
+            row
+            for study in project.studies
+            for row in study.rates(project.parts[study.name], lake)
+            if selection.matches(study, project.parts[study.name], row)
+        ],
         corpora=list(corpora.values()),
-        imports=sealed_imports(project.workspace),
+        imports=[
+            imported
+            for imported in sealed_imports(project.workspace)
+            if chosen is None or Path(imported.place).stem in names
+        ],
         hashes=[
             Hash(name, " ".join(key.values()), digest)
-            for name in lineage.assets
-            for key in lineage.keys(name)
+            for name, key in selected(lineage, selection)
             if (digest := lake.bytes_of(name, key))
         ],
     )
@@ -248,8 +270,8 @@ def _verdicts(study: AnyStudy, part: AnyPart, audit: Audit, state: State) -> Ite
         )
 
 
-def _corpora(part: AnyPart, audits: list[Audit]) -> Iterator[Corpus]:
-    """Yields the corpora that a measured audit rests on."""
+def corpora_of(part: AnyPart, audits: Sequence[Audit]) -> Iterator[Corpus]:
+    """The corpora that measured audits rest on."""
     measured = [audit.key for audit in audits if audit.measured]
     used = {corpus for key in measured if (corpus := part.implied(key).get("corpus"))}
     known: dict[str, Any] = {name: entry for name, entry in getattr(part, "corpora", {}).items() if name in used}

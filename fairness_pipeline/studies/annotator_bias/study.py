@@ -111,12 +111,6 @@ STUDY = Study(
     report="annotator_bias_report",
     asked="annotations",
     identity=("corpus", "measure"),
-    shown=(
-        "corpus", "measure", "group", "against", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
-        "p_holm", "verdict",
-        "items_typical", "items_upper", "p_items_holm",
-        "divided", "raters_typical", "raters_least", "p_raters_holm", "annotators_a", "annotators_b",
-    ),
     headings=("positive labels",),
     heading=lambda row: None if row["contrast"] == PAIR else "positive labels",
     gated=lambda row: row["contrast"] != PAIR,

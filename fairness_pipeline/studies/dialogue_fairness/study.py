@@ -89,11 +89,6 @@ STUDY = Study(
     report="dialogue_fairness_report",
     asked="responses",
     identity=("dimension", "model", "measure"),
-    shown=(
-        "dimension", "model", "measure", "unit", "n", "value_a", "value_b", "difference", "ci_low", "ci_high",
-        "p_paired", "p_holm", "verdict", "p", "paper_verdict", "p_as_answered", "content_difference",
-        "clusters", "p_clusters", "spread", "p_spread", "hangs_on", "holds", "variations", "carried_by",
-    ),
     headings=(*_HEADINGS.values(), LISTS),
     legend="names the other group: the larger of both shares",
     heading=lambda row: _HEADINGS.get(row["measure"]) or (None if is_part(row["measure"]) else LISTS),

@@ -36,7 +36,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import DataFile, File, unhashed
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.schemas import fields, schema
-from fairness_pipeline.lineage.assets import Assets, Result, figures_of, of_base
+from fairness_pipeline.lineage.assets import Assets, Result, figures_of, of_base, of_shared
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.lineage.shelf import Shelf
 from fairness_pipeline.measures.classifiers.group_rates import (
@@ -136,7 +136,7 @@ class Balanced:
     checks=(checks.not_empty,),
 )
 def authored_texts(inputs: Balanced, run: Run) -> Result:
-    """Texts with a label and their author's group: as many of each to learn from, all to test on (section 4.2.1)."""
+    """Texts with a label and their author's group: equal numbers for training, all for testing (section 4.2.1)."""
     source, corpus = inputs.source, inputs.source.corpus
     texts, left_out = read_authored(corpus, source.folder, run.progress)
     maximum = min(corpus.maximum, inputs.maximum or corpus.maximum)
@@ -162,7 +162,7 @@ def authored_texts(inputs: Balanced, run: Run) -> Result:
     schema=MASKED_GROUPS,
 )
 def masked_groups(source: Source, texts: pa.Table, read: Mapping[str, Any]) -> Result:
-    """The groups of test texts, inferred once more without the words that tell the label: a gap may be circular."""
+    """The groups of test texts, inferred again without the words that reveal the label: a gap may be circular."""
     corpus, words = source.corpus, read["label_words"]
     model = dialect_model(corpus, source.folder)
     assert model and corpus.groups.dialect
@@ -173,7 +173,7 @@ def masked_groups(source: Source, texts: pa.Table, read: Mapping[str, Any]) -> R
 
 @dataclass(frozen=True)
 class Skewed:
-    """A balance rate, and all of them: of the widest depends how large sets can be."""
+    """A balance rate, and all rates: the widest one limits the size of the sets."""
 
     rate: str
     rates: tuple[str, ...]
@@ -182,7 +182,7 @@ class Skewed:
 @asset(
     stage="texts",
     axes=("corpus", "rate"),
-    covers=lambda part, key: any(own.trained for own in part.classifiers.values()),
+    covers=lambda part, key: any(classifier.trained for classifier in part.classifiers.values()),
     inputs=lambda part, key: Skewed(part.rates[key["rate"]], tuple(sorted(part.rates.values()))),
     reads={"texts": authored_texts},
     code_version="3",
@@ -206,11 +206,15 @@ class Classifier:
     versions: Mapping[str, str]
 
 
-def _classifier(own: ClassifierSpecification) -> Classifier:
-    source = own.huggingface or own.encoder
-    method = METHODS[own.debiasing] if own.debiasing else None
-    settings = dict(sorted(method.settings.model_validate(own.settings or {}).model_dump().items())) if method else None
-    return Classifier(own, settings, model_folder(source.name) if source else None, library_versions(*own.libraries))
+def _classifier(model: ClassifierSpecification) -> Classifier:
+    source = model.huggingface or model.encoder
+    method = METHODS[model.debiasing] if model.debiasing else None
+    settings = (
+        dict(sorted(method.settings.model_validate(model.settings or {}).model_dump().items())) if method else None
+    )
+    return Classifier(
+        model, settings, model_folder(source.name) if source else None, library_versions(*model.libraries)
+    )
 
 
 @dataclass(frozen=True)
@@ -232,7 +236,7 @@ class Trained(Classifier):
     code_version="1",
 )
 def text_classifiers(inputs: Trained, texts: pa.Table, sets: pa.Table, run: Run) -> Result:
-    """Classifiers that are trained here on a skewed set, plain or by a method, once a seed (sections 4.4 and 4.5)."""
+    """Classifiers that are trained on a skewed set, with or without debiasing, once per seed (sections 4.4 and 4.5)."""
     task = _task(inputs.classifier, texts, sets, run)
     histories = training.train(task)
     figures = {
@@ -244,29 +248,29 @@ def text_classifiers(inputs: Trained, texts: pa.Table, sets: pa.Table, run: Run)
 
 
 def _task(
-    own: ClassifierSpecification, texts: pa.Table, sets: pa.Table, run: Run, folder_of_tokens: Path | None = None
+    classifier: ClassifierSpecification, texts: pa.Table, sets: pa.Table, run: Run, folder_of_tokens: Path | None = None
 ) -> Task:
-    """What a classifier is trained on, by the words it knows already or new ones; encoded once."""
+    """A classifier's training task: its texts, encoded by its saved vocabulary or by a new one."""
     rows = {row["text_id"]: row for row in texts.to_pylist()}
     chosen = {split: sets.filter(pc.equal(sets["split"], split))["text_id"].to_pylist() for split in ("train", "valid")}
-    chosen["added"] = added(texts, sets, "train") if own.debiasing == "data_aug" else []
+    chosen["added"] = added(texts, sets, "train") if classifier.debiasing == "data_aug" else []
     of_split = {split: [rows[identity] for identity in ids] for split, ids in chosen.items()}
     tokens = (
-        registry.tokens_of(own, folder_of_tokens)
+        registry.tokens_of(classifier, folder_of_tokens)
         if folder_of_tokens
-        # Of all rates alike: classifiers trained at different ones differ in nothing but their sets.
-        else registry.new_tokens(own, [row["text"] for row in rows.values() if row["split"] == "train"])
+        # From the texts of all rates, so that classifiers of different rates differ in their sets only.
+        else registry.new_tokens(classifier, [row["text"] for row in rows.values() if row["split"] == "train"])
     )
 
-    def encoded(own_rows: list[dict[str, Any]]) -> Texts:
+    def encoded(split_rows: list[dict[str, Any]]) -> Texts:
         return Texts(
-            tokens.encode([row["text"] for row in own_rows]) if own_rows else [],
-            np.array([row["label"] for row in own_rows], dtype=np.int64),
-            np.array([int(row["author_group"] != "a") for row in own_rows], dtype=np.int64),
+            tokens.encode([row["text"] for row in split_rows]) if split_rows else [],
+            np.array([row["label"] for row in split_rows], dtype=np.int64),
+            np.array([int(row["author_group"] != "a") for row in split_rows], dtype=np.int64),
         )
 
     return Task(
-        classifier=own,
+        classifier=classifier,
         tokens=tokens,
         train=encoded(of_split["train"]),
         valid=encoded(of_split["valid"]),
@@ -283,7 +287,7 @@ def _tests(texts: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class Predicting(Classifier):
-    """A classifier that is asked; the file of its predictions, or the round of questions of one that may change."""
+    """A classifier that predicts; the file of its predictions, or the round of queries if its answers may change."""
 
     file: File | None
     of_class: OfClass | None
@@ -292,11 +296,11 @@ class Predicting(Classifier):
 
 def _predicting(part: ImplicitBiasPart, key: Key) -> Predicting:
     corpus, name = key["corpus"], key["classifier"]
-    own = part.classifiers[name].of_class(part.corpora[corpus].labels.names[0], part.classes[corpus])
+    classifier = part.classifiers[name].of_class(part.corpora[corpus].labels.names[0], part.classes[corpus])
     file = part.predictions.get((corpus, name))
     predicted = imported_file(file, part.project.workspace)
     return Predicting(
-        **vars(_classifier(own)),
+        **vars(_classifier(classifier)),
         file=predicted,
         of_class=part.of_class(corpus) if file else None,
         round=part.query_epoch_of(name),
@@ -316,48 +320,48 @@ def _predicting(part: ImplicitBiasPart, key: Key) -> Predicting:
 )
 def classifier_predictions(inputs: Predicting, texts: pa.Table, trained: Path | None, run: Run) -> Result:
     """The probability of the positive class for every test text, by every seed; each distinct text is asked once."""
-    own, tests = inputs.classifier, _tests(texts)
+    model, tests = inputs.classifier, _tests(texts)
     if inputs.file:
         table = read_predictions(inputs.file.path, tests, inputs.of_class)
     elif trained:
         from fairness_pipeline.models.classifiers.network import probabilities
 
-        tokens = registry.tokens_of(own, trained)
+        tokens = registry.tokens_of(model, trained)
         words = tokens.encode(tests["text"].to_pylist())
-        networks = ((number, training.load(own, trained, number, tokens)) for number in range(1, own.seeds + 1))
+        networks = ((number, training.load(model, trained, number, tokens)) for number in range(1, model.seeds + 1))
         table = predictions_of(tests, [(number, probabilities(network, words)) for number, network in networks])
     else:
-        scorer = registry.scorer(own, run.folder, run.seed)
+        scorer = registry.scorer(model, run.folder, run.seed)
         asked = each_distinct(
             tests["text"], scorer, folder=run.folder, progress=run.progress, note="texts", engine=run.engine
         )
         table = predictions_of(tests, [(0, asked["probability"].to_numpy())])
-    said = table["prediction"].to_numpy()
-    right = int((said == table["label"].to_numpy()).sum())
+    predicted = table["prediction"].to_numpy()
+    right = int((predicted == table["label"].to_numpy()).sum())
     seeds = table.num_rows // tests.num_rows
     figures = {
         "accuracy": right / table.num_rows,
         "accuracy_interval": list(
             scipy.stats.binomtest(round(right / seeds), tests.num_rows).proportion_ci(method="wilson")
         ),
-        "constant": bool(said.min() == said.max()),
+        "constant": bool(predicted.min() == predicted.max()),
     }
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
 def _balanced(predictions: pa.Table) -> pa.Table:
-    """Those of equally many texts of each label and group, as the thesis has them."""
+    """The predictions for equally many texts of each label and group, as in the thesis."""
     return predictions.filter(predictions["balanced"])
 
 
 def _published_as(part: ImplicitBiasPart, key: Key) -> tuple[PublishedAs | None, ClassifierSpecification]:
-    """What the thesis' tables know a corpus and a classifier as."""
+    """The corpus and the classifier by which the thesis' tables are searched."""
     return part.corpora[key["corpus"]].published_as, part.classifiers[key["classifier"]]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """How rates are judged, between which groups, and table 4.3."""
+    """How rates are judged, the groups that are compared, and table 4.3."""
 
     significance: GroupRatesSettings
     groups: tuple[str, ...]
@@ -396,7 +400,7 @@ def classifier_fairness(inputs: Judged, predictions: pa.Table, inferred: pa.Tabl
     checks=(checks.not_empty, checks.values_not_negative),
 )
 def classifier_metrics(printed: dict[str, float], predictions: pa.Table) -> Result:
-    """Accuracy, F1, FPED, FNED and DPD, each seed's, with intervals over seeds (tables 4.4 to 4.7)."""
+    """Accuracy, F1, FPED, FNED and DPD, per seed, with intervals over seeds (tables 4.4 to 4.7)."""
     table = measure_performance(_balanced(predictions), printed)
     return Result(table, tables={"metrics": table.drop_columns(["seeds"])})
 
@@ -410,7 +414,7 @@ def classifier_metrics(printed: dict[str, float], predictions: pa.Table) -> Resu
     schema=CLASSIFIER_PROBABILITIES,
 )
 def classifier_probabilities(_: None, predictions: pa.Table) -> Result:
-    """Error rates at every threshold, AUC and calibration by group, where there are probabilities."""
+    """Error rates at every threshold, AUC and calibration by group, if there are probabilities."""
     table = describe_probabilities(_balanced(predictions))
     areas = table.filter(pc.is_in(table["measure"], pa.array([AUC, CROSSED]))) if table.num_rows else table
     return Result(table, tables={"areas": areas})
@@ -442,17 +446,17 @@ _EXPLAINING = ("captum", "torch", "scipy")
 def _explained(
     whole: Task, texts: pa.Table, checkpoint: Path, settings: ExplainerSettings
 ) -> Iterator[tuple["TextNetwork", pa.Table]]:
-    """Each seed's network, and the saliency of its words in test texts: as many as are explained, in an order that has
-    nothing to do with label or group."""
+    """Each seed's network, and the saliency of words in the explained test texts, whose choice depends on neither label
+    nor group."""
     from fairness_pipeline.explanation import saliency as explanation
 
-    chosen, own = _tests(texts).sort_by("text_id").slice(0, settings.texts), whole.classifier
+    chosen, classifier = _tests(texts).sort_by("text_id").slice(0, settings.texts), whole.classifier
     words = whole.tokens.encode(chosen["text"].to_pylist())
-    for number in range(1, own.seeds + 1):
-        network = training.load(own, checkpoint, number, whole.tokens)
-        task = explanation.part_of(whole, whole.folder / "explanations", number, own.seeds)
-        found = explanation.saliency(network, task, chosen["text_id"].to_pylist(), words, settings)
-        yield network, explanation.numbered(found, number)
+    for number in range(1, classifier.seeds + 1):
+        network = training.load(classifier, checkpoint, number, whole.tokens)
+        task = explanation.part_of(whole, whole.folder / "explanations", number, classifier.seeds)
+        explained = explanation.saliency(network, task, chosen["text_id"].to_pylist(), words, settings)
+        yield network, explanation.numbered(explained, number)
 
 
 @dataclass(frozen=True)
@@ -479,7 +483,7 @@ class Explained(Classifier):
 def saliency(inputs: Explained, texts: pa.Table, sets: pa.Table, trained: Path, run: Run) -> Result:
     """The words that tell a classifier the label, and those that tell the author's group, by L2X and by gradients."""
     whole = _task(inputs.classifier, texts, sets, run, trained)
-    table = pa.concat_tables([found for _, found in _explained(whole, texts, trained, inputs.explainer)])
+    table = pa.concat_tables([explained for _, explained in _explained(whole, texts, trained, inputs.explainer)])
     return Result(table, {name: round(pc.mean(table[name]).as_py(), 4) for name in ("js_l2x", "js_gradients")})
 
 
@@ -496,34 +500,56 @@ def _swept(part: ImplicitBiasPart) -> ClassifierSpecification:
     axes=("corpus", "rate"),
     covers=lambda part, key: part.settings.swept is not None and part.rates[key["rate"]] in part.settings.balance_rates,
     inputs=lambda part, key: Explained(**vars(_classifier(_swept(part))), explainer=part.settings.explainer),
-    reads={"texts": authored_texts, "sets": skewed_training_sets},
-    code_version="2",
+    reads={
+        "texts": authored_texts,
+        "sets": skewed_training_sets,
+        "predictions": of_shared(classifier_predictions),
+        "explained": of_shared(saliency),
+    },
+    code_version="3",
     libraries=_EXPLAINING,
     schema=BALANCE_RATES,
     checks=(checks.not_empty,),
 )
-def balance_rates(inputs: Explained, texts: pa.Table, sets: pa.Table, run: Run) -> Result:
+def balance_rates(
+    inputs: Explained,
+    texts: pa.Table,
+    sets: pa.Table,
+    predictions: pa.Table | None,
+    explained: pa.Table | None,
+    run: Run,
+) -> Result:
     """DPD and JS divergence of the same classifier trained at another balance rate (figure 4.2)."""
+    if predictions is None or explained is None:
+        predictions, explained = _trained_at_another_rate(inputs, texts, sets, run)
+    judged = Predictions.of(predictions)
+    rows = [
+        {
+            "seed": seed,
+            "accuracy": float((said == judged.labels).mean()),
+            "dp_difference": 100 * float(a - b),
+            **{
+                name: float(pc.mean(explained.filter(pc.equal(explained["seed"], seed))[name]).as_py())
+                for name in ("js_l2x", "js_gradients")
+            },
+        }
+        for seed, (said, (a, b)) in enumerate(zip(judged.said, rates(judged, DP), strict=True), start=1)
+    ]
+    table = pa.Table.from_pylist(rows, schema=BALANCE_RATES)
+    return Result(table, tables={"rates": table})
+
+
+def _trained_at_another_rate(inputs: Explained, texts: pa.Table, sets: pa.Table, run: Run) -> tuple[pa.Table, pa.Table]:
+    """The predictions and the saliency of a classifier that is trained here."""
     from fairness_pipeline.models.classifiers.network import probabilities
 
     tests = _tests(texts)
     whole = _task(inputs.classifier, texts, sets, run)
     training.train(whole)
     words = whole.tokens.encode(tests["text"].to_pylist())
-    rows = []
-    for seed, (network, explained) in enumerate(_explained(whole, texts, run.folder, inputs.explainer), start=1):
-        found = Predictions.of(predictions_of(tests, [(seed, probabilities(network, words))]))
-        a, b = rates(found, DP)[0]
-        rows.append(
-            {
-                "seed": seed,
-                "accuracy": float((found.said == found.labels).mean()),
-                "dp_difference": 100 * float(a - b),
-                **{name: float(pc.mean(explained[name]).as_py()) for name in ("js_l2x", "js_gradients")},
-            }
-        )
-    table = pa.Table.from_pylist(rows, schema=BALANCE_RATES)
-    return Result(table, tables={"rates": table})
+    trained = list(_explained(whole, texts, run.folder, inputs.explainer))
+    predicted = [(seed, probabilities(network, words)) for seed, (network, _) in enumerate(trained, start=1)]
+    return predictions_of(tests, predicted), pa.concat_tables([explained for _, explained in trained])
 
 
 def _pictures(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> Pictures:

@@ -137,6 +137,12 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         base = self.classifiers[key["classifier"]].base if "classifier" in key else None
         return {**key, "classifier": base} if base else None
 
+    def shared_with(self, key: Key) -> Key | None:
+        """At the balance rate of all classifiers, the classifier of figure 4.2 is trained and explained already."""
+        rate, swept = self.settings.balance_rate.replace(":", "-"), self.settings.swept
+        is_known = key.get("rate") == rate and swept in self.settings.explain
+        return {"corpus": key["corpus"], "classifier": swept} if swept and is_known else None
+
     def measures(self) -> list[str]:
         """The rates."""
         return list(RATES)

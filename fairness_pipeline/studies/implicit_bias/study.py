@@ -129,11 +129,6 @@ STUDY = Study(
     report="implicit_bias_report",
     asked="classifier_predictions",
     identity=("corpus", "classifier", "measure"),
-    shown=(
-        "corpus", "classifier", "measure", "group", "against", "n", "value_a", "value_b", "difference", "ci_low",
-        "ci_high", "p_holm", "verdict", "masked_difference", "masked_p", "seeds", "sd_seeds",
-        "trainings", "p_trainings",
-    ),
     headings=tuple(HEADINGS.values()),
     heading=lambda row: HEADINGS[rate_of(row)] if row["contrast"] in GATED else None,
     label=lambda row: HEADINGS[rate_of(row)] + str(row["measure"]).removeprefix(rate_of(row)),

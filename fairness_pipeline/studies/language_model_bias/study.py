@@ -136,11 +136,6 @@ STUDY = Study(
     report="language_model_bias_report",
     asked="phrase_perplexities",
     identity=("dimension", "model", "measure"),
-    shown=(
-        "dimension", "model", "measure", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "statistic", "p",
-        "p_clusters", "clusters", "p_holm", "own_difference", "opposite_difference", "survives", "spread", "p_spread",
-        "verdict",
-    ),
     headings=("Stereotype",),
     heading=lambda row: "Stereotype" if row["measure"] == STEREOTYPE else None,
     label=lambda row: _LABELS[row["measure"]],

@@ -147,10 +147,6 @@ STUDY = Study(
     report="outcomes_report",
     asked="outcome_cells",
     identity=("table", "condition", "measure", "contrast", "group", "against"),
-    shown=(
-        "table", "condition", "measure", "contrast", "group", "against", "n", "value_a", "value_b", "difference",
-        "ci_low", "ci_high", "p_holm", "verdict", "clusters", "by_chance",
-    ),
     headings=("outcomes",),
     heading=lambda row: "outcomes" if row["contrast"] in GATED else None,
     label=lambda row: str(row["measure"]),

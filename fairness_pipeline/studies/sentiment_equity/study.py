@@ -122,10 +122,6 @@ STUDY = Study(
     report="equity_report",
     asked="equity_scores",
     identity=("dimension", "system", "affect", "templates", "persons", "subset"),
-    shown=(
-        "dimension", "system", "affect", "templates", "persons", "subset", "n", "value_a", "value_b", "difference",
-        "ci_low", "ci_high", "p_holm", "verdict", "stratum", "p",
-    ),
     headings=AFFECTS,
     heading=lambda row: row["affect"],
     label=lambda row: f"{row['affect']}, {SOME_NAMES}" if row["persons"] == SOME_NAMES else row["affect"],

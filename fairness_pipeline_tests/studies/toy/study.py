@@ -14,7 +14,6 @@ STUDY = Study(
     report="toy_report",
     asked="rolls",
     identity=("dimension", "die", "measure"),
-    shown=("dimension", "die", "measure", "n", "difference", "p_holm", "verdict"),
     headings=("Eyes",),
     heading=lambda row: "Eyes",
     label=lambda row: "Eyes",
