@@ -21,7 +21,7 @@ from fairness_pipeline.corpora.outcomes.specification import OutcomeTable
 from fairness_pipeline.corpora.outcomes.structure import guess
 from fairness_pipeline.corpora.outcomes.table_files import text_columns
 from fairness_pipeline.corpora.outcomes.trials import read_trials
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.plain_text import some
 from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.lexicons.contexts import PairSettings, find_contexts, make_pairs
@@ -263,9 +263,8 @@ def compare(
     if groups is not None:
         codes, names = _encoded(groups, len(responses_a))
         clusters = [codes]
-        answers_a, answers_b = (pa.chunked_array([pa.array(side, pa.string())]) for side in (responses_a, responses_b))
         exchanged = Words(names, np.arange(len(responses_a)), codes)
-        distinguished, _ = distinguish(None, answers_a, answers_b, exchanged, definition.masked, seed=seed)
+        distinguished, _ = distinguish(None, responses, exchanged, definition.masked, seed=seed)
     tables = {
         measure.table: measure.measure(responses, measure.scoring(settings, definition)) for measure in measures()
     }
@@ -381,7 +380,7 @@ def audit(
     }  # fmt: skip
     for key, margin in (margins or {}).items():
         if key not in document["outcomes"]:
-            raise FairnessError(f"margins: unknown outcome '{key}'; known: {', '.join(document['outcomes'])}")
+            raise FairnessError(f"margins: {unknown('outcome', key, document['outcomes'])}")
         document["outcomes"][key]["margin"] = dict(margin)
     specification = validate(OutcomeTable, document, Path("fp.audit"))
     for column in groups:

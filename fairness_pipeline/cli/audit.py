@@ -16,7 +16,7 @@ from fairness_pipeline.cli.run import (
     with_new_epochs,
 )
 from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
 
 if TYPE_CHECKING:
     from fairness_pipeline.cli.given import Given
@@ -96,10 +96,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
 
     project = Project(arguments.profile)
     if arguments.dimension and arguments.dimension not in project.dimensions:
-        raise FairnessError(
-            f"unknown dimension '{arguments.dimension}' in profile '{project.name}'; known: "
-            f"{', '.join(project.dimensions)}"
-        )
+        raise FairnessError(unknown("dimension", arguments.dimension, project.dimensions, f"profile '{project.name}'"))
     for option in ("messages", "spans"):
         if getattr(arguments, option) and not arguments.groups:
             raise FairnessError(f"--{option}: name the groups that are asked about: --groups religion")
@@ -204,7 +201,7 @@ def study_of(project: "Project", given: "Given", asked: str | None, *, certain: 
     modules = [(study, study.load("audit")) for study in project.studies]
     known = [study.name for study, module in modules if module]
     if asked is not None and asked not in known:
-        raise FairnessError(f"--study: unknown study '{asked}'; known: {', '.join(known)}")
+        raise FairnessError(f"--study: {unknown('study', asked, known)}")
     for study, module in sorted(modules, key=lambda entry: not getattr(entry[1], "FIRST", False)):
         if module and asked in (None, study.name) and (certain or module.takes(given)):
             if asked is None:

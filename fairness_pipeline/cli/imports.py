@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.paths import check_key
 from fairness_pipeline.workspace.imports import store_import
 
@@ -85,9 +85,10 @@ def chosen(option: str, asked: str | None, known: Collection[str], profile: str)
     """
     if asked is None and len(known) == 1:
         return next(iter(known))
-    if asked is None or asked not in known:
-        problem = f"unknown {option.removeprefix('--')} '{asked}'" if asked else f"{option} is needed"
-        raise FairnessError(f"{problem} in profile '{profile}'; known: {', '.join(known)}")
+    if not asked:
+        raise FairnessError(f"{option} is needed in profile '{profile}'; known: {', '.join(known)}")
+    if asked not in known:
+        raise FairnessError(unknown(option.removeprefix("--"), asked, known, f"profile '{profile}'"))
     return asked
 
 

@@ -1,5 +1,6 @@
 """Reads the YAML files of `data/` strictly and safely; errors name the file, the line and the key."""
 
+import difflib
 import re
 import warnings
 from collections.abc import Callable, Hashable, Mapping
@@ -271,8 +272,10 @@ def _explain(
     where = f"{path}" + (f", line {line}" if line else "")
     key = ".".join(str(part) for part in location) or "the whole file"
     if details["type"] == "extra_forbidden":
-        known = ", ".join(sorted(_keys_at(schema, details["loc"][:-1])))
-        return f"{where}: unknown key '{key}'" + (f"; expected one of: {known}" if known else "")
+        known = sorted(_keys_at(schema, details["loc"][:-1]))
+        close = difflib.get_close_matches(str(location[-1]), known, 1)
+        guess = f"; did you mean '{close[0]}'?" if close else ""
+        return f"{where}: unknown key '{key}'{guess}" + (f"; expected one of: {', '.join(known)}" if known else "")
     if details["type"] == "missing":
         return f"{where}: key '{key}' is missing"
     template = _MESSAGES.get(details["type"])

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
 
+from fairness_pipeline.foundation.errors import unknown
 from fairness_pipeline.foundation.guard import read_once
 from fairness_pipeline.foundation.yaml_files import Specification, load
 from fairness_pipeline.lexicons.dictionary import is_word
@@ -103,8 +104,8 @@ class Senses(Specification):
         tokens = {
             word for entry in (*patterns, *self.left_out_with, *self.topics) for word in re.findall(r"[^\s|?]+", entry)
         }
-        if unknown := sorted(word for word in tokens if re.fullmatch(r"[A-Z][A-Z_]+", word) and word not in known):
-            raise ValueError(f"unknown class of words '{unknown[0]}'; known: {', '.join(sorted(known))}")
+        if others := sorted(word for word in tokens if re.fullmatch(r"[A-Z][A-Z_]+", word) and word not in known):
+            raise ValueError(unknown("class of words", others[0], sorted(known)))
         return self
 
     @property

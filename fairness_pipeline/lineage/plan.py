@@ -1,12 +1,14 @@
 """Plans what must be made to update a profile, why, and in which order; independent partitions run in parallel."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from typing import Literal
 
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
+from fairness_pipeline.foundation.paths import workspace_folder, yaml_files
 from fairness_pipeline.lineage.assets import Place, place
 from fairness_pipeline.lineage.durations import Durations, Forecast, chains
 from fairness_pipeline.lineage.lineage import Lineage
@@ -46,13 +48,14 @@ class Selection:
         """
         study = self.study
         if self.study is not None and self.study not in project.parts:
-            raise _unknown("study", self.study, f"profile '{project.name}'", list(project.parts))
+            raise FairnessError(unknown("study", self.study, project.parts, f"profile '{project.name}'"))
         if self.model is not None:
             owners = [owner.name for owner in project.studies_of(self.model) if self.study in (None, owner.name)]
             if not owners:
                 parts = [project.parts[self.study]] if self.study else list(project.parts.values())
                 known = [name for part in parts for name in part.subjects]
-                raise _unknown("model", self.model, _scope_of(project, self.study), known)
+                problem = unknown("model", self.model, known, _scope_of(project, self.study))
+                raise FairnessError(problem + _other_profile(project, self.model))
             if len(owners) > 1 and self.asset is None:
                 raise FairnessError(
                     f"--model {self.model}: {' and '.join(owners)} both have a model of this name; choose one with "
@@ -61,9 +64,9 @@ class Selection:
             study = owners[0] if len(owners) == 1 else None
         parts = [project.parts[study]] if study else list(project.parts.values())
         for axis, value in self.axes.items():
-            known = list(dict.fromkeys(entry for part in parts for entry in part.axes.get(axis, ())))
+            known = [entry for part in parts for entry in part.axes.get(axis, ())]
             if value not in known:
-                raise _unknown(axis, value, _scope_of(project, study), known)
+                raise FairnessError(unknown(axis, value, known, _scope_of(project, study)))
         return replace(self, study=study)
 
     def matches(self, study: AnyStudy, part: AnyPart, key: Key) -> bool:
@@ -90,8 +93,13 @@ def _scope_of(project: Project, study: str | None) -> str:
     return f"study '{study}' of profile '{project.name}'" if study else f"profile '{project.name}'"
 
 
-def _unknown(kind: str, name: str, scope: str, known: list[str]) -> FairnessError:
-    return FairnessError(f"unknown {kind} '{name}' in {scope}; known: {', '.join(known) or 'none'}")
+def _other_profile(project: Project, model: str) -> str:
+    """Names the profile that has the model, if it is another one with a workspace: audits are in `audit`."""
+    for name in yaml_files("profiles"):
+        with suppress(FairnessError):
+            if name != project.name and workspace_folder(name).is_dir() and Project(name).studies_of(model):
+                return f"; profile '{name}' has it: add --profile {name}"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -185,7 +193,7 @@ class Plan:
 
     def endpoint_requests(self) -> tuple[int, int]:
         """The number of endpoint requests of the stale steps, and of partitions for which it is not known yet."""
-        known = unknown = 0
+        known = unknowable = 0
 
         def pending(name: str, key: Key) -> bool:
             return (name, partition_name(key)) in self._changed  # a forced step gives the same result as before
@@ -193,8 +201,8 @@ class Plan:
         for step in self.stale:
             study, part = self.lineage.study(step.name), self.lineage.part(step.name)
             count = study.requests(part, step.name, step.key, self.lake, pending)
-            known, unknown = (known, unknown + 1) if count is None else (known + count, unknown)
-        return known, unknown
+            known, unknowable = (known, unknowable + 1) if count is None else (known + count, unknowable)
+        return known, unknowable
 
     def run(self, workers: Workers, starting: Callable[[list[Step]], None]) -> Iterator[Outcome]:
         """Makes every stale step. If a step fails, only the steps that depend on it are skipped.
@@ -384,8 +392,8 @@ def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]
         and all(axis == "dimension" or axis in lineage.project.parts[study].axes for axis in selection.axes)
     ]
     if selection.asset is not None and selection.asset not in in_study:
-        scope = f" in study '{selection.study}'" if selection.study else ""
-        raise FairnessError(f"unknown asset '{selection.asset}'{scope}; known: {', '.join(in_study)}")
+        scope = f"study '{selection.study}'" if selection.study else ""
+        raise FairnessError(unknown("asset", selection.asset, in_study, scope))
     subject_axis = {study.name: study.subject for study in lineage.project.studies}
     chosen: set[Place] = set()
 

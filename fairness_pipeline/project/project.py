@@ -10,7 +10,7 @@ import pydantic
 
 from fairness_pipeline.engines.settings import EngineSettings
 from fairness_pipeline.foundation import paths
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.notifications import NotifySettings
 from fairness_pipeline.foundation.yaml_files import Age, Positive, S, Specification, load, read_yaml, validate
 from fairness_pipeline.lexicons.dimensions import Dimension
@@ -232,7 +232,7 @@ def check_studies(names: tuple[str, ...] | None, path: Path) -> None:
     """
     for name in names or ():
         if name not in _study_names():
-            raise FairnessError(f"{path}: studies: unknown study '{name}'; known: {', '.join(_study_names())}")
+            raise FairnessError(f"{path}: studies: {unknown('study', name, _study_names())}")
 
 
 def load_dimension(key: str) -> Dimension:
@@ -295,11 +295,9 @@ def find(kind: str, key: str, named_in: Path | None = None, field: str = "") -> 
     known = paths.yaml_files(kind)
     if key not in known:
         source = f"{named_in}: {field}: " if named_in else ""
-        raise FairnessError(
-            f"{source}unknown {kind.removesuffix('s').replace('corpora', 'corpus')} '{key}'; "
-            f"known: {', '.join(known) or 'none'} (one YAML file each in {kind}/ of "
-            f"{' or '.join(map(str, paths.data_folders()))})"
-        )
+        problem = unknown(kind.removesuffix("s").replace("corpora", "corpus"), key, known)
+        folders = " or ".join(map(str, paths.data_folders()))
+        raise FairnessError(f"{source}{problem} (one YAML file each in {kind}/ of {folders})")
     return known[key]
 
 

@@ -262,6 +262,7 @@ def test_a_gate_does_not_open_where_nothing_can_be_judged(quick: Project, tmp_pa
     assert "holds weights that are not numbers" in done.stderr
     rows = json.loads(command("results", "--profile", "audit", "--model", "same", "--format", "json").stdout)
     assert {row["verdict"] for row in rows if row["dimension"] == "gender"} == {"nothing to judge"}
+    assert "profile 'audit' has it: add --profile audit" in command("results", "--model", "same").stderr
     warning = command(
         "sql", "--profile", "audit", "select verdict from dialogue_significance where model = 'same'"
     ).stderr

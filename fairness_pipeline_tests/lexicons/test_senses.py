@@ -179,7 +179,10 @@ def test_names_matter_for_the_words_that_may_mean_them() -> None:
     ("senses", "expected"),
     [
         ({"not_where": ["black hole"]}, "expected the place of the word once, as _"),
-        ({"uses": [{"pairs": [["a", "b"]], "where": ["_ PERSONS"]}]}, "unknown class of words 'PERSONS'; known: "),
+        (
+            {"uses": [{"pairs": [["a", "b"]], "where": ["_ PERSONS"]}]},
+            "unknown class of words 'PERSONS'; did you mean ",
+        ),
     ],
 )
 def test_wrong_rules_are_refused(senses: dict[str, object], expected: str) -> None:

@@ -10,7 +10,7 @@ from fairness_pipeline.corpora.dialogue.dialogues import Splits
 from fairness_pipeline.corpora.dialogue.planting import PlantedBias
 from fairness_pipeline.corpora.specification import CorpusSpecification
 from fairness_pipeline.debiasing.dialogue.registry import method_of, settings_of
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load
 from fairness_pipeline.lexicons.contexts import PairSettings
@@ -124,10 +124,8 @@ class DialoguePart(Part[DialogueFairness]):
         known = [n for n in self.measures() if n not in distinguishable.OUTCOMES | naming.OUTCOMES]  # without margin
         for margin in settings.significance.margins:
             if margin not in (*MARGINS, *known):
-                raise FairnessError(
-                    f"{path}: {NAME}.significance.margins: unknown measure '{margin}'; known: "
-                    f"{', '.join(dict.fromkeys((*MARGINS, *known)))}"
-                )
+                problem = unknown("measure", margin, (*MARGINS, *known))
+                raise FairnessError(f"{path}: {NAME}.significance.margins: {problem}")
         for measure in measures(settings.measures.further):
             for name in {name for dimension in self.dimensions.values() for name in measure.names(dimension)}:
                 try:

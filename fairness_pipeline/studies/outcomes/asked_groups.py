@@ -8,7 +8,7 @@ from fairness_pipeline.corpora.outcomes.groups import Groups
 from fairness_pipeline.corpora.outcomes.messages import read_messages
 from fairness_pipeline.corpora.outcomes.questions import Questions, ask
 from fairness_pipeline.corpora.outcomes.specification import SHIPPED_MESSAGES
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.paths import data_file, yaml_files
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.foundation.yaml_files import load, read_yaml
@@ -68,7 +68,7 @@ def _key_or_path(name: str) -> str:
         return str(path.resolve())
     known = yaml_files("groups")
     if name not in known:
-        raise FairnessError(f"--groups: unknown group '{name}'; known: {', '.join(known)}; or name a YAML file")
+        raise FairnessError(f"--groups: {unknown('group', name, known)}; or name a YAML file")
     return name
 
 

@@ -22,7 +22,7 @@ from fairness_pipeline.corpora.outcomes.specification import Format, OutcomeTabl
 from fairness_pipeline.corpora.outcomes.table_files import PACKED
 from fairness_pipeline.corpora.outcomes.trials import read_trials
 from fairness_pipeline.corpora.specification import CorpusFile
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import read_yaml
 from fairness_pipeline.measures.outcomes.rates import rates_by_group, told_ratio
@@ -91,7 +91,7 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
     benchmark, _, file = arguments.benchmark.partition("=")
     form = next((known for known in BENCHMARKS if known == benchmark.lower()), None)
     if form is None:
-        raise FairnessError(f"--benchmark: unknown benchmark '{benchmark}'; known: {', '.join(BENCHMARKS)}")
+        raise FairnessError(f"--benchmark: {unknown('benchmark', benchmark, BENCHMARKS)}")
     if form == "bbq" and not file:
         raise FairnessError("--benchmark: name the authors' file of a category: --benchmark bbq=Age.jsonl")
     model = _model(form, given, arguments) if given.kind != "file" else None

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.lexicons.dimensions import ExchangedWords, MaskedWords
@@ -68,11 +67,10 @@ def single(further: Collection[str]) -> tuple[Measure, ...]:
 )
 def distinguishable_answers(words: MaskedWords, pairs: pa.Table, answers: pa.Table, run: Run) -> Result:
     """Whether an answer alone, without the groups' words, tells which group was named; and by which of its words."""
-    pairs, answers = pairs.sort_by("pair_id"), answers.sort_by("pair_id")
-    a, b = (answers.filter(pc.equal(answers["side"], side))["response"] for side in ("a", "b"))
+    pairs = pairs.sort_by("pair_id")
     contexts, pair_words = (pairs["context_a"], pairs["context_b"]), swapped_words(pairs)
     seed = run.seed_without("model")
-    result, scores = distinguish(contexts, a, b, pair_words, words, seed=seed, progress=run.progress)
+    result, scores = distinguish(contexts, answers, pair_words, words, seed=seed, progress=run.progress)
     ids = pairs["pair_id"].combine_chunks()
     table = pa.concat_tables(
         pa.table({"pair_id": ids, "side": pa.repeat(side, len(ids)), "score": side_scores})
