@@ -1,10 +1,9 @@
-"""Texts that do not reveal which group is named: the neutral reading of an answer."""
+"""Masks the words that reveal which group a text names: the neutral reading of an answer."""
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +21,6 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.Chun
     further ways to name the groups.
 
     Plurals and compounds of single words that the list lacks are masked too (`queers`, `homosexuality`, `gay-owned`).
-    The last result is cached, because each measure of a partition masks the same answers.
 
     Args:
         texts: Any texts.
@@ -34,26 +32,14 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.Chun
         ['my _ likes _', 'it rains']
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    digests = [None if part is None else blake2b(part, digest_size=16).digest() for part in whole.buffers()]
-    key = str(whole.type), whole.offset, len(whole), dimension, *digests
-    if _last.get("key") != key:
-        _last.clear()  # first, so that only one is held at a time
-        _last.update(key=key, masked=_masked(whole, dimension))
-    return pa.chunked_array([_last["masked"]])
-
-
-_last: dict[str, Any] = {}
-
-
-def _masked(whole: pa.Array, dimension: MaskedWords) -> pa.Array:
     encoded = whole.dictionary_encode()
     indices, distinct = encoded.indices, encoded.dictionary
     matcher = Swapper(dimension, pronouns="extended", further=True).matcher
     further = [_Cover(words) for words in (_derived(dimension), *_unpaired(dimension))]
     parts = [_of_part(distinct.slice(start, AT_ONCE), matcher, further) for start in range(0, len(distinct), AT_ONCE)]
     covered = pa.concat_arrays(parts) if parts else distinct
-    del encoded, distinct, parts  # long texts are most of a partition's memory
-    return covered.take(indices)
+    del whole, encoded, distinct, parts  # long texts are most of a partition's memory
+    return pa.chunked_array([covered.take(indices)])
 
 
 def _of_part(texts: pa.Array, matcher: TermMatcher, further: "Sequence[_Cover]") -> pa.Array:
@@ -78,18 +64,18 @@ def without_words(texts: pa.Array | pa.ChunkedArray, words: Sequence[str]) -> pa
         >>> without_words(pa.array(["Two Sikhs came to the gurdwara."]), ["Sikh", "gurdwara"]).to_pylist()
         ['Two _ came to the _.']
     """
-    longest_first = sorted((re.escape(word).replace("'", "['’]") for word in words), key=len, reverse=True)
-    pattern = rf"(?i)\b(?:{'|'.join(longest_first)})(?:s|es|['’]s?)?\b"
-    covered = pc.replace_substring_regex(texts, pattern, MASK) if words else texts
-    return covered if isinstance(covered, pa.ChunkedArray) else pa.chunked_array([covered])
+    covered = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    for inflected in _inflected(words, r"(?<!\w)", r"(?!\w)"):
+        covered = _Cover(inflected)(covered)
+    return pa.chunked_array([covered])
 
 
 class _Further(NamedTuple):
-    """What is masked besides listed words: an expression, one that all texts match in which it finds something, and
-    whether it finds parts of single words only, hyphens and apostrophes included."""
+    """Words to mask besides the listed ones: an expression, a prefilter that every text with a match fulfils, and
+    whether matches lie within single words, hyphens and apostrophes included."""
 
     pattern: re.Pattern[str]
-    likely: str
+    prefilter: str
     in_words: bool = True
 
 
@@ -97,14 +83,14 @@ _WORD = re.compile(r"[\w'’-]+")
 
 
 class _Cover:
-    """Masks what an expression finds in texts. It remembers what becomes of a piece between two spaces."""
+    """Masks the matches of an expression. The result for each piece between two spaces is cached."""
 
     def __init__(self, further: _Further) -> None:
         self._further = further
         self._of_piece = cache(self._masked)
 
     def __call__(self, texts: pa.Array) -> pa.Array:
-        likely = pc.match_substring_regex(texts, self._further.likely, ignore_case=True)
+        likely = pc.match_substring_regex(texts, self._further.prefilter, ignore_case=True)
         candidates = texts.filter(likely)
         if self._further.in_words:
             pieces = pc.split_pattern(candidates, " ")
@@ -123,18 +109,35 @@ class _Cover:
 
 
 def _unpaired(dimension: MaskedWords) -> Iterator[_Further]:
-    """Finds words that tell the group without a counterpart, in the plural or possessive; phrases come first."""
-    words = dimension.unpaired or ()
+    """Finds words without a counterpart that reveal the group, also in the plural or possessive."""
+    return _inflected(dimension.unpaired or (), r"(?<![\w'’-])", r"(?![\w-])")
+
+
+def _inflected(words: Sequence[str], before: str, after: str) -> Iterator[_Further]:
+    """Finds words, also in the plural or possessive; phrases come first.
+
+    Args:
+        words: Words and phrases.
+        before: The condition on what stands before a word, as an expression of Python.
+        after: The condition on what stands after it.
+    """
     for in_words in (False, True):
-        chosen = [word for word in words if bool(_WORD.fullmatch(word)) is in_words]
-        longest_first = sorted(chosen, key=len, reverse=True)
-        either = "|".join(re.escape(word).replace("'", "['’]") for word in longest_first)
+        chosen = sorted((word for word in words if bool(_WORD.fullmatch(word)) is in_words), key=len, reverse=True)
+        either = [re.escape(word).replace("'", "['’]") for word in chosen]
         if chosen:
-            found = rf"(?:{either})(?:s|es|['’]s?)?"
-            pattern = re.compile(rf"(?<![\w'’-]){found}(?![\w-])", re.IGNORECASE)
-            yield _Further(pattern, rf"\b{found}{_END}", in_words)
+            ending = "(?:s|es|['’]s?)?"
+            pattern = re.compile(f"{before}(?:{'|'.join(either)}){ending}{after}", re.IGNORECASE)
+            yield _Further(pattern, rf"{_at_a_start(either)}{ending}(?:\W|$)", in_words)
 
 
+def _at_a_start(expressions: Sequence[str]) -> str:
+    """An RE2 expression for words that begin here. RE2's `\\b` knows ASCII letters only."""
+    plain = "|".join(expression for expression in expressions if _IS_ASCII.match(expression))
+    others = "|".join(expression for expression in expressions if not _IS_ASCII.match(expression))
+    return f"(?:{'|'.join(filter(None, (plain and rf'{_START}(?:{plain})', others)))})"
+
+
+_START, _IS_ASCII = r"\b", re.compile("[A-Za-z0-9_]")
 _ENDINGS = "es|s|ity|ness|ism"
 _END = "(?:[^a-zA-Z0-9_-]|$)"
 """Where a word may end, for RE2."""
@@ -144,27 +147,26 @@ _SHORTEST = 3
 
 def _derived(dimension: MaskedWords) -> _Further:
     """Finds words that are derived from a listed word or compounded with it."""
-    listed = {word.lower() for pair in dimension.all_pairs("extended") for word in pair} | _telling(dimension)
+    listed = {word.lower() for pair in dimension.all_pairs("extended") for word in pair} | _revealing_words(dimension)
     if dimension.names_the_group:  # either word of `anglo american` alone names the group
         listed |= {part for word in listed for part in re.split(r"[ -]", word)}
-    single = sorted(
-        (re.escape(word) for word in listed if word.isalpha() and len(word) >= _SHORTEST), key=len, reverse=True
-    )
+    single = sorted((word for word in listed if word.isalpha() and len(word) >= _SHORTEST), key=len, reverse=True)
     words = "|".join(single) or "(?!)"
     bare = "?" if dimension.names_the_group else ""
     compound = rf"(?:\w+-)+(?:{words})(?:{_ENDINGS})?|(?:{words})(?:{_ENDINGS})?(?:-\w+)+"
     pattern = re.compile(rf"(?<![\w'’-])(?:{compound}|(?:{words})(?:{_ENDINGS}){bare})(?![\w-])", re.IGNORECASE)
-    likely = rf"\b(?:{words})(?:(?:{_ENDINGS})?-|(?:{_ENDINGS}){bare}{_END})|-(?:{words})(?:{_ENDINGS})?{_END}"
-    return _Further(pattern, likely if single else "$^")
+    start = _at_a_start(single) if single else ""
+    prefilter = rf"{start}(?:(?:{_ENDINGS})?-|(?:{_ENDINGS}){bare}{_END})|-(?:{words})(?:{_ENDINGS})?{_END}"
+    return _Further(pattern, prefilter if single else "$^")
 
 
-def _telling(dimension: MaskedWords) -> set[str]:
-    """The words in which the two phrases of a further way to name the groups differ: either of them tells the group."""
-    found: set[str] = set()
+def _revealing_words(dimension: MaskedWords) -> set[str]:
+    """The words in which the two phrases of a further way to name the groups differ: each reveals the group."""
+    words: set[str] = set()
     for a, b in dimension.further:
         of_a, of_b = (set(re.findall(r"[^\W\d_]{3,}", phrase.lower())) for phrase in (a, b))
-        found |= of_a ^ of_b
-    return found - {"with", "from", "the"}
+        words |= of_a ^ of_b
+    return words - {"with", "from", "the"}
 
 
 def _covered(text: str, matches: Sequence[tuple[int, int, str]]) -> str:

@@ -1,4 +1,4 @@
-"""Defines what counts as a word, and when two spellings are the same word."""
+"""Defines words: how a text is tokenized, and when two spellings are the same word."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -42,11 +42,11 @@ class EncodedWords(NamedTuple):
         return np.repeat(np.arange(len(self.lengths), dtype=np.int32), self.lengths)
 
     def cut(self, texts: np.ndarray, lengths: np.ndarray | None = None) -> "EncodedWords":
-        """The first words of some of the texts, as texts of their own.
+        """The first words of some of the texts, as new texts.
 
         Args:
-            texts: Which texts, any number of times each.
-            lengths: How many words of each, no more than it has; all of them if it is None.
+            texts: Indices of the texts; repetitions are allowed.
+            lengths: The number of words of each, at most its length; None for all words.
         """
         lengths = self.lengths[texts] if lengths is None else lengths
         begins = np.concatenate([[0], np.cumsum(self.lengths)[:-1]])[texts]
@@ -70,19 +70,19 @@ def encode_words(tokenized: Sequence[Sequence[str]]) -> EncodedWords:
 
 
 def encode_texts(
-    texts: pa.Array | pa.ChunkedArray, prepared: Callable[[pa.Array], pa.Array] = lambda texts: texts
+    texts: pa.Array | pa.ChunkedArray, prepare: Callable[[pa.Array], pa.Array] = lambda texts: texts
 ) -> EncodedWords:
     """The words of texts as integers, by `tokenize`. No word spans white space, so each distinct piece between white
     space is tokenized once.
 
     Args:
         texts: The texts.
-        prepared: Gives what is read of some of the texts instead of them.
+        prepare: Transforms a part of the texts before they are tokenized.
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     ends = np.cumsum(np.asarray(pc.utf8_length(whole), dtype=np.int64))
     cuts = [0, *np.searchsorted(ends, np.arange(_PART, ends[-1] if len(ends) else 0, _PART)).tolist(), len(whole)]
-    parts = [_pieces(prepared(whole.slice(start, end - start))) for start, end in pairwise(cuts) if end > start]
+    parts = [_pieces(prepare(whole.slice(start, end - start))) for start, end in pairwise(cuts) if end > start]
     pieces = pa.chunked_array([part for part, _ in parts], _PIECES).unify_dictionaries().chunks
     numbered = encode_words(list(map(_tokenized, pieces[0].dictionary.to_pylist() if pieces else [])))
     counts = [int(numbered.lengths[part.indices.to_numpy()].sum()) for part in pieces]

@@ -1,4 +1,4 @@
-"""Dialogues as integers, in batches of similar length."""
+"""Encodes dialogues as integers and puts dialogues of similar length into batches."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -105,24 +105,24 @@ def _flatten(turns: Iterable[Words]) -> tuple[np.ndarray, np.ndarray]:
 def by_length(
     work: Callable[[np.ndarray], R], lengths: np.ndarray, batch_tokens: int
 ) -> Iterator[tuple[np.ndarray, R]]:
-    """`work` of batches of rows of similar length; each batch and what came out. One that does not fit into a GPU's
-    memory is halved.
+    """Applies `work` to batches of rows of similar length; yields each batch and its result. A batch that does not fit
+    into a GPU's memory is halved.
 
     Args:
-        work: Gets the numbers of the rows.
-        lengths: (n,) the tokens of each row.
-        batch_tokens: The padded tokens of a batch, at most.
+        work: Takes the indices of a batch's rows.
+        lengths: (n,) the number of tokens of each row.
+        batch_tokens: The most padded tokens of a batch.
     """
     batches = deque(cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens))
     while batches:
         batch = batches.popleft()
         try:
-            done = work(batch)
+            result = work(batch)
         except torch.OutOfMemoryError:
             halved(len(batch))
             batches.extendleft(reversed(np.array_split(batch, 2)))
         else:
-            yield batch, done
+            yield batch, result
 
 
 def cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

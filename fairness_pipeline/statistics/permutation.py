@@ -1,7 +1,7 @@
 """The paired permutation test of diversity, which has no value per response.
 
-A draw says of each pair whether its responses change places. 64 draws are packed into one word per pair, a bit each, so
-that whether a side has a response, or an n-gram, in each of 64 draws is one `or` over words.
+A draw decides for each pair whether its responses change places. 64 draws are packed into one word per pair, a bit
+each: one `or` over words then tells in which of them a side has a response or an n-gram.
 """
 
 from collections.abc import Iterator
@@ -33,8 +33,8 @@ def permutation_p(
         seed: The seed of the exchanges.
         cluster: The cluster of each pair, numbered from 0 without gaps. If it is None, each pair is its own cluster.
     """
-    own = np.arange(len(a)) if cluster is None else cluster
-    count = int(own.max()) + 1
+    cluster_of = np.arange(len(a)) if cluster is None else cluster
+    count = int(cluster_of.max()) + 1
     exact = cluster is not None and count <= _EXACT
     if not exact and not permutations:
         return dict.fromkeys(MEASURES, 1.0)
@@ -42,11 +42,11 @@ def permutation_p(
     # Differences that differ only in the last bits of a float count as equal.
     threshold = observed * (1 - 1e-9) - 1e-15
     patterns = _every_pattern(count) if exact else _random_patterns(count, permutations, seed)
-    exchanged = _Exchanged(ngrams, a, b, own, count)
+    exchanged = _Exchanged(ngrams, a, b, cluster_of, count)
     reached, draws = np.zeros(len(MEASURES), dtype=np.int64), 0
-    for found in in_threads(exchanged.differences, _packs(patterns)):
-        reached += (np.abs(found) >= threshold).sum(axis=0)
-        draws += len(found)
+    for differences in in_threads(exchanged.differences, _packs(patterns)):
+        reached += (np.abs(differences) >= threshold).sum(axis=0)
+        draws += len(differences)
     p = reached / draws if exact else (reached + 1) / (draws + 1)
     return dict(zip(MEASURES, p.tolist(), strict=True))
 
@@ -63,7 +63,7 @@ def _random_patterns(clusters: int, permutations: int, seed: int) -> Iterator[np
 
 
 def _every_pattern(clusters: int) -> Iterator[np.ndarray]:
-    """Only those that keep the last cluster in place: exchanging all clusters only changes the sign."""
+    """The patterns that keep the last cluster in place: exchanging all clusters only changes the sign."""
     return (np.array([*pattern, False]) for pattern in product((False, True), repeat=clusters - 1))
 
 
@@ -75,20 +75,20 @@ class _Exchanged:
         a: (pairs,) index of each pair's response to side a.
         b: The same for side b.
         cluster: (pairs,) the cluster of each pair.
-        clusters: How many there are.
+        clusters: The number of clusters.
     """
 
     def __init__(self, ngrams: NGrams, a: np.ndarray, b: np.ndarray, cluster: np.ndarray, clusters: int) -> None:
         self._ngrams = ngrams
-        said = np.concatenate([a, b])
-        order = np.argsort(said, kind="stable")
-        self._begins = np.flatnonzero(np.diff(said[order], prepend=-1))
-        self._responses = said[order][self._begins]
+        responses = np.concatenate([a, b])
+        order = np.argsort(responses, kind="stable")
+        self._begins = np.flatnonzero(np.diff(responses[order], prepend=-1))
+        self._responses = responses[order][self._begins]
         self._cluster = np.concatenate([cluster, cluster])[order]
         self._from_b = np.where(order < len(a), np.uint64(0), ~np.uint64(0))
         words_a, words_b = ngrams.words[a], ngrams.words[b]
         self._words = int(words_a.sum()), int(words_b.sum())
-        self._gained = np.bincount(cluster, words_b - words_a, clusters)  # by side a, where a cluster is exchanged
+        self._gained = np.bincount(cluster, words_b - words_a, clusters)  # by side a if the cluster is exchanged
 
     def differences(self, swaps: np.ndarray) -> np.ndarray:
         """Side a minus side b in each draw, (draws, 3).
@@ -101,7 +101,7 @@ class _Exchanged:
         packed[: -(-draws // 8)] = np.packbits(swaps, axis=0, bitorder="little")
         moved = np.ascontiguousarray(packed.T).view("<u8").ravel()
         gained = count_bits(moved, self._gained)
-        in_b = moved[self._cluster] ^ self._from_b  # a's response where it stays, and b's where it is exchanged
+        in_b = moved[self._cluster] ^ self._from_b  # b's response where it stays, and a's where it is exchanged
         sides = []
         for words, present in ((self._words[0] + gained, ~in_b), (self._words[1] - gained, in_b)):
             held = np.zeros(len(self._ngrams.words), dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Diversity has no value per response. Its interval therefore comes from leaving out pairs; see also `permutation`."""
+"""The jackknife interval of diversity, which has no value per response; its test is in `permutation`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -62,8 +62,7 @@ class NGrams:
         return np.stack([one, two, (one + two) / 2], axis=1)
 
     def without_blocks(self, responses: np.ndarray, block: np.ndarray, blocks: int) -> np.ndarray:
-        """distinct-1, distinct-2 and diversity with each block of pairs left out in turn, and at last with none:
-        (blocks + 1, 3).
+        """distinct-1, distinct-2 and diversity without each block of pairs, and last of all pairs: (blocks + 1, 3).
 
         Leaving out a block loses an n-gram if no other block contains it. One pass over the n-grams therefore covers
         all blocks.
@@ -74,7 +73,7 @@ class NGrams:
             blocks: The number of blocks.
         """
         count = len(self.words)
-        narrow = np.min_scalar_type(-1 - blocks)  # what is looked up at random should fit a cache
+        narrow = np.min_scalar_type(-1 - blocks)  # small, so that random look-ups fit a cache
         first, last = np.full(count, blocks, narrow), np.full(count, -1, narrow)
         np.minimum.at(first, responses, block.astype(narrow))
         np.maximum.at(last, responses, block.astype(narrow))
@@ -86,7 +85,7 @@ class NGrams:
 
 
 class SideResponses(NamedTuple):
-    """The n-grams of all distinct responses, and which of them each pair's sides received."""
+    """The n-grams of all distinct responses, and the index of each pair's response to side a and to side b."""
 
     ngrams: NGrams
     a: np.ndarray
@@ -109,7 +108,7 @@ def count_bits(words: np.ndarray, weights: np.ndarray | None = None) -> np.ndarr
 
 
 class _Shared(NamedTuple):
-    """The responses of n-grams that several hold, one n-gram after another; and where each n-gram begins."""
+    """The responses of the n-grams that several responses hold, n-gram by n-gram; and where each n-gram begins."""
 
     owners: np.ndarray
     begins: np.ndarray
@@ -124,24 +123,24 @@ class _Incidence:
 
     Attributes:
         _alone: (responses,) how many n-grams only this response holds.
-        _shared: The other n-grams, in parts: sorting needs several times the memory of what it sorts.
+        _shared: The other n-grams, in parts: sorting needs several times the memory of its input.
     """
 
     def __init__(self, words: EncodedWords, order: int) -> None:
-        owned, ends = len(words.lengths), np.cumsum(words.lengths)
+        responses, ends = len(words.lengths), np.cumsum(words.lengths)
         starts = np.ones(len(words.codes), dtype=bool)  # whether an n-gram starts at a word
         if order == 2:
             starts[ends[words.lengths > 0] - 1] = False
-        self._alone = np.zeros(owned)
+        self._alone = np.zeros(responses)
         self._shared: list[_Shared] = []
         parts = 1 << (len(words.codes) // _PART).bit_length()
         for part in range(parts):
             chosen = np.flatnonzero(starts & (words.codes & (parts - 1) == part))
-            owners = np.repeat(np.arange(owned), np.diff(np.searchsorted(chosen, ends), prepend=0))
-            holders, begins = _holders([words.codes[chosen + shift] for shift in range(order)], owners, owned)
+            owners = np.repeat(np.arange(responses), np.diff(np.searchsorted(chosen, ends), prepend=0))
+            holders, begins = _holders([words.codes[chosen + shift] for shift in range(order)], owners, responses)
             counts = np.diff(begins, append=len(holders))
             alone = counts == 1
-            self._alone += np.bincount(holders[begins[alone]], minlength=owned)
+            self._alone += np.bincount(holders[begins[alone]], minlength=responses)
             shared = holders[np.repeat(~alone, counts)]
             if len(shared):
                 self._shared.append(_Shared(shared, np.cumsum(counts[~alone]) - counts[~alone]))
@@ -161,7 +160,7 @@ class _Incidence:
         return sum(shared, start=count_bits(present, self._alone))
 
     def without_blocks(self, first: np.ndarray, last: np.ndarray, blocks: int) -> np.ndarray:
-        """How many n-grams are left without each block, and at last without none: (blocks + 1,).
+        """How many n-grams are left without each block, and last how many all blocks have: (blocks + 1,).
 
         Args:
             first: (responses,) the first block that each response is in; `blocks` if it is in none.
@@ -181,27 +180,27 @@ _PART = 2_000_000
 """N-grams that are sorted together."""
 
 
-def _holders(codes: Sequence[np.ndarray], owners: np.ndarray, owned: int) -> tuple[np.ndarray, np.ndarray]:
+def _holders(codes: Sequence[np.ndarray], owners: np.ndarray, responses: int) -> tuple[np.ndarray, np.ndarray]:
     """The owners of each kind of n-gram, one kind after another and each owner once; and where each kind begins.
 
     Args:
         codes: The words of each n-gram: an array of first words, and one of second words.
         owners: The response of each n-gram.
-        owned: The number of responses.
+        responses: The number of responses.
     """
     kinds = codes[0].astype(np.int64)
     for code in codes[1:]:
         kinds *= int(code.max(initial=0)) + 1
         kinds += code
-    if int(kinds.max(initial=0)) >= np.iinfo(np.int64).max // (owned + 1):  # too large to hold the owner as well
+    if int(kinds.max(initial=0)) >= np.iinfo(np.int64).max // (responses + 1):  # too large to hold the owner as well
         kinds = pa.array(kinds).dictionary_encode().indices.to_numpy().astype(np.int64)
     both = kinds
-    both *= owned
+    both *= responses
     both += owners
     both.sort()
     both = both[np.diff(both, prepend=-1) > 0]  # an owner may hold a kind twice
-    kinds = both // max(owned, 1)
-    both -= kinds * owned
+    kinds = both // max(responses, 1)
+    both -= kinds * responses
     return both.astype(np.int32), np.flatnonzero(np.diff(kinds, prepend=-1))
 
 
@@ -225,15 +224,15 @@ def jackknife(
     the g blocks, plus the variance of one average pair that differs each way, 2 (mean value / n)^2: as for rates, a few
     equal pairs must not claim certainty. `block` gives each pair's block if the blocks are not runs.
     """
-    found = left_out(ngrams, a, b, blocks, block)
-    count = len(found.without["diversity"])
+    gaps = left_out(ngrams, a, b, blocks, block)
+    count = len(gaps.without["diversity"])
     estimates = {}
-    for name, value in found.whole.items():
-        mean = found.means[name]
+    for name, value in gaps.whole.items():
+        mean = gaps.means[name]
         if count < 2:
             estimates[name] = Jackknife(Estimate(value, np.inf), mean, np.inf, 0.0)
             continue
-        spread = (count - 1) / count * np.cov(found.without[name], found.means_without[name], ddof=0) * count
+        spread = (count - 1) / count * np.cov(gaps.without[name], gaps.means_without[name], ddof=0) * count
         error = np.sqrt(spread[0, 0] + 2 * (mean / len(a)) ** 2)
         estimates[name] = Jackknife(Estimate(value, float(error), count - 1), mean, spread[1, 1], spread[0, 1])
     return estimates
@@ -252,10 +251,10 @@ class LeftOut(NamedTuple):
 
 
 def left_out(ngrams: NGrams, a: np.ndarray, b: np.ndarray, blocks: int, block: np.ndarray | None = None) -> LeftOut:
-    """The differences in distinct-1, distinct-2 and diversity that a delete-block jackknife works on.
+    """The differences in distinct-1, distinct-2 and diversity for a delete-block jackknife.
 
-    The pairs are cut into `blocks` runs, or one run per pair if there are fewer pairs. If `block` is given, it says
-    which block each pair is in.
+    The pairs are cut into `blocks` runs, or one run per pair if there are fewer pairs. `block` gives each pair's
+    block if the blocks are not runs.
     """
     blocks = min(blocks, len(a))
     if block is None:
@@ -283,5 +282,5 @@ MEASURES = ("distinct_1", "distinct_2", "diversity")
 
 def values(ngrams: NGrams, responses: np.ndarray) -> np.ndarray:
     """The figures named in `MEASURES` of one side's responses."""
-    found = ngrams.diversity(responses)
-    return np.array([getattr(found, name) for name in MEASURES])
+    diversity = ngrams.diversity(responses)
+    return np.array([getattr(diversity, name) for name in MEASURES])

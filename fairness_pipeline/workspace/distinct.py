@@ -20,14 +20,14 @@ from fairness_pipeline.foundation.side_by_side import in_processes
 Scorer = Callable[[pa.Table], pa.Table]
 """Takes a table with a column `text` and returns one row for each text, which depends on those texts alone.
 
-It may have `CHUNK`, the number of texts it takes at once, `check_allowed`, which gets all texts beforehand,
-`SIDE_BY_SIDE`: it is small, computes on one core, and may be copied into several processes; and `tell`, which gets
-what to call with the number of texts of a chunk that are scored, in the middle of it.
+It may have `CHUNK`, the number of texts that it takes at once; `check_allowed`, which gets all texts beforehand;
+`SIDE_BY_SIDE`: it is small, computes on one core, and may be copied into several processes; and `tell`, which gets a
+callback for the number of texts scored so far within a chunk.
 It keeps nothing from one chunk to the next that would change a result, as other processes may score other chunks.
 """
 
 Check = Callable[[pa.Array, pa.Table], None]
-"""Takes the texts of a chunk and what the scorer made of them; raises a FairnessError to refuse it."""
+"""Takes the texts of a chunk and their scores; raises a FairnessError to refuse the chunk."""
 
 
 def _accept(texts: pa.Array, scored: pa.Table) -> None:
@@ -39,7 +39,7 @@ CHUNK = 2048
 
 
 class LazyScorer:
-    """A scorer whose model is loaded at its first use, in whichever process that is.
+    """A scorer whose model is loaded at its first use, in the process that uses it.
 
     Args:
         load: Loads the scorer. Other processes get it pickled.
@@ -60,7 +60,7 @@ class LazyScorer:
         return self._loaded(texts)
 
     def examination(self) -> dict[str, Any]:
-        """What the model's own examination finds, as figures; empty if it has none."""
+        """The figures of the model's examination; empty if it has none."""
         examine: Callable[[], dict[str, Any]] = getattr(self._loaded, "examination", dict)
         return examine()
 
@@ -77,7 +77,7 @@ class Chunks:
         texts: The texts.
         scorer: Scores them.
         check: Refuses a chunk before it is saved.
-        folder: Holds what was scored; None if nothing is kept.
+        folder: Holds the scored chunks; None if nothing is kept.
         size: The number of texts in a chunk.
         first: The number of the first chunk.
     """
@@ -97,13 +97,13 @@ class Chunks:
         return self.texts.slice((number - self.first) * self.size, self.size)
 
     def of(self, numbers: Sequence[int]) -> "Chunks":
-        """Those from the first to the last of these numbers, without the texts of the others."""
+        """The chunks from the first to the last of these numbers, without the texts of the others."""
         first, last = min(numbers), max(numbers)
         texts = self.texts.slice((first - self.first) * self.size, (last + 1 - first) * self.size)
         return replace(self, texts=pa.concat_arrays([texts]), first=first)
 
     def kept(self, number: int) -> pa.Table | None:
-        """A chunk that was saved before; None if it is missing, damaged or of another size: it is scored again then."""
+        """The chunk as it was saved; None if it is missing, damaged or of another size, and has to be scored again."""
         path = self._path(number)
         try:
             scored = read_parquet(path) if path and path.exists() else None
@@ -140,7 +140,7 @@ class Engine(Protocol):
     ) -> Iterator[tuple[int, pa.Table]]:
         """Scores and saves the chunks with the numbers `missing`; yields each as it is made, in any order.
 
-        `waiting` is called with what is waited for, if nothing can be begun for long.
+        `waiting` is called with the cause if no chunk can start for long.
         """
 
     def examine(self, scorer: LazyScorer) -> dict[str, Any]:
@@ -148,23 +148,23 @@ class Engine(Protocol):
 
 
 _TOGETHER = 8
-"""How many chunks a process gets at once, where several work side by side."""
+"""The number of chunks that each of several processes gets at once."""
 _LEAST = 4
-"""Fewer times that many are scored in this process."""
+"""Fewer parts of `_TOGETHER` chunks are scored in this process."""
 
 
-def _made(part: tuple[Chunks, Sequence[int]]) -> list[tuple[int, pa.Table]]:
+def _make(part: tuple[Chunks, Sequence[int]]) -> list[tuple[int, pa.Table]]:
     chunks, numbers = part
     return [(number, chunks.make(number)) for number in numbers]
 
 
-def _alone(part: tuple[Chunks, Sequence[int]]) -> tuple[Chunks, Sequence[int]]:
+def _without_others(part: tuple[Chunks, Sequence[int]]) -> tuple[Chunks, Sequence[int]]:
     chunks, numbers = part
     return chunks.of(numbers), numbers
 
 
 class _Here:
-    """This process, and others beside it for a scorer that may be copied into them (`SIDE_BY_SIDE`)."""
+    """Scores in this process, and in others too if the scorer may be copied into them (`SIDE_BY_SIDE`)."""
 
     def score(
         self, chunks: Chunks, missing: Sequence[int], waiting: Callable[[str], None]
@@ -172,8 +172,8 @@ class _Here:
         if not getattr(chunks.scorer, "SIDE_BY_SIDE", False):
             yield from ((number, chunks.make(number)) for number in missing)
             return
-        together = [missing[start : start + _TOGETHER] for start in range(0, len(missing), _TOGETHER)]
-        for part in in_processes(_made, [(chunks, numbers) for numbers in together], _LEAST, _alone):
+        parts = [missing[start : start + _TOGETHER] for start in range(0, len(missing), _TOGETHER)]
+        for part in in_processes(_make, [(chunks, numbers) for numbers in parts], _LEAST, _without_others):
             yield from part
 
     def examine(self, scorer: LazyScorer) -> dict[str, Any]:
@@ -222,21 +222,21 @@ def each_distinct(
     chunks = Chunks(distinct.take(order), scorer, check, folder, getattr(scorer, "CHUNK", CHUNK))
     del encoded, distinct  # long texts are most of a partition's memory
     scored = _scored(chunks, engine, progress, note)
-    back = np.empty(len(order), dtype=np.int64)
-    back[np.asarray(order)] = np.arange(len(order))  # the row in which each distinct text was scored
-    return scored.take(pa.array(back).take(indices))
+    row_of = np.empty(len(order), dtype=np.int64)
+    row_of[np.asarray(order)] = np.arange(len(order))  # the row in which each distinct text was scored
+    return scored.take(pa.array(row_of).take(indices))
 
 
 def _scored(chunks: Chunks, engine: Engine, progress: Progress | None, note: str) -> pa.Table:
-    """All chunks as one table; those that were kept are read."""
+    """All chunks as one table; saved chunks are read."""
     parts = {number: kept for number in range(len(chunks)) if (kept := chunks.kept(number)) is not None}
     missing = [number for number in range(len(chunks)) if number not in parts]
     done = sum(part.num_rows for part in parts.values())
     if not missing:
         report(progress, done, len(chunks.texts), note)
 
-    def waiting(what: str) -> None:
-        report(progress, done, len(chunks.texts), what)
+    def waiting(cause: str) -> None:
+        report(progress, done, len(chunks.texts), cause)
 
     if tell := getattr(chunks.scorer, "tell", None):
         tell(lambda count: report(progress, done + count, len(chunks.texts), note))

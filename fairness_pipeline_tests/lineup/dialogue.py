@@ -118,9 +118,8 @@ def judge(dimension: str, bot: Bot, draw: int, size: int | None = None) -> Verdi
     specification, settings = asked.dimension, MeasureSettings()
     tables = {m.table: m.measure(responses, m.scoring(settings, specification)) for m in measures()}
     clusters = moving_together(asked.words, names_the_group=specification.names_the_group)
-    texts = (pa.chunked_array([pa.array(answers, pa.string())]) for answers in (of_a, of_b))
     distinguished, _ = distinguish(
-        (asked.pairs["context_a"], asked.pairs["context_b"]), *texts, asked.words, specification.masked, seed=draw
+        (asked.pairs["context_a"], asked.pairs["context_b"]), responses, asked.words, specification.masked, seed=draw
     )
     controls = controls_of(responses, tables, SETTINGS, specification.masked, clusters, asked.leaking)
     rows = compared(

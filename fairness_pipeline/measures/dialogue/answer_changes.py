@@ -21,7 +21,13 @@ from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
 from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.lexicons.no_effect import GROUP, NO_EFFECT_CONTEXTS, REWORDING, SAME_GROUP
-from fairness_pipeline.measures.dialogue.measure import Measure, Outcome, Scorings, SignificanceSettings
+from fairness_pipeline.measures.dialogue.measure import (
+    Measure,
+    Outcome,
+    Scorings,
+    SignificanceSettings,
+    neutral_reading,
+)
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.responding import RESPONSES
 from fairness_pipeline.models.folders import model_folder
@@ -137,7 +143,7 @@ def measure_changes(
         for pair, side, text in zip(
             responses["pair_id"].to_pylist(),
             responses["side"].to_pylist(),
-            masked(responses["response"], words).to_pylist(),
+            neutral_reading(responses, words)["response"].to_pylist(),
             strict=True,
         )
     }

@@ -1,6 +1,6 @@
 """The significance table of one dimension and model: every measure of its responses, compared between the sides.
 
-Each verdict comes with the checks that could overturn it: the effect of the groups' own words, the words that carry the
+Each verdict comes with the checks that could overturn it: the effect of the groups' words, the words that carry the
 gap, the number of variations in which it holds, and the number of answers that it rests on.
 """
 
@@ -107,8 +107,8 @@ def compared(
     distinguished: Distinguished | None = None,
     spreads: Mapping[str, Spread] = MappingProxyType({}),
 ) -> list[Comparison]:
-    """Whether answers can be told apart; diversity, offence, sentiment and so on, one row per attribute list, and the
-    reading of each with the groups' words masked.
+    """Compares the sides: whether answers can be told apart; diversity, offence, sentiment and so on, one row per
+    attribute list, each also with the groups' words masked.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
@@ -118,9 +118,9 @@ def compared(
         published: The paper's rows for this dimension and model, by measure.
         masked: The words that are masked.
         clusters: How pairs move together.
-        controls: What could overrule a difference, as `controls_of` gives it; without it, without a parrot.
+        controls: The result of `controls_of`; by default without a parrot.
         distinguished: The result of `distinguishable.distinguish`; without it the row is left out.
-        spreads: The result of `spread.spreads`; without it nothing is more than fair on average.
+        spreads: The result of `spread.spreads`; without it no verdict is better than fair on average.
     """
     controls = controls or controls_of(responses, tables, settings, masked, clusters)
     rows = [
@@ -144,7 +144,7 @@ def controls_of(
     clusters: Clusterings = (),
     leaking: Mapping[str, Estimate] = MappingProxyType({}),
 ) -> Controls:
-    """What could overrule a difference between the sides: the masked reading, and a parrot's answers.
+    """The controls that could overrule a difference between the sides: the masked reading, and a parrot's answers.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
@@ -152,7 +152,7 @@ def controls_of(
         settings: Blocks of the jackknife.
         masked: The words that are masked.
         clusters: How pairs move together.
-        leaking: What a parrot's answers make of measures in which the exchanged words show through the mask.
+        leaking: The gap of a parrot's answers in the masked reading, by measure, if they have one.
     """
     single = [measure for measure in measures(tables) if measure.scorer]
     values = {name: both for each in single for name, both in each.readings(tables[each.table]).items()}
@@ -165,7 +165,7 @@ def controls_of(
 
 
 def _with_any_difference(rows: list[Comparison], distinguished: Distinguished, alpha: float) -> list[Comparison]:
-    """The rows with the first one's own verdict. If the answers can be told apart, what is fair is so on its measure
+    """The rows with the verdict of the first. If the answers can be told apart, a fair row is fair on its measure
     only."""
     first = distinguishable.with_verdict(rows[0], distinguished, alpha)
     if first.verdict in (DIFFERS, DIFFERS_BY_LENGTH):
@@ -179,7 +179,7 @@ def _with_any_difference(rows: list[Comparison], distinguished: Distinguished, a
 
 
 def judge_responses(
-    found: Sequence[Comparison],
+    comparisons: Sequence[Comparison],
     responses: pa.Table,
     tables: Mapping[str, pa.Table],
     *,
@@ -198,7 +198,7 @@ def judge_responses(
     """A table of `DIALOGUE_SIGNIFICANCE`: each verdict with the columns that qualify it.
 
     Args:
-        found: The result of `compared`.
+        comparisons: The result of `compared`.
         responses: Columns `pair_id`, `side`, `response`.
         tables: The table of each measure, by name.
         words: The words that each pair swaps.
@@ -207,18 +207,18 @@ def judge_responses(
         parrots: The same, with contexts as answers.
         alpha: The level.
         controls: As for `compared`.
-        beside: Rows of their own, after the others: of `answer_changes.compare_changes` and `naming.compare_naming`.
+        beside: Further rows, after the others: of `answer_changes.compare_changes` and `naming.compare_naming`.
         without_effect: As `answer_changes.NO_EFFECT_DIFFERENCES`.
         distinguished: As for `compared`.
         spreads: As for `compared`.
-        unit: What these are taken over.
+        unit: The unit that the spreads are taken over.
     """
-    rows, own = [asdict(row) for row in found], {row.measure: row for row in found}
+    rows, by_measure = [asdict(row) for row in comparisons], {row.measure: row for row in comparisons}
     by_name = {row["measure"]: row for row in rows}
-    whole = [row.measure for row in found if is_gap(row.measure)]
-    raw = _holm({row.measure: row.p_decides for row in found if row.measure in whole})
+    whole = [row.measure for row in comparisons if is_gap(row.measure)]
+    raw = _holm({row.measure: row.p_decides for row in comparisons if row.measure in whole})
     by_pairs = _holm({name: deciding(by_name, name)["p_paired"] for name in whole})
-    alone, repeated = ({row["measure"]: row for row in table.to_pylist()} for table in (instrument, parrots))
+    swapped, repeated = ({row["measure"]: row for row in table.to_pylist()} for table in (instrument, parrots))
     variations: dict[str, list[Row]] = {}
     for other in varied.to_pylist():
         variations.setdefault(other["measure"], []).append(other)
@@ -227,8 +227,8 @@ def judge_responses(
     for row in rows:
         name = row["measure"]
         row |= {**shown.get(name, {}), "exchanged": words.most_frequent()}
-        if name in alone:
-            row |= {"instrument_difference": alone[name]["difference"], "instrument_p": alone[name]["p_paired"]}
+        if name in swapped:
+            row |= {"instrument_difference": swapped[name]["difference"], "instrument_p": swapped[name]["p_paired"]}
         if name in repeated:
             row["parrot_difference"] = repeated[name]["difference"]
         for change in (SAME_GROUP, REWORDING):
@@ -243,14 +243,14 @@ def judge_responses(
         elif not is_part(name):
             if neutral := by_name.get(name + MASKED):
                 row |= {f"content_{side}": neutral[f"value_{side}"] for side in "ab"}
-                row |= {f"content_{what}": neutral[what] for what in ("difference", "ci_low", "ci_high")}
+                row |= {f"content_{figure}": neutral[figure] for figure in ("difference", "ci_low", "ci_high")}
                 if controls:
-                    low, high = controls.excess(own[name]).interval(0.95)
+                    low, high = controls.excess(by_measure[name]).interval(0.95)
                     row |= {"masking_ci_low": finite(low), "masking_ci_high": finite(high)}
             row["p_as_answered"] = raw[name]
             row |= _held(row, variations.get(name, []))
-            if told := _of_one_source(row, variations.get(name, []), alpha):
-                row["note"] = joined_notes(row["note"], told)
+            if reservation := _of_one_source(row, variations.get(name, []), alpha):
+                row["note"] = joined_notes(row["note"], reservation)
             if row["verdict"] == "inconclusive" and by_pairs[name] < alpha and row["clusters"] is not None:
                 row["hangs_on"] = _carriers(variations.get(name, []))
     for other in beside:
@@ -284,7 +284,7 @@ def decisive(row: Row) -> Row:
     if not rests_on_masked(row):
         return row
     names = {"value_a": "a", "value_b": "b"} | {name: name for name in ("difference", "ci_low", "ci_high")}
-    return {**row, **{name: row[f"content_{own}"] for name, own in names.items()}}
+    return {**row, **{name: row[f"content_{suffix}"] for name, suffix in names.items()}}
 
 
 def rests_on_masked(row: Row) -> bool:
@@ -300,27 +300,27 @@ def doubts(row: Row, alpha: float = 0.05) -> list[Doubt]:
         row: As `DIALOGUE_SIGNIFICANCE`.
         alpha: The level.
     """
-    if hides_opposite_gaps(row):  # what could overturn a mean
+    if hides_opposite_gaps(row):  # the checks concern the mean gap
         return []
-    found, own = control_doubts(row), decisive(row)
-    if own["difference"] * row["difference"] < 0 and row["p_as_answered"] < alpha:
-        found.append(Doubt(f"the answers as they are differ the other way ({with_unit(row)})", _OTHER_WAY))
+    reservations, reading = control_doubts(row), decisive(row)
+    if reading["difference"] * row["difference"] < 0 and row["p_as_answered"] < alpha:
+        reservations.append(Doubt(f"the answers as they are differ the other way ({with_unit(row)})", _OTHER_WAY))
     if row["without_them"] in ("fair", "inconclusive", "artefact") and not _mostly_there(
-        row["difference_without_them"], own
+        row["difference_without_them"], reading
     ):
-        found.append(Doubt(f"{row['without_them']} without the pairs of {row['carried_by']}", _CARRIED))
+        reservations.append(Doubt(f"{row['without_them']} without the pairs of {row['carried_by']}", _CARRIED))
     if row["holds"] < _FIRM * row["variations"]:
-        found.append(Doubt(f"it holds in {row['holds']} of {row['variations']} variations", _VARIES))
-    for change, what in ((SAME_GROUP, "another word of the same group"), (REWORDING, "another wording")):
+        reservations.append(Doubt(f"it holds in {row['holds']} of {row['variations']} variations", _VARIES))
+    for change, change_text in ((SAME_GROUP, "another word of the same group"), (REWORDING, "another wording")):
         moved, p = row[f"{change}_difference"], row[f"{change}_p"]
         if moved is not None and p < alpha:
-            said = f"{what} moves the gap as well ({with_unit(row, f'{change}_difference')})"
-            found.append(Doubt(said, _UNSTEADY))
+            text = f"{change_text} moves the gap as well ({with_unit(row, f'{change}_difference')})"
+            reservations.append(Doubt(text, _UNSTEADY))
     canned = row["measure"] in ("refusal", "no_answer")  # a system declines in one way, or says nothing at all
     if row["distinct_shown"] is not None and row["distinct_shown"] <= _FEW and not canned:
-        said = f"it hangs on {row['distinct_shown']} distinct answer{'s' if row['distinct_shown'] > 1 else ''}"
-        found.append(Doubt(said, _HANDFUL))
-    return found
+        text = f"it hangs on {row['distinct_shown']} distinct answer{'s' if row['distinct_shown'] > 1 else ''}"
+        reservations.append(Doubt(text, _HANDFUL))
+    return reservations
 
 
 _OTHER_WAY = (
@@ -352,17 +352,17 @@ def control(row: Row) -> str:
         row: As `DIALOGUE_SIGNIFICANCE`.
     """
     parrot = row["parrot_difference"]
-    how = neutral_reading_of(row["measure"])
+    reading = neutral_reading_of(row["measure"])
     repeated = f"; answers that only repeat the context differ by {with_unit(row, 'parrot_difference')}"
     return (
-        f"with {how} the answers differ by {with_unit(row, 'content_difference')}"
+        f"with {reading} the answers differ by {with_unit(row, 'content_difference')}"
         f"{repeated if parrot is not None else ''}"
     )
 
 
 _FIRM, _FEW = 0.8, 5
-"""A verdict that holds in a smaller share of variations is not firm; and the largest number of answers that counts
-as a handful."""
+"""The smallest share of variations in which a firm verdict holds; and the largest number of answers that counts as a
+handful."""
 
 
 def _shown(responses: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, dict[str, Any]]:
@@ -388,17 +388,17 @@ def _held(row: Row, variations: list[Row]) -> dict[str, Any]:
         return {"holds": 0, "variations": 0}
     choices = [other["verdict"] for other in variations if other["kind"] in CHOICES]
     of_mean = "fair" if row["verdict"] == FAIR_ON_AVERAGE else row["verdict"]
-    found = {"holds": choices.count(of_mean), "variations": len(choices)}
+    counts = {"holds": choices.count(of_mean), "variations": len(choices)}
     carried = next((other for other in variations if other["kind"] == CARRIERS), None)
     if row["verdict"] != "biased" or carried is None:
-        return found
+        return counts
     without = {"without_them": carried["verdict"], "difference_without_them": carried["difference"]}
-    return {**found, "carried_by": carried["variation"], **without}
+    return {**counts, "carried_by": carried["variation"], **without}
 
 
 def _of_one_source(row: Row, variations: list[Row], alpha: float) -> str | None:
-    """A reservation, if only contexts that named one group show the gap, or if those of the two show opposite ones: a
-    context written about one group may make little sense of the other."""
+    """A reservation, if only contexts that named one group show the gap, or if the groups' contexts show opposite gaps:
+    a context written about one group may make little sense for the other."""
     sides = [other for other in variations if other["kind"] == SOURCE]
     if row["verdict"] not in ("biased", "fair", FAIR_ON_AVERAGE) or hides_opposite_gaps(row) or len(sides) != 2:
         return None
@@ -410,7 +410,7 @@ def _of_one_source(row: Row, variations: list[Row], alpha: float) -> str | None:
         (one,), (other,) = shown, [side for side in sides if side is not shown[0]]
         error = abs(one["difference"]) / max(quantile(1 - one["p_holm"] / 2), 1e-9)
         apart = abs(one["difference"] - other["difference"])
-        if apart > quantile(0.975) * error * math.sqrt(1 + one["n"] / max(1, other["n"])):  # not shown is not absent
+        if apart > quantile(0.975) * error * math.sqrt(1 + one["n"] / max(1, other["n"])):  # unshown gaps may exist
             return f"shown only in contexts that named {one['variation']} before the exchange"
     return None
 

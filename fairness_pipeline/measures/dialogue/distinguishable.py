@@ -1,6 +1,6 @@
-"""Distinguishable answers: can one tell from an answer's words, without the groups' own, which group was named?
+"""Tests whether the words of an answer, with the groups' words masked, reveal which group was named.
 
-It looks for any difference in words, where lists look for some; whether a difference harms is for a reader to say. See
+It finds any difference in words, and not only those in lists; a reader has to judge whether a difference harms. See
 `statistics/two_sample.py` for the test.
 """
 
@@ -19,7 +19,7 @@ from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.lexicons.dimensions import MaskedWords
 from fairness_pipeline.lexicons.masking import masked
 from fairness_pipeline.measures.dialogue.breakdown import Words
-from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome
+from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome, neutral_reading
 from fairness_pipeline.measures.dialogue.text_features import WIDTH, commonest_names, commonest_sentence, features_of
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.comparison import Comparison, bare_row
@@ -44,30 +44,30 @@ DISTINGUISHABLE_ANSWERS = schema(
 """One row per answer. A pair is told apart if side b has the higher score."""
 
 _SKETCH = 128
-"""Numbers to which a template's differences are projected before they are compared."""
+"""The number of dimensions to which a template's differences are projected before they are compared."""
 _BLOCK, _LETTERS = 10_000, 8_000_000
-"""Pairs that are looked at together at most, and their letters."""
+"""The most pairs that are read at once, and the most letters."""
 _LEVEL = 0.05
-_TOLD = 8
-"""Words and pairs of words that are named at most."""
+_MOST = 8
+"""The most carriers that are named."""
 _OVERLAP = 0.8
-"""What stands in nearly the same answers as something named before is left out."""
+"""A carrier is left out if it shares this part of its answers with one that was named before."""
 
 
 @dataclass(frozen=True)
 class Carrier:
-    """A word, or two words in a row, that one side's answers have more often (family-wise error held).
+    """A word, or two words in a row, that one side's answers have more often (family-wise error controlled).
 
     Attributes:
         text: The words.
-        side: `a` or `b`: whose answers have it more often.
+        side: The side whose answers have it more often: `a` or `b`.
         share_a: The share of side a's answers with it, in percent.
         share_b: The same of side b.
-        words: With how many of the exchanged words that side has it more often.
-        of_words: With how many it occurs.
-        p: Adjusted over all words.
+        words: The number of exchanged words with which that side has it more often.
+        of_words: The number of exchanged words with which it occurs.
+        p: The p, adjusted over all words.
         sentence: The commonest sentence with it.
-        pairs: Pairs that show it.
+        pairs: Some pairs that show it.
     """
 
     text: str
@@ -83,14 +83,14 @@ class Carrier:
 
 @dataclass(frozen=True)
 class Distinguished:
-    """What the test finds.
+    """The result of the test.
 
     Attributes:
         n: The number of pairs.
         words: The number of exchanged words, which are the sample.
         told_apart: The share of pairs that are told apart by a classifier of the other words, in percent; 50 is chance.
-        p: The p of "the answers cannot be told apart".
-        p_beyond_length: The p where a difference by the length of the exchanged words works against itself.
+        p: The p of the hypothesis that the answers cannot be told apart.
+        p_beyond_length: The p of statistics that the length of the exchanged words cannot raise.
         carriers: The words that carry the difference.
     """
 
@@ -103,21 +103,20 @@ class Distinguished:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The result as JSON values."""
         carriers = [{**asdict(carrier), "pairs": list(carrier.pairs)} for carrier in self.carriers]
         return {**asdict(self), "carriers": carriers}
 
     @classmethod
     def of(cls, figures: Mapping[str, Any]) -> "Distinguished":
-        """From `figures`."""
+        """The result from its `figures`."""
         carriers = tuple(Carrier(**{**each, "pairs": tuple(each["pairs"])}) for each in figures["carriers"])
         return cls(**{**figures, "carriers": carriers})
 
 
 def distinguish(
     contexts: tuple[pa.ChunkedArray, pa.ChunkedArray] | None,
-    a: pa.ChunkedArray,
-    b: pa.ChunkedArray,
+    responses: pa.Table,
     exchanged: Words,
     words: MaskedWords,
     *,
@@ -128,16 +127,15 @@ def distinguish(
 
     Args:
         contexts: The contexts of both sides, in the order of the pairs: with the words masked, pairs of one template
-            are the same, and their lengths say which side of a word is longer. None if only the words are known.
-        a: The answers to side a.
-        b: The answers to side b.
+            are the same, and their lengths show which side of a word is longer. None if only the words are known.
+        responses: Columns `pair_id`, `side`, `response`.
         exchanged: The words that each pair swaps. Pairs of a word change sides together; of the two ways to assign
             pairs of several words, the one with the larger p counts.
         words: The words that are masked.
         seed: The seed of the draws.
         progress: Receives the number of pairs that are read.
     """
-    answers = pa.chunked_array([*masked(a, words).chunks, *masked(b, words).chunks], pa.string())
+    answers = neutral_reading(responses, words).sort_by([("side", "ascending"), ("pair_id", "ascending")])["response"]
     texts = _Texts(answers, progress)
     templates = np.arange(texts.pairs)
     if contexts is not None:
@@ -149,29 +147,29 @@ def distinguish(
             direction = length_directions([exchanged.names[number] for number in numbers])
         else:
             direction = _context_directions(*contexts, cluster)
-        told = tell_apart(_summed(texts, cluster, templates), direction, seed=seed)
+        result = tell_apart(_summed(texts, cluster, templates), direction, seed=seed)
         if len(numbers) < FEWEST_TO_TELL:
-            told = told._replace(p=1.0, p_beyond=1.0, p_features=np.ones(len(told.kept)))
-        results.append((told, cluster))
-    told, cluster = max(results, key=lambda result: result[0].p)
-    scores, present = _read(texts, told, cluster)
+            result = result._replace(p=1.0, p_beyond=1.0, p_features=np.ones(len(result.kept)))
+        results.append((result, cluster))
+    result, cluster = max(results, key=lambda result: result[0].p)
+    scores, present = _read(texts, result, cluster)
     apart = (scores[1] > scores[0]).mean() + (scores[1] == scores[0]).mean() / 2
     return (
         Distinguished(
             n=texts.pairs,
             words=int(cluster.max(initial=-1)) + 1,
             told_apart=100 * float(apart) if texts.pairs else 50.0,
-            p=told.p,
+            p=result.p,
             p_beyond_length=max(result.p_beyond for result, _ in results),
-            carriers=tuple(_carriers(texts, present, cluster)) if told.p < _LEVEL else (),
+            carriers=tuple(_carriers(texts, present, cluster)) if result.p < _LEVEL else (),
         ),
         scores,
     )
 
 
 def length_directions(names: Sequence[str]) -> np.ndarray:
-    """Which side of each exchanged word is longer, in letters and in words: 1 for side b, -1 for side a, 0 for neither;
-    NaN where the one says this and the other that, or a name is not of two words.
+    """The longer side of each exchanged word, in letters and in words: 1 for side b, -1 for side a, 0 for neither; NaN
+    if letters and words disagree, or a name is not a pair of words.
 
     Args:
         names: As `Words.names`.
@@ -187,13 +185,13 @@ def length_directions(names: Sequence[str]) -> np.ndarray:
 
 
 def _agreeing(letters: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """The direction by letters, or by words where the letters are as many; NaN where the one contradicts the other."""
+    """The direction by letters, or by words if both sides have as many letters; NaN if letters and words disagree."""
     return np.where(letters * words < 0, np.nan, np.where(letters == 0, words, letters))
 
 
 def _context_directions(a: pa.ChunkedArray, b: pa.ChunkedArray, cluster: np.ndarray) -> np.ndarray:
-    """Which side of each cluster's contexts is longer, in letters and in words, as `length_directions`; NaN also where
-    the one side is longer in some pairs and the other in others."""
+    """The longer side of each cluster's contexts, in letters and in words, as `length_directions`; NaN also if each
+    side is longer in some pairs."""
     signs = []
     for size in (pc.utf8_length, lambda texts: pc.list_value_length(pc.utf8_split_whitespace(texts))):
         longer = np.sign(size(b).to_numpy().astype(int) - size(a).to_numpy())
@@ -205,8 +203,8 @@ def _context_directions(a: pa.ChunkedArray, b: pa.ChunkedArray, cluster: np.ndar
 
 
 class _Block(NamedTuple):
-    """Some pairs: (texts, features) which text has which feature; the text of each pair's sides; and the texts that
-    hold each of the wanted features, by feature and words."""
+    """Some pairs: (texts, features) whether a text has a feature; the text of each pair's sides; and the texts that
+    have each requested feature, by feature and words."""
 
     pairs: slice
     present: sparse.csr_array
@@ -220,27 +218,27 @@ class _Texts:
 
     Attributes:
         pairs: The number of pairs.
-        wanted: Features whose words are looked up while blocks are read.
+        requested: Features whose words are looked up while blocks are read.
     """
 
     def __init__(self, answers: pa.ChunkedArray, progress: Progress | None) -> None:
         self.answers, self.pairs = answers, len(answers) // 2
         letters = pc.sum(pc.utf8_length(answers)).as_py() or 0
         self._block = max(1, min(_BLOCK, int(_LETTERS * self.pairs / max(letters, 1))))
-        self.wanted = np.empty(0, dtype=np.int64)
+        self.requested = np.empty(0, dtype=np.int64)
         self._progress = progress
 
     def blocks(self) -> Iterator[_Block]:
         """All pairs, a block at a time."""
         for start in range(0, self.pairs, self._block):
             report(self._progress, start, self.pairs, "pairs of answers")
-            place = slice(start, min(start + self._block, self.pairs))
-            count = place.stop - start
+            pairs = slice(start, min(start + self._block, self.pairs))
+            count = pairs.stop - start
             sides = [self.answers.slice(begin + start, count) for begin in (0, self.pairs)]
             encoded = pa.concat_arrays([chunk for side in sides for chunk in side.chunks]).dictionary_encode()
             index = encoded.indices.to_numpy()
-            present, named = features_of(encoded.dictionary, self.wanted)
-            yield _Block(place, present, index[:count], index[count:], named)
+            present, named = features_of(encoded.dictionary, self.requested)
+            yield _Block(pairs, present, index[:count], index[count:], named)
 
 
 def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> PairedSums:
@@ -248,7 +246,7 @@ def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> Paired
     features, differing = sparse.csr_array((count, WIDTH)), np.zeros(WIDTH, dtype=np.int64)
     keys, group = np.unique(templates.astype(np.int64) * max(count, 1) + cluster, return_inverse=True)
     _, template, clusters = np.unique(keys // max(count, 1), return_inverse=True, return_counts=True)
-    shared = clusters[template] > 1  # a template with one word alone agrees with nothing
+    shared = clusters[template] > 1  # agreement within a template needs two words
     group = np.where(shared, np.cumsum(shared) - 1, -1)[group]
     keys = keys[shared]
     sketch = np.zeros((len(keys), _SKETCH))
@@ -262,9 +260,9 @@ def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> Paired
         features = features + of_cluster @ difference
         differing += np.bincount(difference.indices, minlength=WIDTH)
         of_group = np.repeat(group[block.pairs], np.diff(difference.indptr))
-        features_of, values = difference.indices[of_group >= 0], difference.data[of_group >= 0]
-        places = of_group[of_group >= 0] * _SKETCH + bucket[features_of]
-        sketch += np.bincount(places, values * sign[features_of], sketch.size).reshape(sketch.shape)
+        columns, values = difference.indices[of_group >= 0], difference.data[of_group >= 0]
+        cells = of_group[of_group >= 0] * _SKETCH + bucket[columns]
+        sketch += np.bincount(cells, values * sign[columns], sketch.size).reshape(sketch.shape)
     alike = np.zeros((count, count))
     begins = np.flatnonzero(np.diff(keys // max(count, 1), prepend=-1))[1:]
     for numbers, sums in zip(np.split(keys, begins), np.split(sketch, begins), strict=True):
@@ -275,40 +273,40 @@ def _summed(texts: _Texts, cluster: np.ndarray, templates: np.ndarray) -> Paired
 
 
 class _Present(NamedTuple):
-    """Features that carry a difference, the first the strongest: their words, their p, and of each (2, pairs) which
-    answers have it."""
+    """Features that carry a difference, the strongest first: their words, their p, and for each (2, pairs) whether an
+    answer has it."""
 
     names: list[str]
     p: np.ndarray
     has: list[np.ndarray]
 
 
-def _read(texts: _Texts, told: ToldApart, cluster: np.ndarray) -> tuple[np.ndarray, _Present]:
-    """(2, pairs) each answer's score, by the classifier that has not seen its word; and who has what carries."""
-    order = np.lexsort([-np.abs(told.statistics), told.p_features])
-    strongest = [place for place in order.tolist() if told.p_features[place] <= _LEVEL][: 5 * _TOLD]
-    texts.wanted = told.kept[strongest]
+def _read(texts: _Texts, result: ToldApart, cluster: np.ndarray) -> tuple[np.ndarray, _Present]:
+    """(2, pairs) each answer's score by the classifier that has not seen its word; and the features that carry."""
+    order = np.lexsort([-np.abs(result.statistics), result.p_features])
+    strongest = [number for number in order.tolist() if result.p_features[number] <= _LEVEL][: 5 * _MOST]
+    texts.requested = result.kept[strongest]
     scores = np.zeros((2, texts.pairs))
     has: dict[tuple[int, str], np.ndarray] = {}
     for block in texts.blocks():
-        fold = told.folds[cluster[block.pairs]]
-        by_fold = block.present[:, told.kept] @ told.weights
+        fold = result.folds[cluster[block.pairs]]
+        by_fold = block.present[:, result.kept] @ result.weights
         for side, index in enumerate((block.a, block.b)):
             scores[side, block.pairs] = by_fold[index, fold]
             for key, holders in block.named.items():
                 held = has.setdefault(key, np.zeros((2, texts.pairs), dtype=bool))
                 held[side, block.pairs] = np.isin(index, holders)
-    named = commonest_names(texts.wanted, {key: int(held.sum()) for key, held in has.items()})
-    return scores, _Present([name for _, name in named], told.p_features[strongest], [has[key] for key in named])
+    named = commonest_names(texts.requested, {key: int(held.sum()) for key, held in has.items()})
+    return scores, _Present([name for _, name in named], result.p_features[strongest], [has[key] for key in named])
 
 
 def _carriers(texts: _Texts, present: _Present, cluster: np.ndarray) -> Iterator[Carrier]:
-    """What carries the difference, the strongest first; what stands in the same answers is named once."""
-    told: list[np.ndarray] = []
+    """The carriers of the difference, the strongest first; of those in nearly the same answers only one."""
+    earlier: list[np.ndarray] = []
     for name, p, has in zip(present.names, present.p, present.has, strict=True):
-        if len(told) == _TOLD or any((has & other).sum() >= _OVERLAP * (has | other).sum() for other in told):
+        if len(earlier) == _MOST or any((has & other).sum() >= _OVERLAP * (has | other).sum() for other in earlier):
             continue
-        told.append(has)
+        earlier.append(has)
         a, b = has
         side = int(b.sum() > a.sum())
         per_word = np.bincount(cluster, b.astype(float) - a)
@@ -322,69 +320,69 @@ def _carriers(texts: _Texts, present: _Present, cluster: np.ndarray) -> Iterator
             of_words=int((np.bincount(cluster, a | b) > 0).sum()),
             p=float(p),
             sentence=commonest_sentence(
-                (str(texts.answers[place + side * texts.pairs]) for place in shows.tolist()), name
+                (str(texts.answers[pair + side * texts.pairs]) for pair in shows.tolist()), name
             ),
             pairs=tuple(shows[:_SHOWN].tolist()),
         )
 
 
 _SHOWN = 6
-"""Pairs that are shown of a word."""
+"""The most pairs that are shown for a carrier."""
 
 
-def comparison(found: Distinguished) -> Comparison:
+def comparison(distinguished: Distinguished) -> Comparison:
     """The row of the significance table, before p is adjusted.
 
     `value_a` is chance, `value_b` the share of pairs that are told apart. Such a row can never be fair: a test that
     finds nothing shows nothing.
     """
-    few = found.words < FEWEST_TO_TELL
+    few = distinguished.words < FEWEST_TO_TELL
     return replace(
-        bare_row(DISTINGUISHABLE, "percent", too_few(found.words) if few else ""),
-        n=found.n,
+        bare_row(DISTINGUISHABLE, "percent", too_few(distinguished.words) if few else ""),
+        n=distinguished.n,
         value_a=50.0,
-        value_b=found.told_apart,
-        difference=50.0 - found.told_apart,
-        p_holm=found.p,
-        p_bh=found.p,
+        value_b=distinguished.told_apart,
+        difference=50.0 - distinguished.told_apart,
+        p_holm=distinguished.p,
+        p_bh=distinguished.p,
         paired_test="sides of whole words exchanged",
-        p_paired=found.p,
-        p_clusters=found.p,
-        clusters=found.words,
+        p_paired=distinguished.p,
+        p_clusters=distinguished.p,
+        clusters=distinguished.words,
     )
 
 
-def with_verdict(row: Comparison, found: Distinguished, alpha: float) -> Comparison:
+def with_verdict(row: Comparison, distinguished: Distinguished, alpha: float) -> Comparison:
     """The row with its verdict: `differs`, unless the length of the exchanged words may explain it."""
     if row.p_holm >= alpha:
         return replace(row, verdict="inconclusive")
-    return replace(row, verdict=DIFFERS if found.p_beyond_length < alpha else DIFFERS_BY_LENGTH)
+    return replace(row, verdict=DIFFERS if distinguished.p_beyond_length < alpha else DIFFERS_BY_LENGTH)
 
 
-def told_by(found: Distinguished) -> str | None:
-    """What carries the difference, in one line; None if no word does by itself.
+def told_by(distinguished: Distinguished) -> str | None:
+    """The carriers of the difference, in one line; None if no word carries it by itself.
 
     Examples:
         >>> police = Carrier("police", "b", 0.0, 8.8, 23, 23, 0.003, "You should inform the police.", ())
         >>> told_by(Distinguished(400, 37, 56.0, 0.001, 0.001, (police,)))
         '"police" (b 8.8%, a 0%)'
     """
-    told = []
-    for each in found.carriers[:3]:
-        sides = sorted((("a", each.share_a), ("b", each.share_b)), key=lambda side: side[0] != each.side)
-        told.append(f'"{each.text}" ({", ".join(f"{side} {_percent(share)}%" for side, share in sides)})')
-    return "; ".join(told) or None
+    parts = []
+    for carrier in distinguished.carriers[:3]:
+        sides = sorted((("a", carrier.share_a), ("b", carrier.share_b)), key=lambda side: side[0] != carrier.side)
+        parts.append(f'"{carrier.text}" ({", ".join(f"{side} {_percent(share)}%" for side, share in sides)})')
+    return "; ".join(parts) or None
 
 
 def _percent(share: float) -> str:
     return f"{share:.0f}" if share >= 10 else f"{share:.2g}"
 
 
-def with_groups(told: str, groups: tuple[str, str]) -> str:
+def with_groups(carriers: str, groups: tuple[str, str]) -> str:
     """`told_by` with the groups' names for the sides.
 
     Examples:
         >>> with_groups('"police" (b 8.8%, a 0%)', ("male", "female"))
         '"police" (female 8.8%, male 0%)'
     """
-    return re.sub(r"\b([ab]) (?=[\d.]+%)", lambda side: f"{groups[side[1] == 'b']} ", told)
+    return re.sub(r"\b([ab]) (?=[\d.]+%)", lambda side: f"{groups[side[1] == 'b']} ", carriers)

@@ -40,7 +40,7 @@ DIVERSITY = schema(
 
 
 def distinct_responses(responses: pa.Table) -> tuple[pa.Array, np.ndarray, np.ndarray]:
-    """The distinct responses; and for each side which of them its pairs received, in the order of the pairs.
+    """The distinct responses; and for each side the index of each pair's response, in the order of the pairs.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
@@ -59,8 +59,8 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
     Args:
         responses: Columns `pair_id`, `side`, `response`.
         equal_length: Whether the longer answer of each pair is cut to the length of the shorter one. Both sides then
-            have the same number of words, so that the share of distinct ones does not depend on how long a side's
-            answers are.
+            have the same number of words, so that the share of distinct words does not depend on the length of a
+            side's answers.
     """
     distinct, a, b = distinct_responses(responses)
     words = encode_texts(distinct, collapsed)
@@ -74,7 +74,7 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
 
 
 def indexed(responses: pa.Table, neutral: pa.Table, settings: SignificanceSettings) -> Readings:
-    """The two readings of diversity: the responses as they are, and those by which it is judged.
+    """The two readings of diversity: the responses as they are, and the neutral reading, which decides the verdict.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
@@ -86,8 +86,8 @@ def indexed(responses: pa.Table, neutral: pa.Table, settings: SignificanceSettin
     return whole, masked
 
 
-_READINGS = ("", MASKED)
-"""What the names of a reading's rows end in."""
+_SUFFIXES = ("", MASKED)
+"""The suffixes of the names of the readings' rows."""
 
 
 def _neutral_sides(neutral: pa.Table, settings: SignificanceSettings) -> SideResponses:
@@ -102,17 +102,17 @@ def jackknifed_excess(
 
     Args:
         whole: The answers as they are.
-        neutral: The answers by which diversity is judged.
+        neutral: The answers in the neutral reading.
         blocks: The number of blocks of consecutive pairs.
         clusters: How pairs move together.
     """
     widest: dict[str, Estimate] = {}
     for cluster in (None, *(np.unique(clustering, return_inverse=True)[1] for clustering in clusters)):
         count = blocks if cluster is None else int(cluster.max()) + 1
-        one, other = (left_out(reading.ngrams, reading.a, reading.b, count, cluster) for reading in (whole, neutral))
-        for name, gap in one.whole.items():
-            without = 100 * (other.without[name] - one.without[name])
-            estimate = jackknifed(100 * (other.whole[name] - gap), without)
+        of_whole, of_neutral = (left_out(sides.ngrams, sides.a, sides.b, count, cluster) for sides in (whole, neutral))
+        for name, gap in of_whole.whole.items():
+            without = 100 * (of_neutral.without[name] - of_whole.without[name])
+            estimate = jackknifed(100 * (of_neutral.whole[name] - gap), without)
             widest[name] = max(widest.get(name, estimate), estimate, key=attrgetter("error"))
     return widest
 
@@ -143,11 +143,11 @@ class DiversityMeasure(Measure):
 
     @property
     def has_neutral_reading(self) -> bool:
-        """Whether the words are counted again with the groups' words masked: always."""
+        """Always: words are counted again with the groups' words masked."""
         return True
 
     def kind(self, name: str) -> str:
-        """A kind of its own."""
+        """The kind of all three rows."""
         return "diversity"
 
     def measure(
@@ -185,7 +185,7 @@ class DiversityMeasure(Measure):
         margins, permutations = self._margins(settings), settings.permutations if resampled else 0
         return [
             row
-            for name, sides in zip(_READINGS, readings, strict=True)
+            for name, sides in zip(_SUFFIXES, readings, strict=True)
             for row in _rows(name, sides, margins, settings, permutations, seed, clusters)
         ]
 
@@ -199,7 +199,7 @@ class DiversityMeasure(Measure):
         settings: SignificanceSettings,
         clusters: Clusterings = (),
     ) -> dict[str, Change]:
-        """The change of each gap, by leaving out blocks of pairs, and pairs that move together."""
+        """The change of each gap; its error comes from leaving out blocks of pairs, and clusters."""
         before, after = (_neutral_sides(responses, settings) for responses in neutral)
         return change_of_diversity(
             (before.ngrams, after.ngrams), (before.a, before.b), (after.a, after.b), settings.jackknife_blocks, clusters

@@ -1,4 +1,4 @@
-"""What a measure of responses is: a table, and the comparisons of the two sides that follow from it.
+"""The interface of measures of responses: a table, and the comparisons of the two sides that follow from it.
 
 A new measure is one file with a `MEASURE` and one entry in `registry.py`. Assets, significance, debiasing effects,
 reports and the gate follow from these.
@@ -6,8 +6,9 @@ reports and the gate follow from these.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -101,7 +102,7 @@ MASKED = "_masked"
 
 Sides = tuple[np.ndarray, np.ndarray]
 Readings = tuple[SideResponses, SideResponses]
-"""The responses as they are, and as diversity judges them."""
+"""The responses as they are, and in the neutral reading of diversity."""
 
 SIDES = schema(
     **fields(CONTEXT_PAIRS, "pair_id"),
@@ -140,9 +141,9 @@ def deciding(rows: Mapping[str, R], name: str) -> R:
 class Scoring:
     """Everything that a measure's table is made from besides the responses.
 
-    `scorer` is a frozen dataclass, and so says itself what it depends on (None for a measure of all responses
-    together). `masked` are the words of the neutral reading, `versions` those of the libraries, and `version` that of
-    the measure's own code.
+    `scorer` is a frozen dataclass, whose fields are all that it depends on (None for a measure of all responses
+    together). `masked` are the words of the neutral reading, `versions` the versions of the libraries, and `version` is
+    the version of the measure's code.
     """
 
     version: str
@@ -152,7 +153,7 @@ class Scoring:
 
 
 Scorings = Mapping[str, Scoring]
-"""By the name of the measure's table."""
+"""Scorings by the name of the measure's table."""
 
 
 @dataclass(frozen=True)
@@ -169,10 +170,10 @@ class Measure:
         version: Raised whenever the measure's code gives another table.
         libraries: The libraries whose versions decide the scores.
         checks: Checks of the table before it takes effect.
-        thresholds: Other thresholds at which the verdicts are drawn again.
-        others: Other scorers with which the verdicts are drawn again, by name.
+        thresholds: Other thresholds at which the responses are judged again.
+        others: Other scorers with which the responses are judged again, by name.
         marks_text: Whether a text that shows an outcome counts as biased by itself, for methods that choose texts.
-        on_request: Whether it is taken only where the settings name it.
+        on_request: Whether it is taken only if the settings name it.
     """
 
     table: str
@@ -189,7 +190,7 @@ class Measure:
     on_request: bool = False
 
     neutral_reading: ClassVar[str] = "the groups' own words masked"
-    """The words with which a reader is told what the neutral reading is."""
+    """The description of the neutral reading in reports."""
 
     @property
     def has_neutral_reading(self) -> bool:
@@ -231,12 +232,12 @@ class Measure:
 
     def at_threshold(self, table: pa.Table, threshold: float) -> dict[str, Sides]:
         """The values of both readings at another threshold, if the measure has one."""
-        found = {}
+        values = {}
         for name, outcome in self.outcomes.items():
             for suffix in self._suffixes if outcome.score is not None else ():
                 a, b = sides(table, f"{outcome.score}{suffix}")
-                found[name + suffix] = outcome.sign * a >= threshold, outcome.sign * b >= threshold
-        return found
+                values[name + suffix] = outcome.sign * a >= threshold, outcome.sign * b >= threshold
+        return values
 
     def kind(self, name: str) -> str:
         """The kind of a row: a key of `MARGINS`."""
@@ -254,7 +255,7 @@ class Measure:
 
     def readings(self, table: pa.Table) -> dict[str, Sides]:
         """`values`, and those of the neutral reading if the measure has one, with `MASKED` appended to their names."""
-        return {name + suffix: found for suffix in self._suffixes for name, found in self.values(table, suffix).items()}
+        return {name + suffix: both for suffix in self._suffixes for name, both in self.values(table, suffix).items()}
 
     @property
     def _suffixes(self) -> tuple[str, ...]:
@@ -289,7 +290,7 @@ class Measure:
         ranks: bool = True,
         clusters: Clusterings = (),
     ) -> list[Comparison]:
-        """One row for each of the `values`. Without `ranks` Wilcoxon's test is left out, which has to sort them."""
+        """One row for each of the `values`. Without `ranks` Wilcoxon's test is left out, which sorts them."""
         rows = []
         for name, (a, b) in values.items():
             margin = settings.margin(name.removesuffix(MASKED), self.kind(name))
@@ -306,8 +307,8 @@ class Measure:
         settings: SignificanceSettings,
         clusters: Clusterings = (),
     ) -> dict[str, Change]:
-        """How the gap of each row changed from the first model's table to the second's, on the same pairs: the gap of
-        the reading on which its verdict rests.
+        """The change of each row's gap from the first model's table to the second's, on the same pairs, in the reading
+        on which its verdict rests.
 
         Args:
             tables: The measure's tables of both models.
@@ -343,7 +344,7 @@ def score(
         progress: Receives the number of distinct texts scored.
     """
     texts = responses["response"]
-    neutral = masked(texts, words).chunks if words else []
+    neutral = _neutral(texts, words).chunks if words else []
     both = pa.chunked_array([*texts.chunks, *neutral], pa.string())
     scores = each_distinct(both, scorer, folder=folder, progress=progress)
     count = len(texts)
@@ -354,14 +355,28 @@ def score(
 
 
 def neutral_reading(responses: pa.Table, words: MaskedWords) -> pa.Table:
-    """The responses with the groups' words masked.
+    """The responses with the groups' words masked. The last result is cached, because each measure of a partition masks
+    the same responses.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
         words: The words that are masked.
     """
-    place = responses.schema.get_field_index("response")
-    return responses.set_column(place, "response", masked(responses["response"], words))
+    position = responses.schema.get_field_index("response")
+    return responses.set_column(position, "response", _neutral(responses["response"], words))
+
+
+def _neutral(responses: pa.ChunkedArray, words: MaskedWords) -> pa.ChunkedArray:
+    buffers = [buffer for chunk in responses.chunks for buffer in chunk.buffers() if buffer is not None]
+    places = [(str(chunk.type), chunk.offset, len(chunk)) for chunk in responses.chunks]
+    key = places, words, [blake2b(buffer, digest_size=16).digest() for buffer in buffers]
+    if _last.get("key") != key:
+        _last.clear()  # first, so that memory holds one result only
+        _last.update(key=key, masked=masked(responses, words))
+    return _last["masked"]
+
+
+_last: dict[str, Any] = {}
 
 
 def sides(table: pa.Table, column: str) -> Sides:

@@ -1,4 +1,4 @@
-"""Texts as presence of words and of two words in a row, hashed; and how what tells texts apart is named."""
+"""Turns texts into hashed features, one for each word and each two words in a row, and names the features."""
 
 import re
 from collections import Counter
@@ -14,20 +14,20 @@ from fairness_pipeline.lexicons.masking import MASK
 from fairness_pipeline.lexicons.text import encode_texts, tokenize
 
 WIDTH = 1 << 21
-"""Words and pairs of words are hashed into so many features."""
+"""The number of features into which words and pairs of words are hashed."""
 _PICTURES = 0x2190
 """Marks from here on in Unicode are arrows, symbols and emoji."""
 _READ = 500
-"""Texts in which the commonest sentence is looked for."""
+"""The number of texts among which the commonest sentence is sought."""
 
 
-def features_of(texts: pa.Array, wanted: np.ndarray) -> tuple[sparse.csr_array, dict[tuple[int, str], np.ndarray]]:
-    """(texts, `WIDTH`) the words and marks of each text, and two in a row, none of them a mask; and by feature and
-    words which texts have what is wanted.
+def features_of(texts: pa.Array, requested: np.ndarray) -> tuple[sparse.csr_array, dict[tuple[int, str], np.ndarray]]:
+    """(texts, `WIDTH`) whether a text has a word or mark, or two in a row, none of them a mask; and the texts that
+    have each requested feature, by feature and words.
 
     Args:
         texts: The texts, with the groups' words masked.
-        wanted: Features whose words are looked up.
+        requested: Features whose words are looked up.
     """
     words, codes, owners = _words(texts)
     hashes = np.array([crc32(word.encode()) for word in words], dtype=np.uint64)
@@ -40,11 +40,11 @@ def features_of(texts: pa.Array, wanted: np.ndarray) -> tuple[sparse.csr_array, 
     joined = (mixed ^ mixed >> np.uint64(18)) % np.uint64(WIDTH)
     features = np.concatenate([alone, joined]).astype(np.int64)
     named: dict[tuple[int, str], list[int]] = {}
-    place = np.concatenate([single, first])
-    for at in np.flatnonzero(np.isin(features, wanted)).tolist() if len(wanted) else ():
-        start, length = place[at], 1 if at < len(single) else 2
+    positions = np.concatenate([single, first])
+    for number in np.flatnonzero(np.isin(features, requested)).tolist() if len(requested) else ():
+        start, length = positions[number], 1 if number < len(single) else 2
         name = " ".join(words[code] for code in codes[start : start + length])
-        named.setdefault((int(features[at]), name), []).append(int(owners[start]))
+        named.setdefault((int(features[number]), name), []).append(int(owners[start]))
     keys = np.concatenate([owners[single], owners[first]]) * np.int64(WIDTH) + features
     keys.sort()  # `np.unique` takes five times as long
     keys = keys[np.diff(keys, prepend=-1) != 0]
@@ -60,7 +60,7 @@ def _is_read(token: str) -> bool:
 
 
 def _words(texts: pa.Array) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The words, and word and text of each place. An article before a mask goes, and of masks in a row one is left."""
+    """The words, and the word and text of each position. An article before a mask is dropped, as are repeated masks."""
     encoded = encode_texts(texts)
     codes, owners = encoded.codes, encoded.owners
     counts = np.array(list(map(_is_read, encoded.words)), dtype=bool)
@@ -78,21 +78,21 @@ def _words(texts: pa.Array) -> tuple[list[str], np.ndarray, np.ndarray]:
 
 
 def commonest_names(features: np.ndarray, counts: Mapping[tuple[int, str], int]) -> list[tuple[int, str]]:
-    """The words of each feature: of those that share it by their hash, the ones that most texts have.
+    """The words of each feature: of the words that hash to it, those in most texts.
 
     Args:
         features: The features.
-        counts: By feature and words in how many texts they stand.
+        counts: The number of texts, by feature and words.
     """
-    return [max((key for key in counts if key[0] == own), key=lambda key: counts[key]) for own in features.tolist()]
+    return [max((key for key in counts if key[0] == index), key=lambda key: counts[key]) for index in features.tolist()]
 
 
 def commonest_sentence(texts: Iterable[str], name: str) -> str:
-    """The commonest sentence of some texts that holds all words of a name; empty without texts."""
+    """The commonest sentence of the texts that contains a name; empty if there are no texts."""
     counts = Counter[str]()
     for text in islice(texts, _READ):
         sentences = [each for each in re.split(r"(?<=[.!?])\s+", text) if f" {name} " in _read_as(each)]
-        counts.update(sentences or [text])  # two words in a row may stand in two sentences
+        counts.update(sentences or [text])  # two words in a row may span two sentences
     return counts.most_common(1)[0][0][:200] if counts else ""
 
 

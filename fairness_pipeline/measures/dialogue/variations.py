@@ -1,4 +1,4 @@
-"""Does a verdict hold under other choices? The same responses, judged again over a grid of choices."""
+"""Judges the same responses under other choices, to show whether a verdict holds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,11 +29,11 @@ VARIATIONS = schema(
 
 `kind`: `base` (nothing changed), `words` (a tenth of the listed pairs left out), `half` (half of the contexts),
 `threshold`, `classifier`. Three further kinds are not choices of an auditor but questions: `without` (pairs of one kind
-left out), `carriers` (the pairs left out whose words carry the measure's gap; `variation` names the words) and `source`
+left out), `carriers` (without the pairs whose words carry the measure's gap; `variation` names the words) and `source`
 (only contexts that named one group before the exchange; `variation` names the group).
 """
 CHOICES = ("words", "half", "threshold", "classifier")
-"""The kinds that count for "holds in so many of so many"."""
+"""The kinds that count in the columns `holds` and `variations` of the significance table."""
 CARRIERS = "carriers"
 SOURCE = "source"
 
@@ -97,8 +97,8 @@ def other_scores(
             values = measure.at_threshold(tables[measure.table], threshold)
             yield Variation("threshold", f"{measure.table} at {threshold:g}", values=values)
         for number, (name, scorer) in enumerate(others.get(measure.table, {}).items()):
-            place = folder / f"{measure.table}-{number}" if folder else None
-            table = measure.shaped(score(responses, scorer, words, place, progress))
+            subfolder = folder / f"{measure.table}-{number}" if folder else None
+            table = measure.shaped(score(responses, scorer, words, subfolder, progress))
             yield Variation("classifier", name, values=measure.readings(table))
 
 
@@ -127,7 +127,7 @@ def without_carriers(words: Words, count: int, carriers: Mapping[str, list[str]]
 
     Args:
         words: The words of each pair.
-        count: Pairs.
+        count: The number of pairs.
         carriers: The words that carry a measure's gap, spelled as in `words.names`, by row name.
     """
     for measure, names in carriers.items():
@@ -148,48 +148,48 @@ class Judged(NamedTuple):
     clusters: Clusterings = ()
 
 
-def judged_again(own: Judged, variations: Sequence[Variation], settings: SignificanceSettings) -> pa.Table:
+def judged_again(inputs: Judged, variations: Sequence[Variation], settings: SignificanceSettings) -> pa.Table:
     """A table of `VARIATIONS`.
 
     Diversity is judged by the jackknife alone. Permutations would take longer than all other measures together.
 
     Args:
-        own: The input of the judgement.
+        inputs: Both readings of every measure.
         variations: The variations besides the base.
         settings: Level and margins.
     """
-    base = _judge(own, Variation("base", "as it is"), settings, {})
+    base = _judge(inputs, Variation("base", "as it is"), settings, {})
     before = {row.measure: row for row in base}
     rows = [_row(Variation("base", "as it is"), row) for row in base if not is_part(row.measure)]
     enough = [each for each in variations if each.kept is None or each.kept.sum() >= 2]
-    again = in_threads(lambda variation: _judge(own, variation, settings, before), iter(enough))
-    for variation, found in zip(enough, again, strict=True):
+    again = in_threads(lambda variation: _judge(inputs, variation, settings, before), iter(enough))
+    for variation, compared in zip(enough, again, strict=True):
         touched = {variation.only} if variation.only else variation.values
         rows += [
             _row(variation, row)
-            for row in found
+            for row in compared
             if not is_part(row.measure) and (touched is None or row.measure in touched)
         ]
     return pa.Table.from_pylist(rows, schema=VARIATIONS)
 
 
 def _judge(
-    own: Judged, variation: Variation, settings: SignificanceSettings, before: Mapping[str, Comparison]
+    inputs: Judged, variation: Variation, settings: SignificanceSettings, before: Mapping[str, Comparison]
 ) -> list[Comparison]:
     """Every measure under one variation. Measures that the variation does not touch keep their earlier results."""
     kept, changed = variation.kept, variation.values
-    clusters = own.clusters if kept is None else [each[kept] for each in own.clusters]
+    clusters = inputs.clusters if kept is None else [each[kept] for each in inputs.clusters]
     rows: list[Comparison] = []
     values: dict[str, Sides] = {}
-    for measure, found in own.values:
-        for name, sides in found.items():
+    for measure, both_readings in inputs.values:
+        for name, sides in both_readings.items():
             a, b = sides if changed is None else changed.get(name, sides)
             values[name] = (a, b) if kept is None else (a[kept], b[kept])
             if changed is not None and name not in changed:
                 rows.append(before[name])
             else:
                 rows += measure.compare_values({name: values[name]}, settings, ranks=False, clusters=clusters)
-    measure, readings = own.diversity
+    measure, readings = inputs.diversity
     parts = readings if kept is None else (readings[0].take(kept), readings[1].take(kept))
     if changed is None:
         rows += measure.compare_indexed(parts, settings, clusters=clusters, resampled=False)

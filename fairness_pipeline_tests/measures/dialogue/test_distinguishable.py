@@ -19,8 +19,9 @@ from fairness_pipeline_tests.lineup.dialogue import Asked
 GENDER = load_dimension("gender").masked
 
 
-def column(texts: list[str]) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.array(texts, pa.string())])
+def table(a: list[str], b: list[str]) -> pa.Table:
+    ids = [*range(len(a)), *range(len(b))]
+    return pa.table({"pair_id": ids, "side": ["a"] * len(a) + ["b"] * len(b), "response": [*a, *b]})
 
 
 def distinguished(
@@ -28,7 +29,7 @@ def distinguished(
 ) -> tuple[Distinguished, np.ndarray, list[list[str]]]:
     a, b = harm(HARMS[name], rate)(setting)
     result, scores = distinguish(
-        (setting.pairs["context_a"], setting.pairs["context_b"]), column(a), column(b), setting.words, GENDER, seed=1
+        (setting.pairs["context_a"], setting.pairs["context_b"]), table(a, b), setting.words, GENDER, seed=1
     )
     return result, scores, [a, b]
 
@@ -77,7 +78,7 @@ def test_few_words_show_nothing() -> None:
     setting = Asked("gender", 2, 400)
     few = Words(["he / she"] * 5, setting.words.pairs, setting.words.words % 5)
     a, b = harm(HARMS["police"], 0.5)(setting)
-    result, _ = distinguish(None, column(a), column(b), few, GENDER, seed=1)
+    result, _ = distinguish(None, table(a, b), few, GENDER, seed=1)
     assert result.p == result.p_beyond_length == 1.0 and not result.carriers
     row = distinguishable.comparison(result)
     assert "5 exchanged words are too few to tell; 8 at least" in row.note
@@ -102,8 +103,7 @@ def test_the_same_answers_are_no_finding() -> None:
     same = setting.lot(["Fine.", "Well, well.", "Go on!"])
     result, _ = distinguish(
         (setting.pairs["context_a"], setting.pairs["context_b"]),
-        column(same),
-        column(same),
+        table(same, same),
         setting.words,
         GENDER,
         seed=1,
@@ -126,8 +126,12 @@ def test_words_with_the_same_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch
 
 def test_all_exchanged_words_count_in_the_length_of_a_context() -> None:
     """`he` and `she` next to the noun count, too; a word whose contexts lean both ways has no direction."""
-    a = column(["My uncle said he heard he left.", "My uncle left.", "An actor.", "He met him.", "A nephew"])
-    b = column(["My aunt said she heard she left.", "My aunt left.", "An actress.", "She met her.", "The niece of"])
+    a = pa.chunked_array(
+        [["My uncle said he heard he left.", "My uncle left.", "An actor.", "He met him.", "A nephew"]]
+    )
+    b = pa.chunked_array(
+        [["My aunt said she heard she left.", "My aunt left.", "An actress.", "She met her.", "The niece of"]]
+    )
     clusters = np.array([0, 0, 1, 2, 3])
     directions = distinguishable._context_directions(a, b, clusters)
     np.testing.assert_array_equal(directions, [np.nan, 1, 1, 1])
