@@ -209,7 +209,7 @@ def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], conso
         else f"Widen the terminal to {needed} columns to see the differences"
     )
     if legend:
-        left_out = f"Never seen, and left out: {', '.join(never_seen)}" if never_seen else ""
+        left_out = f"Never seen in either group, and left out: {', '.join(never_seen)}" if never_seen else ""
         output.print(f"[dim]{'. '.join(filter(None, [legend, study.legend, note, left_out]))}[/dim]")
     for warning in warnings_of(study, part, Lake(project.workspace)):
         output.print(f"[yellow]{escape(warning)}[/yellow]")

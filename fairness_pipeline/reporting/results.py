@@ -223,7 +223,8 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
     return [
         f"Shown absent: {f'differences beyond the margin in {names}{more}' if fair else 'nothing; no verdict is fair'}",
         f"Largest gap that could remain where none was found (95%): {remaining or 'not known'}",
-        f"Not looked at: {study.unseen}" + (f"; {len(blind)} of {len(rows)} verdicts cannot tell" if blind else ""),
+        f"Not looked at: {study.unseen}"
+        + (f"; {len(blind)} of {len(rows)} measures saw too little to judge" if blind else ""),
     ]
 
 

@@ -96,7 +96,7 @@ def test_the_reports_headings_are_those_of_its_cells(made: Project) -> None:
     present = {STUDY.heading(row) for row in rows}
     with_column = {STUDY.heading(row) for row in rows if said(row) != NEVER_SEEN} | {"Attribute words"}
     never = [heading for heading in STUDY.headings if heading in present - with_column]
-    assert f"Never seen, and left out: {', '.join(never)}." in page
+    assert f"Never seen in either group, and left out: {', '.join(never)}." in page
     assert column_names == ["Dimension", "Model", *(heading for heading in STUDY.headings if heading in with_column)]
     assert present - {None} < set(STUDY.headings)  # what is measured on request has no column here
     first_row = glance.partition("</tr>")[2].partition("</tr>")[0]

@@ -74,7 +74,7 @@ def rates_by_group(
     return pa.Table.from_pylist(complete, schema=OUTCOME_RATES)
 
 
-def told_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) -> str:
+def lowest_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) -> str:
     """The lowest ratio of an outcome's groups, in words; empty if there is none.
 
     Args:
@@ -95,7 +95,9 @@ def told_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) 
     low, high = overall["ratio_low"], overall["ratio_high"]
     interval = f"{low:.2f} to {'-' if high is None else f'{high:.2f}'}"
     rates = f"{by_group[group]['rate']:.1f}% of '{group}' and {by_group[best]['rate']:.1f}% of '{best}'"
-    return f"{outcome} by {attribute}: {rates}, ratio {overall['ratio']:.2f} ({interval}): {overall['four_fifths']}"
+    word = overall["four_fifths"]
+    doubt = ", as 0.8 lies in the interval; more rows would narrow it" if word == "cannot tell" else ""
+    return f"{outcome} by {attribute}: {rates}, ratio {overall['ratio']:.2f} ({interval}): {word}{doubt}"
 
 
 def _attribute_rows(

@@ -25,7 +25,7 @@ from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import read_yaml
-from fairness_pipeline.measures.outcomes.rates import rates_by_group, told_ratio
+from fairness_pipeline.measures.outcomes.rates import lowest_ratio, rates_by_group
 from fairness_pipeline.studies.outcomes.asked_groups import message_document, questions_of, told_of
 from fairness_pipeline.studies.outcomes.columns import diagnose, settled
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
@@ -82,7 +82,7 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     if not specification.judged:
         rows = rates_by_group(trials, specification.condition_keys[0], specification.outcomes).to_pylist()
         for comparison in dict.fromkeys((row["outcome"], row["attribute"]) for row in rows):
-            print(f"rates alone, as there are no items: {told_ratio(rows, *comparison) or 'nobody is selected'}")
+            print(f"rates alone, as there are no items: {lowest_ratio(rows, *comparison) or 'nobody is selected'}")
     return f"'{name}': {diagnosis.table.num_rows:,} rows in {target}; what its columns are: {part.about(name)}"
 
 

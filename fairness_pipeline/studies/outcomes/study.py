@@ -9,7 +9,7 @@ from fairness_pipeline.corpora.outcomes.questions import ask
 from fairness_pipeline.corpora.outcomes.specification import MESSAGES, SIGNED, OutcomeTable
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
-from fairness_pipeline.measures.outcomes.rates import told_ratio
+from fairness_pipeline.measures.outcomes.rates import lowest_ratio
 from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, HARMFUL, NAMES_AND_ITEMS, SAID, SIDE
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.project.study import Judged, Study
@@ -98,7 +98,7 @@ def _warnings(part: OutcomesPart, lake: Lake) -> list[str]:
     for table in (name for name, specification in part.tables.items() if not specification.judged):
         rows = [row for row in rates(part, lake) if row["table"] == table]
         comparisons = dict.fromkeys((row["outcome"], row["attribute"]) for row in rows)
-        ratios = [ratio for comparison in comparisons if (ratio := told_ratio(rows, *comparison))]
+        ratios = [ratio for comparison in comparisons if (ratio := lowest_ratio(rows, *comparison))]
         warnings += [f"{table}: only rates, because it has no items; gates ignore them. {ratio}" for ratio in ratios]
     return warnings
 

@@ -23,7 +23,7 @@ from fairness_pipeline.measures.outcomes.cells import cell_table
 from fairness_pipeline.measures.outcomes.changes import changes_between
 from fairness_pipeline.measures.outcomes.group_rows import Judging
 from fairness_pipeline.measures.outcomes.outcome_significance import judge_outcomes
-from fairness_pipeline.measures.outcomes.rates import rates_by_group, told_ratio
+from fairness_pipeline.measures.outcomes.rates import lowest_ratio, rates_by_group
 from fairness_pipeline.measures.outcomes.rows import BEYOND, GATED, OMNIBUS, OTHERS, REFERENCE
 from fairness_pipeline.measures.outcomes.text_outcomes import TextScorers, expanded, scored
 from fairness_pipeline_tests.measures.outcomes.planted import PLANTED, sample_table
@@ -408,7 +408,7 @@ def test_the_lowest_ratio_is_that_of_a_group_that_is_not_small() -> None:
     assert [(row["group"], row["small"], row["ratio"]) for row in table] == [
         ("any", True, 0.0), ("man", False, 1.0), ("woman", False, 0.0), ("all groups", False, 0.0)
     ]  # fmt: skip
-    assert "0.0% of 'woman' and 100.0% of 'man'" in told_ratio(table, "hired", "sex")
+    assert "0.0% of 'woman' and 100.0% of 'man'" in lowest_ratio(table, "hired", "sex")
 
 
 def test_answers_in_words() -> None:
