@@ -250,11 +250,9 @@ def compare(
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         raise FairnessError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    if unknown := [name for name in margins or {} if name not in (*MARGINS, *_row_names(definition))]:
-        raise FairnessError(
-            f"margins: unknown measure '{unknown[0]}'; choose from: "
-            f"{', '.join(dict.fromkeys([*MARGINS, *_row_names(definition)]))}"
-        )
+    known = [*MARGINS, *_row_names(definition)]
+    if others := [name for name in margins or {} if name not in known]:
+        raise FairnessError(f"margins: {unknown('measure', others[0], known)}")
     clusters, distinguished, unit_codes = [], None, None
     if units is not None:
         if groups is None:

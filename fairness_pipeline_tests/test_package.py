@@ -95,7 +95,7 @@ def test_the_public_functions_name_wrong_arguments() -> None:
         ({"groups": ["x"]}, "groups: expected one value a pair, 2; found 1"),
         ({"groups": ["x", None]}, "groups: expected a value for each pair, found None at index 1"),
         ({"groups": frame}, "groups: expected a list or a column, found a DataFrame"),
-        ({"margins": {"rats": {"absolute": 1}}}, "margins: unknown measure 'rats'; choose from: rates, counts"),
+        ({"margins": {"rats": {"absolute": 1}}}, "margins: unknown measure 'rats'; did you mean 'rates'"),
         ({"margins": {"rates": {"absolute": -1}}}, "margins.rates.absolute: Input should be greater than 0"),
         ({"alpha": 2}, "alpha: Input should be less than 1"),
     ):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fairness_pipeline.cli.rule import NAMES, REFUSED, WORSE
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.lineage.state import State
@@ -357,6 +357,6 @@ def _row_names(plan: Plan, measures: str | None) -> list[str]:
     parts = [plan.project.parts[study.name] for study in studies]
     known = list(dict.fromkeys(name for part in parts for name in part.measures()))
     readings = [name for part in parts for name in part.readings()]
-    if unknown := [name for name in names if known and name not in (*known, *readings)]:
-        raise FairnessError(f"--measures: unknown measure '{unknown[0]}'; choose from: {', '.join(known)}")
+    if others := [name for name in names if known and name not in (*known, *readings)]:
+        raise FairnessError(f"--measures: {unknown('measure', others[0], known)}")
     return names

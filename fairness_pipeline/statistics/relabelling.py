@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from fairness_pipeline.statistics.groups import Errors, Fit, each_against_others, of_two, sum_by
 
@@ -74,15 +75,16 @@ def relabel(fit: Fit, first: np.ndarray, second: np.ndarray, seed: int, draws: i
     count, total = len(fit.groups), fit.scores.sum(axis=0)
     squares, largest, ranges, max_t_others, max_t_contrasts = (np.zeros(draws) for _ in range(5))
     done = 0
-    for drawn in _shuffled(scores, draws, random):
-        effects, moments = drawn.sum(axis=1), np.swapaxes(drawn, 1, 2) @ drawn
-        chunk = slice(done, done := done + len(drawn))
-        squares[chunk] = np.square(effects).sum(axis=1)
-        largest[chunk] = np.abs(effects).max(axis=1)
-        ranges[chunk] = np.ptp(effects, axis=1)
-        group_squares = np.diagonal(moments, axis1=1, axis2=2)
-        max_t_others[chunk] = _t(effects, group_squares, len(scores)).max(axis=1)
-        max_t_contrasts[chunk] = _t_of_two(effects, moments, first, second, len(scores)).max(axis=1)
+    with threadpool_limits(1):  # the products are small, and threads would wait for each other
+        for drawn in _shuffled(scores, draws, random):
+            effects, moments = drawn.sum(axis=1), np.swapaxes(drawn, 1, 2) @ drawn
+            chunk = slice(done, done := done + len(drawn))
+            squares[chunk] = np.square(effects).sum(axis=1)
+            largest[chunk] = np.abs(effects).max(axis=1)
+            ranges[chunk] = np.ptp(effects, axis=1)
+            group_squares = np.diagonal(moments, axis1=1, axis2=2)
+            max_t_others[chunk] = _t(effects, group_squares, len(scores)).max(axis=1)
+            max_t_contrasts[chunk] = _t_of_two(effects, moments, first, second, len(scores)).max(axis=1)
     if draws < _MORE_DRAWS and np.square(total).sum() > squares.max() and scores.size * _MORE_DRAWS <= _CHEAP:
         return relabel(fit, first, second, seed, _MORE_DRAWS)
     observed_t = _t_of_two(total[None], (scores.T @ scores)[None], first, second, len(scores))[0]

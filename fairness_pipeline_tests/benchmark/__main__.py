@@ -36,6 +36,7 @@ from fairness_pipeline_tests.benchmark.gpu import gpu
 from fairness_pipeline_tests.benchmark.language import generation, language_models
 from fairness_pipeline_tests.benchmark.outcomes import outcomes
 from fairness_pipeline_tests.benchmark.page import RESULTS, document, with_gpu
+from fairness_pipeline_tests.benchmark.peers import peers
 from fairness_pipeline_tests.benchmark.sentiment import equity
 from fairness_pipeline_tests.benchmark.shared import ROOT, Ratio
 from fairness_pipeline_tests.benchmark.viewer import viewer
@@ -48,6 +49,7 @@ PARTS = {
     "bleu": bleu, "retrieval": retrieval, "decoding": decoding, "training": training, "disentanglement": disentanglement,
     "generation": generation, "classifiers": classifiers, "language_models": language_models, "equity": equity,
     "truth_inference": truth_inference, "outcomes": outcomes, "endpoints": endpoints, "ray": ray, "locks": locks,
+    "peers": peers,
 }  # fmt: skip
 """Ratios."""
 FIGURES: dict[str, Callable[[], Any]] = {

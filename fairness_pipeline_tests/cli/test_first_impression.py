@@ -140,7 +140,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
         )
         wrong = command("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offence")
         assert wrong.returncode == 1
-        assert "--measures: unknown measure 'offence'; choose from: distinguishable, diversity" in wrong.stderr
+        assert "--measures: unknown measure 'offence'; did you mean 'offense_rate'" in wrong.stderr
     answers = (
         Lake(quick.workspace).read("responses", {"dimension": "gender", "model": "our-bot"})["response"].to_pylist()
     )
