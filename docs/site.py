@@ -50,7 +50,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """A link to a file beside the documentation becomes the file's path."""
-    return _OUTSIDE.sub(lambda found: f"{found[1]} (`{found[3]}`)", markdown)
+    return _OUTSIDE.sub(lambda match: f"{match[1]} (`{match[3]}`)", markdown)
 
 
 def _inside(readme: str) -> str:

@@ -150,8 +150,8 @@ def pairs(contexts: Iterable[str], dimension: str = "gender") -> "pd.DataFrame":
         }
     )
     settings = PairSettings(maximum=max(count, 1), one_word=False, largest_share=1)
-    found_contexts = find_contexts(table, Swapper(definition, pronouns=settings.pronouns, senses=True)).table
-    result = make_pairs(found_contexts, definition, seed=0, **settings.model_dump(exclude={"no_effect"}))
+    context_table = find_contexts(table, Swapper(definition, pronouns=settings.pronouns, senses=True)).table
+    result = make_pairs(context_table, definition, seed=0, **settings.model_dump(exclude={"no_effect"}))
     return result.table.select(["pair_id", "context_a", "context_b", "source_side"]).to_pandas()
 
 

@@ -15,7 +15,7 @@ import scipy.stats
 
 from fairness_pipeline.measures.outcomes.rows import GATED, PAIR, SIDE
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.reporting.results import said
+from fairness_pipeline.reporting.results import shown_verdict
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.lake import Lake
@@ -227,7 +227,7 @@ def _p(value: float | None) -> str:
 
 
 def _verdict(row: dict[str, Any]) -> str:
-    verdict = said(row)
+    verdict = shown_verdict(row)
     return f"**{verdict}**" if verdict in ("biased", "fair") else verdict
 
 

@@ -144,7 +144,7 @@ def of_model(
         fitted = _Fitted(model, draw, data, corpus)
         rows += fitted.rates(_simulated(annotator_rows))
         rows += _with_p(fitted.contrasts(groups, published), fitted.omnibus())
-        rows += fitted.classes_said()
+        rows += fitted.confusion_rows()
     return pa.Table.from_pylist(rows, schema=BIAS_ESTIMATES)
 
 
@@ -242,7 +242,7 @@ class _Fitted:
                 rows.append(row | {"p": p})
         return rows
 
-    def classes_said(self) -> list[dict[str, Any]]:
+    def confusion_rows(self) -> list[dict[str, Any]]:
         """The rows of confusions: how often each group gives each label to the items of each class, and to all items,
         by the model and among its labels."""
         model, class_names = self.model, self.corpus.labels.class_names

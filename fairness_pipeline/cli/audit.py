@@ -10,9 +10,9 @@ from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.cli.run import (
     bring_up_to_date,
     make,
+    print_format,
+    print_requests,
     seal_older_imports,
-    tell_format,
-    tell_requests,
     with_new_epochs,
 )
 from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
@@ -36,7 +36,7 @@ def add(command: Command) -> None:
         default_profile=PROFILE,
     )
     audit.add_argument(
-        "what", metavar="MODEL", help="a folder, a Hugging Face id, an endpoint's address, a file of answers, a table"
+        "text", metavar="MODEL", help="a folder, a Hugging Face id, an endpoint's address, a file of answers, a table"
     )
     audit.add_argument("--name", help="what it is called in tables and reports (default: derived from its location)")
     audit.add_argument("--study", help="the study to use, if several can audit it")
@@ -103,7 +103,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
     if arguments.groups and arguments.benchmark:
         raise FairnessError("--groups, --benchmark: give one of them")
     questions = bool(arguments.benchmark or arguments.groups)
-    given = look_at(arguments.what, arguments.revision, of_benchmark=questions)
+    given = look_at(arguments.text, arguments.revision, of_benchmark=questions)
     _check_options(given, arguments)
     study_name = _study_of_columns(project, given, arguments.column) if arguments.column or questions else None
     requested = arguments.study or study_name
@@ -125,7 +125,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
             )
         part = project.parts[study.name]
         if not hasattr(part, "ask_pairs"):
-            raise FairnessError(f"--pairs is for dialogue models; {given.name} is {given.said}")
+            raise FairnessError(f"--pairs is for dialogue models; {given.name} is {given.description}")
         part.ask_pairs(arguments.pairs)
         project = Project(arguments.profile)
     seal_older_imports(project)
@@ -139,11 +139,11 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
         plan = Plan(plan.lineage, chosen)
     for line in study.power_forecast(project.parts[study.name], plan.lake, arguments.dimension):
         print(line, flush=True)
-    tell_format(plan)
-    tell_requests(plan)
+    print_format(plan)
+    print_requests(plan)
     status = bring_up_to_date(project, chosen, plan, arguments)
     if status != 1:
-        if closing_lines := getattr(module, "told", None):
+        if closing_lines := getattr(module, "describe_results", None):
             print("", *closing_lines(project.parts[study.name], plan.lake, name), sep="\n")
         print("\nNext: open the report.")
         if any(key[study.subject] == name for key in project.parts[study.name].expected()):
@@ -153,7 +153,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
             )
         if given.kind != "file" and not questions:
             extra = f" --study {study.name}" if arguments.study else ""
-            print(f"Your own corpus, sizes, margins: fairness-pipeline init NAME --model {arguments.what}{extra}")
+            print(f"Your own corpus, sizes, margins: fairness-pipeline init NAME --model {arguments.text}{extra}")
     return status
 
 
@@ -187,7 +187,7 @@ def _check_options(given: "Given", arguments: argparse.Namespace) -> None:
     for option, kinds in _KINDS_OF_OPTION.items():
         if getattr(arguments, option) and given.kind not in kinds:
             raise FairnessError(
-                f"--{option.replace('_', '-')} applies only to: {', '.join(kinds)}; {given.name} is {given.said}"
+                f"--{option.replace('_', '-')} applies only to: {', '.join(kinds)}; {given.name} is {given.description}"
             )
 
 
@@ -205,13 +205,13 @@ def study_of(project: "Project", given: "Given", asked: str | None, *, certain: 
     for study, module in sorted(modules, key=lambda entry: not getattr(entry[1], "FIRST", False)):
         if module and asked in (None, study.name) and (certain or module.takes(given)):
             if asked is None:
-                print(f"{given.said}: {study.title.lower()}", file=sys.stderr)
+                print(f"{given.description}: {study.title.lower()}", file=sys.stderr)
             return study
     hint = next((getattr(module, "HINT", "") for study, module in modules if study.name == asked), "")
     refusal = f"{asked} does not audit" if asked else "no study audits"
     single = len(given.columns) == 1
     raise FairnessError(
-        f"{given.name}: {given.said}, which {refusal}; expected a language model, an encoder-decoder, a "
+        f"{given.name}: {given.description}, which {refusal}; expected a language model, an encoder-decoder, a "
         "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id', with raters and "
         "their labels, or with groups and outcomes"
         + (f". If it is {hint}" if hint and given.kind == "file" else "")

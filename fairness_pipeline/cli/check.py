@@ -118,7 +118,7 @@ def _check_signed(file: Path, key: Path, required: "Requirement | None") -> int:
         print(visible(f"SHA-256 of {audited.line}"))
     for imported in summary.imports:
         print(visible(f"SHA-256 of {imported.file}, imported as {imported.place}: {imported.original}"))
-    print(visible(summary.gate.told))
+    print(visible(summary.gate.description))
     lacks = list(required.lacks(summary.gate)) if required else []
     for lack in lacks:
         print(visible(f"--require: the signed gate falls short: {lack}"))

@@ -19,7 +19,7 @@ from rich.table import Table
 from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.plain_text import latex_table, markdown_table, number_of, visible
 from fairness_pipeline.foundation.progress import Progress as ProgressFunction
-from fairness_pipeline.lineage.assets import Place
+from fairness_pipeline.lineage.assets import PartitionId
 from fairness_pipeline.lineage.durations import Forecast
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.plan import Outcome, Step
@@ -36,8 +36,8 @@ from fairness_pipeline.reporting.results import (
     ends,
     findings,
     folded,
-    said,
     severity,
+    shown_verdict,
     warnings_of,
     worst_first,
 )
@@ -98,7 +98,7 @@ class RunDisplay(Listener):
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(), console=self.console, transient=True, disable=not self.console.is_terminal,
         )  # fmt: skip
-        self._tasks: dict[Place, TaskID] = {}
+        self._tasks: dict[PartitionId, TaskID] = {}
         self.console.print(f"Profile [b]{profile}[/b]: {stale} of {total} partitions to make")
 
     def __enter__(self) -> Self:
@@ -113,16 +113,16 @@ class RunDisplay(Listener):
     def starting(self, steps: Sequence[Step]) -> None:
         """Shows that a unit of steps begins; its steps share a bar."""
         if self.forecast:
-            self.forecast.began(steps[0].place)
+            self.forecast.began(steps[0].partition_id)
         task = self._bars.add_task(escape(steps[0].label), total=None, note="")
-        self._tasks |= {step.place: task for step in steps}
+        self._tasks |= {step.partition_id: task for step in steps}
 
     def ended(self, outcome: Outcome) -> Outcome:
         """Shows that a step has ended, and returns its outcome."""
         self._done += 1
         if self.forecast:
-            self.forecast.ended(outcome.step.place, outcome.seconds if outcome.state == "made" else None)
-        task = self._tasks.pop(outcome.step.place, None)
+            self.forecast.ended(outcome.step.partition_id, outcome.seconds if outcome.state == "made" else None)
+        task = self._tasks.pop(outcome.step.partition_id, None)
         if task is not None and task not in self._tasks.values():
             self._bars.remove_task(task)
         if outcome.state == "skipped":  # the step that it needed has failed and says why
@@ -145,12 +145,12 @@ class RunDisplay(Listener):
         """Moves the unit's bar, or prints a line every ten seconds without a terminal."""
         label = " ".join([asset, *key.values()])
         last = time.monotonic()
-        place = asset, partition_name(key)
-        task = self._tasks.get(place)
+        partition = asset, partition_name(key)
+        task = self._tasks.get(partition)
         if task is not None:  # a message may come after its unit has ended
             self._bars.reset(task, description=escape(label), total=None, note="")
         if self.forecast:
-            self.forecast.began(place)
+            self.forecast.began(partition)
 
         def update(done: int, total: int | None, note: str) -> None:
             nonlocal last
@@ -161,7 +161,7 @@ class RunDisplay(Listener):
                 share = f"{100 * done / total:3.0f}%" if total else f"{done:,}"
                 self.console.print(f"          {label}: {share} {note}", markup=False)
             if self.forecast and total:
-                self.forecast.progressed(place, done / total)
+                self.forecast.progressed(partition, done / total)
                 self._print_forecast()
 
         return update
@@ -263,7 +263,9 @@ def print_standing(study: AnyStudy, audits: list[Audit], console: Console) -> No
     """Prints a line for each audit whose verdicts are final; the table of all audits comes at the end of the run."""
     for audit in worst_first(study, audits):
         counts = ", ".join(f"{number} {name}" for name, number in counted(study, [audit]).items())
-        labels = ", ".join(study.label(row) for row in audit.rows if study.gated(row) and said(row) in FINDINGS)
+        labels = ", ".join(
+            study.label(row) for row in audit.rows if study.gated(row) and shown_verdict(row) in FINDINGS
+        )
         text = f"{NOTHING_TO_JUDGE}: {audit.degenerate}" if audit.degenerate else counts
         line = f"{study.title}: {audit.name}: {text}{f' ({labels})' if labels else ''}"
         console.print(visible(line), markup=False, style="bold")
@@ -292,7 +294,7 @@ def _cell(study: AnyStudy, audit: Audit, heading: str, marks: dict[str, str], nu
     if not rows:
         return ""
     row = min(rows, key=severity(study))
-    verdict = said(row)
+    verdict = shown_verdict(row)
     text = marks[verdict]
     if numbers and verdict != NEVER_SEEN and row["n"]:
         decisive = study.decisive(row)

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fairness_pipeline.cli.gate import Entry, Examined, detectable, told_before, told_rule
+from fairness_pipeline.cli.gate import Entry, Examined, describe_blind_verdicts, describe_rule, detectable
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
@@ -14,7 +14,7 @@ from fairness_pipeline.reporting.answers import answer_ages
 from fairness_pipeline.reporting.audited import audited_by
 from fairness_pipeline.reporting.changes import worth_telling
 from fairness_pipeline.reporting.next_steps import next_steps
-from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, counted, findings, said, worst_first
+from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, counted, findings, shown_verdict, worst_first
 from fairness_pipeline.reporting.rule import Rule
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import FINDINGS
@@ -25,23 +25,23 @@ _SENTENCES = 10
 
 
 def write_for_machines(
-    plan: Plan, rule: Rule, found: Examined, junit: str | None, summary: str | None, reasons: Sequence[str] = ()
+    plan: Plan, rule: Rule, examined: Examined, junit: str | None, summary: str | None, reasons: Sequence[str] = ()
 ) -> list[str]:
     """Writes the requested files and returns them.
 
     Args:
         plan: What was run.
         rule: The conditions that close the gate; if it refuses nothing, no test fails.
-        found: What `cli.gate.examine` makes of the rule.
+        examined: What `cli.gate.examine` makes of the rule.
         junit: The file for JUnit's XML.
         summary: The file for Markdown.
         reasons: Why partitions were not made.
     """
     texts = {}
     if junit:
-        texts[junit] = _junit(plan, rule, found, reasons)
+        texts[junit] = _junit(plan, rule, examined, reasons)
     if summary:
-        texts[summary] = _summary(plan, rule, found, reasons)
+        texts[summary] = _summary(plan, rule, examined, reasons)
     for path, text in texts.items():
         with replacing(Path(path)) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -66,7 +66,7 @@ def _junit(plan: Plan, rule: Rule, examined: Examined, reasons: Sequence[str]) -
                 failure.text = _numbers(entry)
             else:
                 note = " (not after correction over all verdicts)" if id(entry.row) in alone else ""
-                ET.SubElement(test, "system-out").text = f"{said(entry.row)}{note}: {_numbers(entry)}"
+                ET.SubElement(test, "system-out").text = f"{shown_verdict(entry.row)}{note}: {_numbers(entry)}"
         fresh = {audit.name for owner, audit in examined.fresh if owner is study}
         for audit in audits:
             reason = _missing(audit, audit.name in fresh)
@@ -97,9 +97,9 @@ def _class(study: AnyStudy, audit: Audit) -> str:
 
 
 def _message(plan: Plan, entry: Entry) -> str:
-    if said(entry.row) in FINDINGS:
+    if shown_verdict(entry.row) in FINDINGS:
         return _clean(entry.study.finding(plan.project.parts[entry.study.name], entry.audit.key, entry.row))
-    return _clean(f"{said(entry.row)}: {entry.told}")
+    return _clean(f"{shown_verdict(entry.row)}: {entry.full_name}")
 
 
 def _numbers(entry: Entry) -> str:
@@ -122,7 +122,7 @@ def _summary(plan: Plan, rule: Rule, examined: Examined, reasons: Sequence[str])
     """Returns the verdicts in Markdown: what closes the gate, then a table and the worst findings of each study."""
     lines = [f"## Fairness, profile {_plain(plan.project.name)}", ""]
     if rule.refused:
-        closed = "; ".join(_plain(entry.told) for entry in examined.closing[:_SENTENCES])
+        closed = "; ".join(_plain(entry.full_name) for entry in examined.closing[:_SENTENCES])
         more = f" and {len(examined.closing) - _SENTENCES} more" if len(examined.closing) > _SENTENCES else ""
         closes = f"**The gate ({', '.join(rule.refused)}) is closed** by {closed}{more}."
         passes = f"The gate ({', '.join(rule.refused)}) lets it pass."
@@ -130,7 +130,11 @@ def _summary(plan: Plan, rule: Rule, examined: Examined, reasons: Sequence[str])
         undecided = f"{stays}, as it lacks verdicts: {_plain(examined.open)}."
         lines += [closes if examined.closing else undecided if examined.open else passes, ""]
     if rule.refused:
-        notes = *told_rule(examined, rule), *told_before(examined), *detectable(plan, examined.looked_at)
+        notes = (
+            *describe_rule(examined, rule),
+            *describe_blind_verdicts(examined),
+            *detectable(plan, examined.looked_at),
+        )
         lines += [f"- {_plain(line)}" for line in notes]
     lines += [f"- {_plain(age)}" for age in answer_ages(plan.lineage, plan.lake, examined.fresh)]
     lines += ["", *_compared(examined)] if examined.baseline else [""]
@@ -154,7 +158,12 @@ def _compared(examined: Examined) -> Iterable[str]:
         yield "| verdict | before | now | the gap |"
         yield "| --- | --- | --- | --- |"
     for change in changes:
-        cells = change.name, said(change.then) if change.then else "none", said(change.row), change.told
+        cells = (
+            change.name,
+            shown_verdict(change.then) if change.then else "none",
+            shown_verdict(change.row),
+            change.description,
+        )
         yield "| " + " | ".join(_plain(cell) for cell in cells) + (" **worse** |" if change.worse else " |")
     if changes:
         yield ""

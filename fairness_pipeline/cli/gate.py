@@ -10,7 +10,7 @@ from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.project.thresholds import not_as_shipped, told_margins
+from fairness_pipeline.project.thresholds import describe_margins, not_as_shipped
 from fairness_pipeline.reporting.baselines import Earlier
 from fairness_pipeline.reporting.changes import Changed, changes_since, corrected
 from fairness_pipeline.reporting.results import (
@@ -18,9 +18,9 @@ from fairness_pipeline.reporting.results import (
     NOT_MEASURED,
     Audit,
     audits_of,
-    could_tell,
-    said,
-    told_judging,
+    could_be_biased,
+    describe_judging,
+    shown_verdict,
 )
 from fairness_pipeline.reporting.rule import Rule
 from fairness_pipeline.statistics.intervals import quantile
@@ -43,13 +43,13 @@ class Entry(NamedTuple):
     name: str
 
     @property
-    def told(self) -> str:
+    def full_name(self) -> str:
         """The partition and the name of the row; a label that extends the name is used instead."""
         label = self.study.label(self.row)
         return " ".join([*self.audit.key.values(), label if label.startswith(self.name) else self.name])
 
     @property
-    def place(self) -> tuple[str, str]:
+    def audit_id(self) -> tuple[str, str]:
         """The study and the audit."""
         return self.study.name, self.audit.name
 
@@ -60,7 +60,7 @@ class Examined(NamedTuple):
     Attributes:
         audits: The audits of the plan's selection, measured or not.
         fresh: The audits that are measured and up to date.
-        wanted: The names of the rows that count; empty if all count.
+        required: The names of the rows that count; empty if all count.
         looked_at: The rows that count.
         closing: The rows that close the gate.
         alone: Biased rows that are not significant after correction over all audits.
@@ -75,7 +75,7 @@ class Examined(NamedTuple):
 
     audits: list[tuple[AnyStudy, Audit]]
     fresh: list[tuple[AnyStudy, Audit]]
-    wanted: list[str]
+    required: list[str]
     looked_at: list[Entry]
     closing: list[Entry]
     alone: list[Entry]
@@ -116,13 +116,13 @@ def examine(plan: Plan, rule: Rule, state: State, baseline: Baseline | None = No
     closing += [
         entry
         for entry in looked_at
-        if "inconclusive" in rule.refused and said(entry.row) in _NOT_SHOWN and entry.row["margin"]
+        if "inconclusive" in rule.refused and shown_verdict(entry.row) in _NOT_SHOWN and entry.row["margin"]
     ]
     closing += [entry for study, audit in fresh if NAMES in rule.refused for entry in _findings(study, audit)]
     changes, name = _changes(plan, fresh, looked_at, baseline) if baseline else ([], "")
     worse = {id(changed.row) for changed in changes if changed.worse and WORSE in rule.refused}
     closing += [entry for entry in looked_at if id(entry.row) in worse and entry not in closing]
-    blind = [entry for entry in looked_at if not could_tell(entry.row)]
+    blind = [entry for entry in looked_at if not could_be_biased(entry.row)]
     margins, not_shipped = _margins_and_changes(plan, audits)
     examined = Examined(
         audits, fresh, row_names, looked_at, closing, alone, tolerated, blind, changes, name, margins, not_shipped, ""
@@ -134,7 +134,9 @@ def _margins_and_changes(plan: Plan, audits: list[tuple[AnyStudy, Audit]]) -> tu
     """Returns the margins and levels of the audits' studies, and those that differ from the shipped ones."""
     parts = {study.name: plan.project.parts[study.name] for study, _ in audits}
     margins = [
-        f"{name}.{margin}" for name, part in parts.items() for margin in told_margins(part.settings, part.thresholds)
+        f"{name}.{margin}"
+        for name, part in parts.items()
+        for margin in describe_margins(part.settings, part.thresholds)
     ]
     changed = [(name, not_as_shipped(part.settings, part.thresholds).items()) for name, part in parts.items()]
     not_shipped = {f"{name}.{setting}": value for name, values in changed for setting, value in values}
@@ -172,7 +174,7 @@ def _open(examined: Examined, rule: Rule) -> str:
         return "nothing was measured"
     if degenerate := [f"{audit.name}: {audit.degenerate}" for _, audit in audits if audit.degenerate]:
         return f"nothing to judge: {'; '.join(degenerate)}"
-    if unseen := [name for name in examined.wanted if name not in {entry.name for entry in looked_at}]:
+    if unseen := [name for name in examined.required if name not in {entry.name for entry in looked_at}]:
         return f"{', '.join(unseen)}: not measured in the selected part of the profile"
     if len(blind) == len(looked_at):
         return f"no verdict could have been biased: {_by_name(blind)}; {_ADVICE}"
@@ -190,7 +192,9 @@ def _by_name(entries: list[Entry]) -> str:
     """Lists rows by verdict, name and audit: `never seen: offense_rate (gender our-bot)`."""
     by_verdict: dict[str, dict[str, list[str]]] = {}
     for entry in entries:
-        by_verdict.setdefault(said(entry.row), {}).setdefault(entry.name, []).append(" ".join(entry.audit.key.values()))
+        by_verdict.setdefault(shown_verdict(entry.row), {}).setdefault(entry.name, []).append(
+            " ".join(entry.audit.key.values())
+        )
     texts = {
         verdict: ", ".join(f"{name} ({some(audits)})" for name, audits in audits_of_name.items())
         for verdict, audits_of_name in by_verdict.items()
@@ -198,42 +202,42 @@ def _by_name(entries: list[Entry]) -> str:
     return "; ".join(f"{verdict}: {names}" for verdict, names in texts.items())
 
 
-def told_before(found: Examined) -> list[str]:
+def describe_blind_verdicts(examined: Examined) -> list[str]:
     """Returns the note above the verdicts: which of the gate's verdicts could not have been biased."""
-    if not found.blind:
+    if not examined.blind:
         return []
     return [
-        f"{len(found.blind)} of {number_of(len(found.looked_at), 'verdict')} of the gate could not have been biased, "
-        f"and passing says nothing about them (--strict fails on them): {_by_name(found.blind)}"
+        f"{len(examined.blind)} of {number_of(len(examined.looked_at), 'verdict')} of the gate could not have been "
+        f"biased, and passing says nothing about them (--strict fails on them): {_by_name(examined.blind)}"
     ]
 
 
-def gate(plan: Plan, rule: Rule, found: Examined) -> int:
+def gate(plan: Plan, rule: Rule, examined: Examined) -> int:
     """Checks every verdict in a plan's selection; returns 0, or `REFUSED`.
 
     Args:
         plan: The plan with the selection.
         rule: The conditions that close the gate.
-        found: The result of `examine`.
+        examined: The result of `examine`.
 
     Raises:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
             verdict that counts could have been biased. A gate that saw nothing stays closed.
     """
-    closing, alone, tolerated = found.closing, found.alone, found.tolerated
+    closing, alone, tolerated = examined.closing, examined.alone, examined.tolerated
     if alone:
-        names = ", ".join(entry.told for entry in alone)
+        names = ", ".join(entry.full_name for entry in alone)
         print(f"biased within its own table, but not after correction over all verdicts: {names}", file=sys.stderr)
     if tolerated:
-        names = ", ".join(entry.told for entry in tolerated)
+        names = ", ".join(entry.full_name for entry in tolerated)
         print(f"biased by at most {rule.tolerated:g} points, which --tolerate allows: {names}", file=sys.stderr)
-    summary = _summary(plan, found, rule)
+    summary = _summary(plan, examined, rule)
     if closing:  # a finding closes the gate, whatever is missing
         print(f"{summary}\nThe gate stops the run (exit status {REFUSED})", file=sys.stderr)
-        print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.told for entry in closing)}", file=sys.stderr)
+        print(f"--fail-on {','.join(rule.refused)}: {', '.join(entry.full_name for entry in closing)}", file=sys.stderr)
         return REFUSED
-    if found.open:
-        raise FairnessError(f"--fail-on: {found.open}; the gate stays closed")
+    if examined.open:
+        raise FairnessError(f"--fail-on: {examined.open}; the gate stays closed")
     print(f"{summary}\nThe gate lets the run pass (exit status 0)")
     return 0
 
@@ -277,11 +281,11 @@ def _after_correction(plan: Plan, entries: list[Entry]) -> set[int]:
     """
     smallest: dict[tuple[str, str], float] = {}
     for entry in entries:
-        smallest[entry.place] = min(smallest.get(entry.place, 1.0), entry.row["p_holm"])
+        smallest[entry.audit_id] = min(smallest.get(entry.audit_id, 1.0), entry.row["p_holm"])
     remaining, significant = len(smallest), set()
-    for place in sorted(smallest, key=smallest.__getitem__):
-        level = plan.project.parts[place[0]].level
-        table_rows = [entry.row for entry in entries if entry.place == place]
+    for audit_id in sorted(smallest, key=smallest.__getitem__):
+        level = plan.project.parts[audit_id[0]].level
+        table_rows = [entry.row for entry in entries if entry.audit_id == audit_id]
         passing = {id(row) for row in table_rows if remaining * row["p_holm"] < level}
         if not passing:
             break
@@ -293,7 +297,7 @@ def _after_correction(plan: Plan, entries: list[Entry]) -> set[int]:
 def _summary(plan: Plan, examined: Examined, rule: Rule) -> str:
     """Describes the gate's rule and margins, its assumptions, and the smallest gap that it detects with 80% power."""
     rows = examined.looked_at
-    audits, level = {entry.place for entry in rows}, _level(plan, rows)
+    audits, level = {entry.audit_id for entry in rows}, _level(plan, rows)
     closings = {"biased": "biased or differs", WORSE: "what became worse than the baseline"}
     refused = [closings.get(name, name) for name in rule.refused]
     closes = f"it closes on {' or '.join(refused)}"
@@ -306,13 +310,13 @@ def _summary(plan: Plan, examined: Examined, rule: Rule) -> str:
     artefacts = sum(entry.row["verdict"] == ARTEFACT for entry in rows)
     if artefacts:
         text += f"; it passes over {number_of(artefacts, 'artefact')}, which a control explains"
-    return "\n".join([*told_rule(examined, rule), text, *detectable(plan, rows)])
+    return "\n".join([*describe_rule(examined, rule), text, *detectable(plan, rows)])
 
 
-def told_rule(found: Examined, rule: Rule) -> list[str]:
+def describe_rule(examined: Examined, rule: Rule) -> list[str]:
     """Returns the rule, the margins and levels, and those that differ from the shipped ones."""
-    margins = f"Margins and levels: {', '.join(found.margins)}"
-    return [f"Rule: {rule.told}", margins, told_judging(found.not_as_shipped)]
+    margins = f"Margins and levels: {', '.join(examined.margins)}"
+    return [f"Rule: {rule.text}", margins, describe_judging(examined.not_as_shipped)]
 
 
 def _level(plan: Plan, entries: list[Entry]) -> float:
@@ -321,17 +325,19 @@ def _level(plan: Plan, entries: list[Entry]) -> float:
 
 def detectable(plan: Plan, rows: list[Entry]) -> list[str]:
     """Returns the smallest true gap that would close the gate four times in five: the range over rows, by unit."""
-    audits, level = {entry.place for entry in rows}, _level(plan, rows)
+    audits, level = {entry.audit_id for entry in rows}, _level(plan, rows)
     single_test = quantile(1 - level / 2) + quantile(0.8)
     gaps_by_unit: dict[str, list[tuple[float, str]]] = {}
     for entry in rows:
         least, unit = entry.row["minimum_detectable"], entry.row["unit"]
         # Diversity is a percentage but not a rate; a measure that no response shows has no gap to find.
-        compares = said(entry.row) != NEVER_SEEN and (unit != "percent" or entry.row["effect_size"] is not None)
+        compares = shown_verdict(entry.row) != NEVER_SEEN and (
+            unit != "percent" or entry.row["effect_size"] is not None
+        )
         if least and compares:  # `least` is for a single test; the gate's first step corrects over all
-            family = len(audits) * sum(other.place == entry.place for other in rows)
+            family = len(audits) * sum(other.audit_id == entry.audit_id for other in rows)
             needed = least * (quantile(1 - level / (2 * family)) + quantile(0.8)) / single_test
-            gaps_by_unit.setdefault(unit, []).append((needed, entry.told))
+            gaps_by_unit.setdefault(unit, []).append((needed, entry.full_name))
     return [
         f"smallest gap that it detects with 80% power: {min(gaps)[0]:.3g}{UNITS[unit]} ({min(gaps)[1]})"
         + (f" to {max(gaps)[0]:.3g} ({max(gaps)[1]})" if len(gaps) > 1 else "")

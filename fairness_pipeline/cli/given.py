@@ -45,18 +45,18 @@ class Given:
         return str((self.configuration.get("architectures") or [""])[0])
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """A description for readers."""
         if self.kind in ("folder", "id"):
             return f"a {self.architecture or self.configuration.get('model_type', 'model')}"
         return "an endpoint" if self.kind == "address" else f"a file with the columns {', '.join(self.columns)}"
 
 
-def look_at(what: str, revision: str | None = None, *, of_benchmark: bool = False) -> Given:
+def look_at(text: str, revision: str | None = None, *, of_benchmark: bool = False) -> Given:
     """Finds out what was given.
 
     Args:
-        what: The text that the user wrote.
+        text: The text that the user wrote.
         revision: The revision of an id.
         of_benchmark: Whether a file has answers to a benchmark, so that it need not be a table.
 
@@ -68,10 +68,10 @@ def look_at(what: str, revision: str | None = None, *, of_benchmark: bool = Fals
     from fairness_pipeline.corpora.outcomes.table_files import FORMS, PACKED, column_names
     from fairness_pipeline.models.pretrained import is_path
 
-    if what.startswith(("http://", "https://")):
-        return Given("address", what.rstrip("/"))
-    path = Path(what).expanduser()
-    if what.strip() and path.is_dir():
+    if text.startswith(("http://", "https://")):
+        return Given("address", text.rstrip("/"))
+    path = Path(text).expanduser()
+    if text.strip() and path.is_dir():
         return Given("folder", str(path.resolve()), _configuration(str(path.resolve()), None))
     if path.is_file() and of_benchmark:
         return Given("file", str(path.resolve()))
@@ -82,18 +82,18 @@ def look_at(what: str, revision: str | None = None, *, of_benchmark: bool = Fals
         columns = column_names(path) if form == "table" else tuple(read_format(form, path, {}).column_names)
         return Given("file", str(path.resolve()), columns=columns)
     if (
-        what.endswith((*FORMS, *(form + packed for form in FORMS for packed in PACKED)))
-        or is_path(what)
-        or not what.strip()
+        text.endswith((*FORMS, *(form + packed for form in FORMS for packed in PACKED)))
+        or is_path(text)
+        or not text.strip()
     ):
-        raise FairnessError(f"{what or 'MODEL'}: there is no such folder or file; check the path")
-    return Given("id", what, _configuration(what, revision), revision=revision)
+        raise FairnessError(f"{text or 'MODEL'}: there is no such folder or file; check the path")
+    return Given("id", text, _configuration(text, revision), revision=revision)
 
 
-def name_of(place: str) -> str:
+def name_of(location: str) -> str:
     """Makes a key from the last part of a path, id or address."""
-    last = re.sub(r"^https?://", "", place).rstrip("/").split("/")
-    stem = f"at-{last[0].replace(':', '-')}" if place.startswith("http") else last[-1]
+    last = re.sub(r"^https?://", "", location).rstrip("/").split("/")
+    stem = f"at-{last[0].replace(':', '-')}" if location.startswith("http") else last[-1]
     stem = re.sub(r"\.(csv|jsonl|ndjson|json|eval|tsv|parquet|arrow|feather)(\.gz|\.zst)?$", "", stem)
     return re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).lstrip("_.-0123456789") or "model"
 

@@ -17,14 +17,14 @@ class Import(NamedTuple):
     """A kind of file that a study takes.
 
     Args:
-        what: The kind of its rows, such as `responses`.
+        rows: The kind of its rows, such as `responses`.
         columns: The columns that it needs, in words.
         fits: Whether a file with these columns is of this kind.
         run: Imports the file, from the arguments of `import`.
         options: The options besides `--name` that it reads.
     """
 
-    what: str
+    rows: str
     columns: str
     fits: Callable[[Collection[str]], bool]
     run: Callable[[argparse.Namespace], int]
@@ -36,7 +36,7 @@ _OPTIONS = ("dimension", "corpus", "keep_empty")
 
 def add_import(command: Command, kinds: Sequence[Import]) -> None:
     """Adds the command, for files of these kinds."""
-    files = "; ".join(f"{kind.what}: {kind.columns}" for kind in kinds)
+    files = "; ".join(f"{kind.rows}: {kind.columns}" for kind in kinds)
     parser = command(
         "import",
         partial(_import, kinds=kinds),
@@ -60,14 +60,14 @@ def _import(arguments: argparse.Namespace, kinds: Sequence[Import]) -> int:
     columns = column_names(path)
     kind = next((kind for kind in kinds if kind.fits(columns)), None)
     if kind is None:
-        known = "; ".join(f"{kind.columns} ({kind.what})" for kind in kinds)
+        known = "; ".join(f"{kind.columns} ({kind.rows})" for kind in kinds)
         raise FairnessError(
             f"{path}: expected the columns of what `fairness-pipeline export` writes, filled in: {known}; found "
             f"{', '.join(columns)}. For any other table: fairness-pipeline audit {path}"
         )
     for option in _OPTIONS:
         if getattr(arguments, option) and option not in kind.options:
-            raise FairnessError(f"--{option.replace('_', '-')} is not for {kind.what}; leave it out")
+            raise FairnessError(f"--{option.replace('_', '-')} is not for {kind.rows}; leave it out")
     return kind.run(arguments)
 
 
@@ -92,33 +92,33 @@ def chosen(option: str, asked: str | None, known: Collection[str], profile: str)
     return asked
 
 
-def check_name(name: str, profile: str, *, taken: bool, what: str = "") -> None:
+def check_name(name: str, profile: str, *, taken: bool, usage: str = "") -> None:
     """Refuses a name for an imported subject if it is not a key, or if the profile uses it itself.
 
     Args:
         name: The name.
         profile: The profile.
         taken: Whether the profile uses the name itself.
-        what: What it uses the name for.
+        usage: What it uses the name for.
 
     Raises:
         FairnessError: the name cannot be used.
     """
     check_key(name, "--name")
     if taken:
-        used = f"has '{name}' already" + (f" ({what})" if what else "")
+        used = f"has '{name}' already" + (f" ({usage})" if usage else "")
         raise FairnessError(f"--name: profile '{profile}' {used}; choose another name")
 
 
-def import_file(path: Path, target: Path, workspace: Path, what: str, before: Collection[Path] = ()) -> None:
+def import_file(path: Path, target: Path, workspace: Path, content: str, before: Collection[Path] = ()) -> None:
     """Copies a user's file into the workspace and deletes what it replaces.
 
     Args:
         path: The file, already checked.
         target: The path to copy it to.
         workspace: The workspace.
-        what: The content of the file, for the message.
+        content: The content of the file, for the message.
         before: Other files that may have been imported earlier for the same subject.
     """
     if store_import(path, target, workspace, partial(shutil.copyfile, path), before):
-        print(f"replaced {what} that were imported before")
+        print(f"replaced {content} that were imported before")

@@ -24,7 +24,7 @@ def add(command: Command) -> None:
     )
     init.add_argument("name", help="the profile's name")
     init.add_argument(
-        "--model", dest="what", metavar="MODEL", help="what to audit, as for 'audit' (default: a small model, trained)"
+        "--model", dest="text", metavar="MODEL", help="what to audit, as for 'audit' (default: a small model, trained)"
     )
     init.add_argument("--study", help="the study to use, if several can audit it")
     init.add_argument("--force", action="store_true", help="replace files that are there")
@@ -40,7 +40,7 @@ def _init(arguments: argparse.Namespace) -> int:
 
     paths.check_key(arguments.name, "NAME")
     project = Project(arguments.profile)
-    if arguments.what is None:
+    if arguments.text is None:
         starters = {candidate.name: candidate for candidate in studies() if hasattr(candidate.load("audit"), "STARTER")}
         if arguments.study not in (None, *starters):
             raise FairnessError(
@@ -49,20 +49,20 @@ def _init(arguments: argparse.Namespace) -> int:
             )
         study = starters[arguments.study or next(iter(starters))]
         starter = _module(study)
-        key, document, comment = f"{arguments.name}-{starter.NOUN}", starter.STARTER, starter.STARTER_SAYS
+        key, document, comment = f"{arguments.name}-{starter.NOUN}", starter.STARTER, starter.STARTER_COMMENT
     else:
-        given = look_at(arguments.what)
+        given = look_at(arguments.text)
         if given.kind == "file":
             raise FairnessError(
-                f"--model: {arguments.what} is a file; use `fairness-pipeline audit`, which needs no profile"
+                f"--model: {arguments.text} is a file; use `fairness-pipeline audit`, which needs no profile"
             )
         study = study_of(project, given, arguments.study)
-        key, comment = name_of(given.name), f"{given.said}: {given.name}"
+        key, comment = name_of(given.name), f"{given.description}: {given.name}"
         document = _module(study).specification(project.parts[study.name], given, arguments)
     module = _module(study)
     folder = _folder()
     files = {
-        folder / module.KIND / f"{key}.yaml": _commented(comment, document, module.MODEL_SAYS),
+        folder / module.KIND / f"{key}.yaml": _commented(comment, document, module.MODEL_COMMENTS),
         folder / "profiles" / f"{arguments.name}.yaml": module.PROFILE.format(
             name=arguments.name, key=key, corpus=document.get("corpus", "")
         ) + (module.SPLITS if document.get("training") else ""),

@@ -23,7 +23,7 @@ def add(command: Command) -> None:
     results = command(
         "results",
         _results,
-        "Print the verdicts and their numbers; as CSV or JSON the whole significance tables.",
+        "Print the verdicts with their numbers; as CSV or JSON, all rows.",
         example="--dimension gender --format csv",
     )
     add_selection(results)

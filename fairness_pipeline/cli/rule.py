@@ -30,11 +30,11 @@ class Requirement(NamedTuple):
 
     Attributes:
         rule: Its conditions.
-        own_margins: Whether margins, levels and thresholds may differ from the shipped ones.
+        custom_margins: Whether margins, levels and thresholds may differ from the shipped ones.
     """
 
     rule: Rule
-    own_margins: bool = False
+    custom_margins: bool = False
 
     def lacks(self, gate: Gate) -> Iterator[str]:
         """Yields a phrase for each reason why a signed gate does not meet it.
@@ -58,8 +58,8 @@ class Requirement(NamedTuple):
             yield f"it tolerated {gate.tolerated:g} points"
         if self.rule.strict and not gate.strict:
             yield "it did not refuse verdicts without power (strict)"
-        if gate.not_as_shipped != {} and not self.own_margins:
-            yield gate.told_judging
+        if gate.not_as_shipped != {} and not self.custom_margins:
+            yield gate.judging
 
 
 def requirement(text: str) -> Requirement:

@@ -89,7 +89,7 @@ def _run_project(project: "Project", arguments: argparse.Namespace) -> int:
         for step in plan.stale:
             reason = step.reason or ""
             print(visible(f"{step.label}: {reason if len(reason) <= _LONGEST else reason[: _LONGEST - 3] + '...'}"))
-        tell_format(plan)
+        print_format(plan)
         requests = _requests(plan) or "no request to an endpoint"
         print(f"{len(plan.stale)} of {len(plan.steps)} partitions would run; {requests}")
         for study in project.studies:
@@ -97,8 +97,8 @@ def _run_project(project: "Project", arguments: argparse.Namespace) -> int:
                 for line in study.power_forecast(project.parts[study.name], plan.lake, chosen.dimension):
                     print(visible(line))
         return 0
-    tell_format(plan)
-    tell_requests(plan)
+    print_format(plan)
+    print_requests(plan)
     return bring_up_to_date(project, chosen, plan, arguments)
 
 
@@ -139,7 +139,7 @@ def seal_older_imports(project: "Project") -> None:
         print(f"{number_of(count, 'file')} imported by an earlier version: sealed as they are now", flush=True)
 
 
-def tell_format(plan: "Plan") -> None:
+def print_format(plan: "Plan") -> None:
     """Prints how many partitions of an older format are read unchanged, and which are made again."""
     if not plan.unsealed:
         return
@@ -150,7 +150,7 @@ def tell_format(plan: "Plan") -> None:
           f"{'it is' if kept == 1 else 'they are'}{remade}", flush=True)  # fmt: skip
 
 
-def tell_requests(plan: "Plan") -> None:
+def print_requests(plan: "Plan") -> None:
     """Prints how many requests to endpoints will be made, and how long they may take, before any is made."""
     if requests := _requests(plan):
         steps = [step for step in plan.stale if plan.lineage.assets[step.name].asks]
@@ -168,10 +168,10 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.check import check_as_written
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.for_machines import write_for_machines
-    from fairness_pipeline.cli.gate import check_measures, examine, gate, told_before
+    from fairness_pipeline.cli.gate import check_measures, describe_blind_verdicts, examine, gate
     from fairness_pipeline.cli.rule import REFUSED, WORSE
     from fairness_pipeline.cli.standing import Standing
-    from fairness_pipeline.defs.at_rest import is_told
+    from fairness_pipeline.defs.at_rest import is_synchronised
     from fairness_pipeline.lineage.query_epochs import end_query_epochs
     from fairness_pipeline.lineage.state import State
     from fairness_pipeline.reporting import history
@@ -191,19 +191,19 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     standing = Standing(plan)
     outcomes: list[Outcome] = []
     with _budgeted(plan, arguments.budget) as spent:
-        if plan.stale or not is_told(plan.lineage, plan.state):
+        if plan.stale or not is_synchronised(plan.lineage, plan.state):
             outcomes = _make_stale(plan, arguments.workers, display, standing)
         else:
             history.prune(project.workspace, project.studies, project.profile.records.history)
     lost = [outcome for outcome in outcomes if outcome.lost]
     end_query_epochs(plan, [outcome.step for outcome in lost])
-    made_now = {outcome.step.place for outcome in outcomes if outcome.state == "made"}
+    made_now = {outcome.step.partition_id for outcome in outcomes if outcome.state == "made"}
     rule = Rule(arguments.fail_on or (), arguments.measures, arguments.tolerate or 0.0, arguments.strict)
     if arguments.fail_on or arguments.sign:
         check_as_written(project.name, plan.lake, [(step.name, step.key) for step in plan.steps])
     state = State(plan.lineage, plan.lake) if plan.stale else plan.state
     examined = examine(plan, rule, state, baseline)
-    for line in told_before(examined) if arguments.fail_on else ():
+    for line in describe_blind_verdicts(examined) if arguments.fail_on else ():
         print(visible(line))
     for study, audits in standing.of_all():
         print_verdicts(study, project, audits)
@@ -225,7 +225,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     if (index := write_index(project, plan.lake, state)) and len(project.studies) > 1:
         print(f"All reports: {index}")
     _print_failures(lost)
-    _tell_failures(project, lost)
+    _notify_failures(project, lost)
     reasons = list(dict.fromkeys(outcome.detail for outcome in lost if outcome.state == "failed"))
     files = write_for_machines(plan, rule, examined, arguments.junit, arguments.summary, reasons)
     if arguments.write_baseline:
@@ -254,7 +254,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     return status
 
 
-def _tell_failures(project: "Project", lost: "list[Outcome]") -> None:
+def _notify_failures(project: "Project", lost: "list[Outcome]") -> None:
     """Notifies the recipients in the profile of partitions that could not be made."""
     settings, failed = project.profile.notify, [outcome for outcome in lost if outcome.state == "failed"]
     if settings and failed:
@@ -337,7 +337,7 @@ def _budgeted(plan: "Plan", budget: float | None) -> "Iterator[Callable[[], Iter
         usage.check_prices(endpoint.model for endpoint in endpoints)
         os.environ[usage.BUDGET] = str(usage.Budget(budget, start))
     try:
-        yield lambda: usage.told(usage.used_since(path, start))
+        yield lambda: usage.describe(usage.used_since(path, start))
     finally:
         os.environ.pop(usage.BUDGET, None)
 
@@ -357,7 +357,7 @@ def _sign(plan: "Plan", gate: "Gate", key: Path, baseline: str | None) -> None:
     summary = write_summary(plan, gate)
     print(f"Signed: {summary} and {sign(summary, private_key(key)).name}; whoever has the public key checks it with:")
     rule = Rule(gate.refused)  # suggested to others if the gate meets it
-    demand = f" --require '{rule.told}'" if not any(Requirement(rule).lacks(gate)) else ""
+    demand = f" --require '{rule.text}'" if not any(Requirement(rule).lacks(gate)) else ""
     print(f"fairness-pipeline check --signed {summary} --key PUBLICKEY{demand}")
     if baseline:
         print(
@@ -402,13 +402,13 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
 
 
 def _not_recorded(project: "Project", error: Exception) -> FairnessError:
-    from fairness_pipeline.workspace.postgres import POSTGRES, place, told
+    from fairness_pipeline.workspace.postgres import POSTGRES, describe_database, describe_error
 
-    reason = getattr(error, "strerror", None) or told(error)
+    reason = getattr(error, "strerror", None) or describe_error(error)
     if os.environ.get(POSTGRES) and not isinstance(error, OSError):
         return FairnessError(
-            f"{POSTGRES}: {place()} does not keep Dagster's records any more ({reason}); finished partitions are kept. "
-            "Start it, or make room there, and run again: it goes on from here"
+            f"{POSTGRES}: {describe_database()} does not keep Dagster's records any more ({reason}); finished "
+            "partitions are kept. Start it, or make room there, and run again: it goes on from here"
         )
     existing = next(folder for folder in (project.workspace, *project.workspace.parents) if folder.exists())
     full = shutil.disk_usage(existing).free < _LITTLE_SPACE

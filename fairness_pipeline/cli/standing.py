@@ -15,10 +15,10 @@ class Standing:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._left = {step.place for step in plan.stale if not plan.lineage.assets[step.name].tolerant}
+        self._left = {step.partition_id for step in plan.stale if not plan.lineage.assets[step.name].tolerant}
         self._lost: set[tuple[str, str]] = set()
         self._waiting = {
-            study.name: {step.place for step in self._without_base(study) if step.reason}
+            study.name: {step.partition_id for step in self._without_base(study) if step.reason}
             for study in plan.project.studies
         }
 
@@ -27,14 +27,14 @@ class Standing:
 
         It returns nothing at the very end of the plan, when all audits are printed anyway.
         """
-        place = outcome.step.place
-        self._left.discard(place)
+        partition = outcome.step.partition_id
+        self._left.discard(partition)
         if outcome.lost:
-            self._lost.add(place)
+            self._lost.add(partition)
         for study in self._plan.project.studies:
             waiting = self._waiting[study.name]
-            if place in waiting:
-                waiting.discard(place)
+            if partition in waiting:
+                waiting.discard(partition)
                 audits = self._audits(study, self._without_base(study)) if not waiting and self._left else []
                 return [(study, audits)] if audits else []
         return []
@@ -52,6 +52,6 @@ class Standing:
         return [step for step in self._steps(study) if part.base_of(step.key) is None]
 
     def _audits(self, study: AnyStudy, steps: list[Step]) -> "list[Audit]":
-        names = {partition_name(step.key) for step in steps if step.place not in self._lost}
+        names = {partition_name(step.key) for step in steps if step.partition_id not in self._lost}
         audits = audits_of(study, self._plan.project.parts[study.name], self._plan.lake)
         return [audit for audit in audits if partition_name(audit.key) in names]

@@ -89,14 +89,14 @@ class DatasetSource(Specification):
     revision: str | None = None
     """The commit that the data set is pinned to."""
 
-    def place(self, folder: Path) -> str:
+    def resolve(self, folder: Path) -> str:
         """What to load: the data set's folder if it exists (a relative path starts at `folder`), else its name."""
         path = folder / Path(self.name).expanduser()
         return str(path.resolve()) if path.is_dir() else self.name
 
     def files(self, folder: Path) -> list[Path]:
         """The files of a data set in a folder; none if the data set is loaded by name."""
-        path = Path(self.place(folder))
+        path = Path(self.resolve(folder))
         return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_absolute() else []
 
 

@@ -21,7 +21,7 @@ COMPARED = "fairness_pipeline_sync"
 _STORAGES = {"event_log_storage": "EventsInOneFile", "run_storage": "RunsInOneFile"}
 
 
-def is_told(lineage: Lineage, state: State | None = None) -> bool:
+def is_synchronised(lineage: Lineage, state: State | None = None) -> bool:
     """Whether Dagster's records match the lake, and show no unfinished run and nothing to delete.
 
     Also False if the records are missing or not in files: then the instance has to be queried.

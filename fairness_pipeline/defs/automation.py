@@ -205,8 +205,10 @@ def lake(profile: str, names: Names) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         project = Project(profile)
-        is_own_instance = Path(context.instance.root_directory).resolve() == (project.workspace / "dagster").resolve()
-        ended = mark_ended(context.instance, project.workspace) if is_own_instance else 0
+        is_project_instance = (
+            Path(context.instance.root_directory).resolve() == (project.workspace / "dagster").resolve()
+        )
+        ended = mark_ended(context.instance, project.workspace) if is_project_instance else 0
         report = sync(Lineage(project), context.instance, names)
         return dg.SkipReason(
             f"reported {number_of(report.made, 'partition')} made outside Dagster and {report.versions} changed; "

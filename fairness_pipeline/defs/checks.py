@@ -16,7 +16,7 @@ from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.answers import answer_ages
-from fairness_pipeline.reporting.results import Audit, audits_of, could_tell
+from fairness_pipeline.reporting.results import Audit, audits_of, could_be_biased
 from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Lake
 
@@ -64,7 +64,7 @@ def _biased(study: AnyStudy, lineage: Lineage, versions: Versions) -> list[str]:
     rows = [(audit, row) for audit in _audits(study, lineage) for row in audit.rows if study.gated(row)]
     if not rows:
         return ["no verdict yet: nothing is measured, or what is measured has nothing to judge"]
-    if not any(could_tell(row) for _, row in rows):
+    if not any(could_be_biased(row) for _, row in rows):
         return ["no verdict could have been biased: nothing was seen, or there is too little to tell"]
     return [study.finding(part, audit.key, row) for audit, row in rows if row["verdict"] in FINDINGS]
 

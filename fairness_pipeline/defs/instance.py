@@ -19,7 +19,7 @@ from fairness_pipeline.foundation.machine import cores
 from fairness_pipeline.foundation.yaml_files import read_yaml
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.locks import identity
-from fairness_pipeline.workspace.postgres import POSTGRES, check_postgres, place
+from fairness_pipeline.workspace.postgres import POSTGRES, check_postgres, describe_database
 
 Instance = dg.DagsterInstance
 """For other packages, which do not import Dagster."""
@@ -102,11 +102,11 @@ def home(project: Project) -> Path:
             storage = _IN_POSTGRES if os.environ.get(POSTGRES) else _IN_FILES
             with replacing(configuration) as temporary:
                 temporary.write_text(_CONFIGURATION.substitute(cores=cores(), storage=storage), encoding="utf-8")
-    _check_place(configuration)
+    _check_storage(configuration)
     return folder
 
 
-def _check_place(configuration: Path) -> None:
+def _check_storage(configuration: Path) -> None:
     """Refuses records that are elsewhere than configured, or in a file that several machines share."""
     lines = configuration.read_text(encoding="utf-8").splitlines()
     is_empty = all(not line.strip() or line.lstrip().startswith("#") for line in lines)  # as Dagster allows
@@ -148,8 +148,8 @@ def _check_database(locks: Path, profile: str) -> None:
     database = check_postgres(identity(locks), profile)
     if identity(locks, "database", database) != database:
         raise FairnessError(
-            f"{POSTGRES}: {place()} is another database than the one that keeps this workspace's locks and records. "
-            f"Name that one; or, if nobody uses it any more, delete {locks / '.database'}: the next command "
+            f"{POSTGRES}: {describe_database()} is another database than the one that keeps this workspace's locks and "
+            f"records. Name that one; or, if nobody uses it any more, delete {locks / '.database'}: the next command "
             "reports all existing partitions to the new database"
         )
 

@@ -93,7 +93,7 @@ def card_metadata(card: Card, path: Path, workspace: Path) -> dict[str, Any]:
 
 def run_metadata(result: Result, glance: Glance, path: Path, workspace: Path, seconds: float) -> dict[str, Any]:
     """The metadata of one run: words and pictures first, because a person looks for these."""
-    metadata: dict[str, Any] = {"found": dg.MetadataValue.md(harmless(glance.says))} if glance.says else {}
+    metadata: dict[str, Any] = {"found": dg.MetadataValue.md(harmless(glance.text))} if glance.text else {}
     for name, png in glance.pictures.items():
         metadata[name] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")
     metadata |= {name: dg.MetadataValue.md(_markdown(table)) for name, table in result.tables.items() if table.num_rows}

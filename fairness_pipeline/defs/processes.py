@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 
 from fairness_pipeline.foundation.leases import is_fresh, keep_fresh
-from fairness_pipeline.foundation.processes import PARENT, is_of_this_machine, is_running, own_process
+from fairness_pipeline.foundation.processes import PARENT, is_of_this_machine, is_running, this_process
 
 PROCESS = "fairness_pipeline/process"
 """The tag of a run that says which process makes it."""
@@ -25,7 +25,7 @@ _ENDED = "its process ended before the run did; run again: finished partitions a
 
 def show_signs_of_life(lake: Path) -> None:
     """Shows other machines that share the lake that this process is alive, as long as it is."""
-    file = _sign_file(lake, own_process())
+    file = _sign_file(lake, this_process())
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         for left_over in file.parent.iterdir():
@@ -37,7 +37,7 @@ def show_signs_of_life(lake: Path) -> None:
 
 def process_tag() -> dict[str, str]:
     """The tag of a run that says which process makes it: machine, process id, and when that process started."""
-    return {PROCESS: own_process()}
+    return {PROCESS: this_process()}
 
 
 def command_tags() -> dict[str, str]:

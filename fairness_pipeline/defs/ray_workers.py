@@ -32,7 +32,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import Done, Unit
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.workspace.postgres import told
+from fairness_pipeline.workspace.postgres import describe_error
 
 _LISTENS = 1.0  # seconds
 _GRACE = 20.0
@@ -202,7 +202,7 @@ class _Maker:
             from fairness_pipeline.defs.instance import record_errors
 
             if isinstance(error, record_errors()):
-                return "not recorded", told(error)
+                return "not recorded", describe_error(error)
             return "refused", f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
         finally:
             self._thread = None

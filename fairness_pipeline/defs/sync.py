@@ -24,7 +24,7 @@ from fairness_pipeline.defs.dagster_internals import (
 )
 from fairness_pipeline.defs.names import Names
 from fairness_pipeline.defs.partitions import Shown
-from fairness_pipeline.lineage.assets import Asset, place
+from fairness_pipeline.lineage.assets import Asset, partition_id
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.versions import Versions
 from fairness_pipeline.workspace.lake import Card, Key, Lake
@@ -38,14 +38,14 @@ _OBSERVED = dg.DagsterEventType.ASSET_OBSERVATION
 
 
 @dataclass(frozen=True)
-class Told:
+class Synchronised:
     """How many partitions a synchronisation reported as made, and for how many it reported a new version."""
 
     made: int
     versions: int
 
 
-def sync(lineage: Lineage, instance: dg.DagsterInstance, names: Names | None = None) -> Told:
+def sync(lineage: Lineage, instance: dg.DagsterInstance, names: Names | None = None) -> Synchronised:
     """Reports to a Dagster instance what it does not know of the lake.
 
     Args:
@@ -60,7 +60,7 @@ def sync(lineage: Lineage, instance: dg.DagsterInstance, names: Names | None = N
     compared = {last: f"{instance.event_log_storage.get_maximum_record_id()} {state}"}
     known = cursors.get_cursor_values({last, checked})
     if compared.items() <= known.items():
-        return Told(0, 0)
+        return Synchronised(0, 0)
     shown = Shown(lineage, versions.shown, names)
     unsuccessful = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED])
     any_failed = instance.get_runs_count(unsuccessful) > 0
@@ -75,7 +75,7 @@ def sync(lineage: Lineage, instance: dg.DagsterInstance, names: Names | None = N
         cursors.set_cursor_values({checked: state})
     elif not made + changed:
         cursors.set_cursor_values(compared)
-    return Told(made, changed)
+    return Synchronised(made, changed)
 
 
 def observe(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, version: str) -> bool:
@@ -147,7 +147,7 @@ class _Reporter:
             (partition, key, card)
             for partition in partitions
             if (key := self._keys[partition]) is not None
-            and (card := self._versions.cards.get(asset_partition := place(self._asset.name, key)))
+            and (card := self._versions.cards.get(asset_partition := partition_id(self._asset.name, key)))
             # Report again the partitions that a failed run left valid; those that it was to remake stay failed.
             and (
                 (partition in failed and asset_partition not in self._versions.stale)
@@ -173,7 +173,7 @@ class _Reporter:
         """Reports the versions that the partitions would have now; returns how many changed."""
         changed = 0
         for partition, key in self._keys.items():
-            asset_partition = place(self._asset.name, key)
+            asset_partition = partition_id(self._asset.name, key)
             if asset_partition in self._versions.cards or partition in self._observed:
                 version = self._versions.of(asset_partition)
                 # A run in progress has reported its version, and Dagster records the latest one with its result.

@@ -26,7 +26,7 @@ from fairness_pipeline.foundation.turns import wait_for_turns
 from fairness_pipeline.lineage.listener import Listener
 from fairness_pipeline.lineage.units import Done, StepResult, Unit
 from fairness_pipeline.workspace.lake import Key
-from fairness_pipeline.workspace.postgres import told
+from fairness_pipeline.workspace.postgres import describe_error
 
 _CONTEXT = multiprocessing.get_context("spawn")
 _TELL_EVERY = 0.1
@@ -309,7 +309,7 @@ def _work(pipe: Connection, profile: str, busy: c_int, count: int) -> None:
 
             if not isinstance(error, record_errors()):
                 raise
-            pipe.send(("not recorded", told(error)))
+            pipe.send(("not recorded", describe_error(error)))
     except (EOFError, OSError, KeyboardInterrupt):
         pass  # the receiver has ended
     if records := sys.modules.get("fairness_pipeline.defs.records"):

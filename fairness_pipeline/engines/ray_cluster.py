@@ -145,17 +145,17 @@ def versions() -> dict[str, str]:
     return versions_by_name
 
 
-def check_visit(found: Visit) -> None:
+def check_visit(visited: Visit) -> None:
     """Raises FairnessError if the node does not see the lake, or has other versions than this process."""
-    if found.unseen:
+    if visited.unseen:
         raise FairnessError(
-            f"the node {found.node} does not see the lake {found.unseen}: mount the shared folder there at the same "
-            "path, or start the nodes where it is mounted"
+            f"the node {visited.node} does not see the lake {visited.unseen}: mount the shared folder there at the "
+            "same path, or start the nodes where it is mounted"
         )
     here = versions()
-    if differs := [name for name, value in found.versions.items() if value != here[name]]:
-        differences = ", ".join(f"{name} {found.versions[name]} (here {here[name]})" for name in differs)
-        raise FairnessError(f"the node {found.node} has other versions: {differences}; install the same on all nodes")
+    if differs := [name for name, value in visited.versions.items() if value != here[name]]:
+        differences = ", ".join(f"{name} {visited.versions[name]} (here {here[name]})" for name in differs)
+        raise FairnessError(f"the node {visited.node} has other versions: {differences}; install the same on all nodes")
 
 
 def reason(error: Exception) -> str:

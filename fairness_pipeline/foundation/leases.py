@@ -19,7 +19,13 @@ from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained
-from fairness_pipeline.foundation.processes import is_of_this_machine, is_process, is_running, own_process, spoken
+from fairness_pipeline.foundation.processes import (
+    describe_process,
+    is_of_this_machine,
+    is_process,
+    is_running,
+    this_process,
+)
 
 BEAT, TIMEOUT = 5.0, 60.0
 """Seconds between two heartbeats of a holder, and without one after which a holder on another machine has ended."""
@@ -124,7 +130,7 @@ def _acquire(folder: Path, waiting: Callable[[str], None]) -> int:
                 return created
             continue
         if not announced:
-            waiting(spoken(holder) if holder else "another run")
+            waiting(describe_process(holder) if holder else "another run")
             announced = True
         time.sleep(pause)
         pause = min(2 * pause, longest)
@@ -153,7 +159,7 @@ def _created(folder: Path, number: int) -> int | None:
     file = _file(folder, number)
     try:
         with file.open("x", encoding="utf-8") as stream:
-            stream.write(own_process())
+            stream.write(this_process())
     except FileExistsError:
         return None
     if _highest(folder) != number:

@@ -15,7 +15,7 @@ PARENT = "FAIRNESS_PARENT_RUN"
 _ENDED, _UNKNOWN = "ended", "unknown"
 
 
-def own_process() -> str:
+def this_process() -> str:
     """Describes this process: its machine, its number, and when it started."""
     return _described(os.getpid())
 
@@ -42,7 +42,7 @@ def is_process(described: str) -> bool:
     return len(described.split(" ", 2)) == 3 and described.split(" ", 2)[1].isdigit()
 
 
-def spoken(described: str) -> str:
+def describe_process(described: str) -> str:
     """The process in words: `process 12 on host`."""
     machine, number, _ = described.split(" ", 2)
     return f"process {number} on {machine.rsplit('/', 1)[0]}"

@@ -274,7 +274,7 @@ def _explain(
     if details["type"] == "extra_forbidden":
         known = sorted(_keys_at(schema, details["loc"][:-1]))
         close = difflib.get_close_matches(str(location[-1]), known, 1)
-        guess = f"; did you mean '{close[0]}'?" if close else ""
+        guess = f"; did you mean '{close[0]}'" if close else ""
         return f"{where}: unknown key '{key}'{guess}" + (f"; expected one of: {', '.join(known)}" if known else "")
     if details["type"] == "missing":
         return f"{where}: key '{key}' is missing"

@@ -18,7 +18,7 @@ from fairness_pipeline.foundation.side_by_side import in_processes, in_threads
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.lexicons.dimensions import Side, Words
 from fairness_pipeline.lexicons.matching import TermMatcher
-from fairness_pipeline.lexicons.swapping import Meant, Places, PronounRule, Swapper
+from fairness_pipeline.lexicons.swapping import Meant, PersonSpans, PronounRule, Swapper
 
 CONTEXTS = schema(
     dialogue_id=(pa.string(), "a hash of corpus, context and response"),
@@ -105,7 +105,7 @@ class ContextPairs(NamedTuple):
 
 @collector_paused()
 def find_contexts(
-    dialogues: pa.Table, swapper: Swapper, progress: Progress | None = None, places: Places | None = None
+    dialogues: pa.Table, swapper: Swapper, progress: Progress | None = None, spans: PersonSpans | None = None
 ) -> Contexts:
     """The distinct contexts of the `audit` split that hold at least one listed word.
 
@@ -116,7 +116,7 @@ def find_contexts(
         dialogues: Columns `dialogue_id`, `context` and `split`.
         swapper: Recognises the words.
         progress: Receives the number of contexts examined so far.
-        places: Where a person was put into each context, if contexts were made of frames: words are exchanged there
+        spans: Where a person was put into each context, if contexts were made of frames: words are exchanged there
             only.
 
     Examples:
@@ -128,14 +128,14 @@ def find_contexts(
     """
     audit = dialogues.filter(pc.equal(dialogues["split"], "audit")).select(["dialogue_id", "context"])
     other_splits = dialogues.filter(pc.not_equal(dialogues["split"], "audit"))["context"]
-    likely = _matching(audit, swapper.matcher.prefilter()) if places is None else audit
+    likely = _matching(audit, swapper.matcher.prefilter()) if spans is None else audit
     seen = pc.is_in(likely["context"], other_splits.unique())
     distinct = _first_of_each(likely.filter(pc.invert(seen)), ["context"])
     batches = []
     done = 0
     ruled = _Ruled()
     parts = distinct.to_batches(_BATCH)
-    results = in_processes(partial(_find_in, swapper, places), parts, _LEAST, _detached)
+    results = in_processes(partial(_find_in, swapper, spans), parts, _LEAST, _detached)
     for batch, (kept, batch_ruled) in zip(parts, results, strict=True):
         batches.append(kept)
         ruled.add(batch_ruled)
@@ -177,14 +177,14 @@ def _matching(table: pa.Table, pattern: str) -> pa.Table:
 
 
 @collector_paused()
-def _find_in(swapper: Swapper, places: Places | None, batch: pa.RecordBatch) -> "tuple[pa.Table, _Ruled]":
+def _find_in(swapper: Swapper, spans: PersonSpans | None, batch: pa.RecordBatch) -> "tuple[pa.Table, _Ruled]":
     """The contexts of a batch that hold a listed word, and the effects of the rules of sense."""
-    ruled, decisions = _Ruled(), list(swapper.meant(batch["context"], places))
+    ruled, decisions = _Ruled(), list(swapper.meant(batch["context"], spans))
     sides = pa.array(
         [None if decision.left_out_by else swapper.side_of(decision.matches) for decision in decisions], pa.string()
     )
     matches = _lists([decision.matches for decision in decisions], CONTEXTS.field("matches").type)
-    ruled.note(batch["context"], decisions, places)
+    ruled.note(batch["context"], decisions, spans)
     table = pa.table([batch["dialogue_id"], batch["context"], sides, matches], CONTEXTS.names)
     return table.filter(sides.is_valid()).cast(CONTEXTS), ruled
 
@@ -197,17 +197,17 @@ class _Ruled:
         self._counts = Counter[tuple[str, str]]()
         self._examples: dict[tuple[str, str], str] = {}
 
-    def note(self, texts: pa.Array, decisions: Sequence[Meant], places: Places | None = None) -> None:
+    def note(self, texts: pa.Array, decisions: Sequence[Meant], spans: PersonSpans | None = None) -> None:
         """Counts one batch."""
         for index, decision in enumerate(decisions):
             self.left_out += decision.left_out_by is not None
             events = [("stays", term, start) for start, _, term in decision.stay]
-            if places is None:
+            if spans is None:
                 self.in_no_use += bool(decision.stay) and not decision.matches
             elif not decision.matches and not decision.left_out_by:
                 text = texts[index].as_py()
                 self.in_no_use += 1
-                events += [("no counterpart", text[start:end].lower(), start) for start, end in places.get(text, ())]
+                events += [("no counterpart", text[start:end].lower(), start) for start, end in spans.get(text, ())]
             if decision.left_out_by:
                 events.append(("left out", decision.left_out_by.lower(), -1))
             for outcome, word, start in events:

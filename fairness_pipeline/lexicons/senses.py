@@ -213,7 +213,7 @@ class SenseRules:
         )
         reasons: list[str | None] = []
         for text, word, name, any_name in zip(texts.to_pylist(), words, names, named, strict=True):
-            reason: str | None = word or (name if name and (any_name or _says_who(name, text)) else None)
+            reason: str | None = word or (name if name and (any_name or _identifies_bearer(name, text)) else None)
             remaining = self._names.without_things(text) if any_name and not reason else ""
             if remaining and self._listed_names:
                 reason = self._names.first(remaining)
@@ -223,7 +223,7 @@ class SenseRules:
         return reasons
 
 
-def _says_who(name: str, text: str) -> bool:
+def _identifies_bearer(name: str, text: str) -> bool:
     """Whether a text says who the bearer of a name is: `Karen is my wife`, `Karen, my wife`, `my wife Karen`."""
     bearer, determiner = re.escape(name), r"(?:an?|the|my|his|her|your|our|their)"
     return (

@@ -15,7 +15,7 @@ from fairness_pipeline.lexicons.senses import Not, SenseRules
 from fairness_pipeline.lexicons.text import TOKEN, fold
 
 PronounRule = Literal["published", "extended"]
-Places = Mapping[str, Sequence[tuple[int, int]]]
+PersonSpans = Mapping[str, Sequence[tuple[int, int]]]
 """The spans in which persons were put into a text, by text."""
 Matches = Sequence[tuple[int, int, str]]
 """Listed words in a text: start, end, and word."""
@@ -180,12 +180,12 @@ class Swapper:
                 match for match in matches if not rules or match[2] in pronouns or rules.names(text.as_py(), *match)
             )
 
-    def meant(self, texts: pa.Array, places: Places | None = None) -> Iterator[Meant]:
+    def meant(self, texts: pa.Array, spans: PersonSpans | None = None) -> Iterator[Meant]:
         """Which listed words of each text mean the group, by the dimension's rules of sense; all of them without rules.
 
         Args:
             texts: The texts.
-            places: Where a person was put into each text. If given, words are exchanged there only, and a text whose
+            spans: Where a person was put into each text. If given, words are exchanged there only, and a text whose
                 other words name a group is left out.
 
         Examples:
@@ -196,21 +196,21 @@ class Swapper:
         """
         rules = self._rules
         rows = zip(texts.to_pylist(), self.matcher.find_all(texts), strict=True)
-        if places is not None:
-            decisions = [self._decide_inside(text, matches, places.get(text, ())) for text, matches in rows]
+        if spans is not None:
+            decisions = [self._decide_inside(text, matches, spans.get(text, ())) for text, matches in rows]
         elif rules is None:
             yield from (Meant(matches, [], None) for _, matches in rows)
             return
         else:
             decisions = [self._decide(rules, text, matches) for text, matches in rows]
         undecided = [index for index, decision in enumerate(decisions) if decision.matches and not decision.left_out_by]
-        reasons = self._companions(texts, [decisions[index].matches for index in undecided], undecided, places)
+        reasons = self._companions(texts, [decisions[index].matches for index in undecided], undecided, spans)
         for index, decision in enumerate(decisions):
             reason = reasons.get(index)
             yield decision._replace(left_out_by=reason) if reason else decision
 
     def _companions(
-        self, texts: pa.Array, matches: Sequence[Matches], rows: Sequence[int], places: Places | None
+        self, texts: pa.Array, matches: Sequence[Matches], rows: Sequence[int], spans: PersonSpans | None
     ) -> dict[int, str]:
         """The word because of which a text is left out, by row. If persons were put into the texts, only names inside
         them count in general, and exchanged words are no reason."""
@@ -219,18 +219,18 @@ class Swapper:
             return {}
         row_texts = [texts[row].as_py() for row in rows]
         named = [rules.may_be_named(term for _, _, term in text_matches) for text_matches in matches]
-        if places is None:
+        if spans is None:
             searches = [(row_texts, named)]
         else:
             rest = [_without(text, text_matches) for text, text_matches in zip(row_texts, matches, strict=True)]
             inside = [
-                " ".join(blank[start:end] for start, end in places[text])
+                " ".join(blank[start:end] for start, end in spans[text])
                 for text, blank in zip(row_texts, rest, strict=True)
             ]
             searches = [(rest, [False] * len(rest)), (inside, named)]
         reasons: dict[int, str] = {}
         for searched, names in searches:
-            words = rules.companions(pa.array(searched, pa.string()), names, topics=places is None)
+            words = rules.companions(pa.array(searched, pa.string()), names, topics=spans is None)
             reasons = {row: word for row, word in zip(rows, words, strict=True) if word} | reasons
         return reasons
 
@@ -384,8 +384,8 @@ def _with_article(before: str, original: str, replacement: str) -> str:
     return before[: match.start()] + adapted + before[match.end() :]
 
 
-def replaced(text: str, places: Iterable[tuple[int, int]], word: str) -> str:
-    """The text with another word in some places. The word takes the form of the text that it replaces, and articles are
+def replaced(text: str, spans: Iterable[tuple[int, int]], word: str) -> str:
+    """The text with another word in some spans. The word takes the form of the text that it replaces, and articles are
     adapted.
 
     Examples:
@@ -394,7 +394,7 @@ def replaced(text: str, places: Iterable[tuple[int, int]], word: str) -> str:
     """
     pieces: list[str] = []
     position = 0
-    for start, end in places:
+    for start, end in spans:
         original, before = text[start:end], text[position:start]
         replacement = word if any(letter.isupper() for letter in word[1:]) else _in_the_form_of(original, word)
         if _begins_with_vowel(original) != _begins_with_vowel(replacement):

@@ -20,14 +20,14 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row, partition_name
 
 Axes = tuple[str, ...]
 Kind = Literal["table", "checkpoint", "document"]
-Place = tuple[str, str]
+PartitionId = tuple[str, str]
 """An asset, and the name of one of its partitions."""
 
 I = TypeVar("I")  # noqa: E741
 """The type of an asset's inputs."""
 
 
-def place(name: str, key: Key) -> Place:
+def partition_id(name: str, key: Key) -> PartitionId:
     """Returns a hashable name of a partition."""
     return name, partition_name(key)
 
@@ -56,7 +56,7 @@ class Result:
 class Glance:
     """What Dagster's UI shows beside a result: a text in Markdown, and pictures (PNG) by name."""
 
-    says: str = ""
+    text: str = ""
     pictures: Mapping[str, bytes] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ from statistics import fmean
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.text_files import parse_json
-from fairness_pipeline.lineage.assets import Place
+from fairness_pipeline.lineage.assets import PartitionId
 
 _GUESSES = "durations.json"
 """In the data folder: the mean seconds of each asset of profile `sample`, measured in a run of it."""
@@ -41,20 +41,20 @@ class Durations:
                 str(name): {str(k): float(v) for k, v in seconds.items()} for name, seconds in stored.items()
             }
 
-    def expected(self, place: Place, *, trains: bool) -> float:
+    def expected(self, partition: PartitionId, *, trains: bool) -> float:
         """Returns the seconds that the partition took last, or the mean of the asset's other partitions, or a guess."""
-        measured = self._known.get(place[0])
+        measured = self._known.get(partition[0])
         if not measured:
-            return _guesses().get(place[0], _TRAINING if trains else _COMPUTING)
-        return measured[place[1]] if place[1] in measured else fmean(measured.values())
+            return _guesses().get(partition[0], _TRAINING if trains else _COMPUTING)
+        return measured[partition[1]] if partition[1] in measured else fmean(measured.values())
 
     def knows(self, name: str) -> bool:
         """Whether a partition of an asset was made in this workspace before."""
         return bool(self._known.get(name))
 
-    def note(self, place: Place, seconds: float) -> None:
+    def note(self, partition: PartitionId, seconds: float) -> None:
         """Records how long a partition took."""
-        self._known.setdefault(place[0], {})[place[1]] = round(seconds, 2)
+        self._known.setdefault(partition[0], {})[partition[1]] = round(seconds, 2)
 
     def save(self) -> None:
         """Writes them to the workspace, if it is writable."""
@@ -80,27 +80,29 @@ class Forecast:
         workers: How many work in parallel.
     """
 
-    def __init__(self, expected: Mapping[Place, float], chains: Mapping[Place, float], workers: int) -> None:
+    def __init__(
+        self, expected: Mapping[PartitionId, float], chains: Mapping[PartitionId, float], workers: int
+    ) -> None:
         self._left = dict(expected)
-        self._behind = {place: chains[place] - seconds for place, seconds in expected.items()}
+        self._behind = {partition: chains[partition] - seconds for partition, seconds in expected.items()}
         self._workers = workers
         self._expected = self._took = 0.0
         self._begun = time.monotonic()
-        self._running: dict[Place, _Pace] = {}
+        self._running: dict[PartitionId, _Pace] = {}
 
-    def began(self, place: Place) -> None:
+    def began(self, partition: PartitionId) -> None:
         """Notes the start of a step, unless it has started."""
-        self._running.setdefault(place, _Pace(time.monotonic()))
+        self._running.setdefault(partition, _Pace(time.monotonic()))
 
-    def progressed(self, place: Place, share: float) -> None:
+    def progressed(self, partition: PartitionId, share: float) -> None:
         """Notes the share of a step, or of its present phase, that is done."""
-        self.began(place)
-        self._running[place].note(time.monotonic(), share)
+        self.began(partition)
+        self._running[partition].note(time.monotonic(), share)
 
-    def ended(self, place: Place, seconds: float | None) -> None:
+    def ended(self, partition: PartitionId, seconds: float | None) -> None:
         """Notes the end of a step and its seconds; None if it was not made, which says nothing about others."""
-        self._running.pop(place, None)
-        expected = self._left.pop(place, 0.0)
+        self._running.pop(partition, None)
+        expected = self._left.pop(partition, 0.0)
         if seconds is not None:
             self._expected += expected
             self._took += seconds
@@ -111,9 +113,9 @@ class Forecast:
         if now - self._begun < _EARLY:
             return None
         slowdown = (self._took + _AS_EXPECTED) / (self._expected + _AS_EXPECTED)
-        left = {place: slowdown * seconds for place, seconds in self._left.items()}
-        left |= {place: pace.left(now, left.get(place, 0.0)) for place, pace in self._running.items()}
-        chains = (seconds + slowdown * self._behind.get(place, 0.0) for place, seconds in left.items())
+        left = {partition: slowdown * seconds for partition, seconds in self._left.items()}
+        left |= {partition: pace.left(now, left.get(partition, 0.0)) for partition, pace in self._running.items()}
+        chains = (seconds + slowdown * self._behind.get(partition, 0.0) for partition, seconds in left.items())
         return max(sum(left.values()) / self._workers, *chains, 0.0)
 
 

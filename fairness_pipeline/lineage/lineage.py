@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import files_of
-from fairness_pipeline.lineage.assets import Asset, Place, declared_in, place
+from fairness_pipeline.lineage.assets import Asset, PartitionId, declared_in, partition_id
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyPart, AnyStudy, Subject
 from fairness_pipeline.workspace.lake import Key
@@ -24,7 +24,7 @@ class Lineage:
         self.assets: dict[str, Asset] = {}
         self.study_of: dict[str, str] = {}
         self._keys: dict[str, list[Key]] = {}
-        self._sources: dict[Place, list[tuple[str, Key]]] = {}
+        self._sources: dict[PartitionId, list[tuple[str, Key]]] = {}
         for study in project.studies:
             module = study.load("lineage")
             for asset in declared_in(module) if module else ():
@@ -84,7 +84,7 @@ class Lineage:
 
     def sources(self, name: str, key: Key) -> list[tuple[str, Key]]:
         """The upstream partitions that a partition reads: its own subject's, its base's, its seeds' and so on."""
-        if (partition := place(name, key)) not in self._sources:
+        if (partition := partition_id(name, key)) not in self._sources:
             part = self.part(name)
             upstreams = [
                 (source.name, upstream)
@@ -93,7 +93,7 @@ class Lineage:
                 for source in read.assets
                 for upstream in self.upstream_keys(subject, source.name)
             ]
-            self._sources[partition] = list({place(*source): source for source in upstreams}.values())
+            self._sources[partition] = list({partition_id(*source): source for source in upstreams}.values())
         return self._sources[partition]
 
     def other_subjects(self, name: str, key: Key) -> list[Key]:

@@ -41,16 +41,16 @@ def origins_of(lineage: Lineage, lake: Lake, name: str, keys: Iterable[Key]) -> 
     return origins
 
 
-def why(then: Origins, now: Origins, place: str) -> list[str]:
+def why(then: Origins, now: Origins, partition: str) -> list[str]:
     """Returns the reasons why a partition's content differs, the furthest upstream first; empty if none is known.
 
     Args:
         then: What it was made from before.
         now: What it was made from this time.
-        place: The partition's name, as `label` writes it.
+        partition: The partition's name, as `label` writes it.
     """
     reasons: list[str] = []
-    _explain(then, now, place, reasons, {})
+    _explain(then, now, partition, reasons, {})
     return reasons
 
 
@@ -68,11 +68,11 @@ def _explain(then: Origins, now: Origins, partition: str, reasons: list[str], ex
     ]
     title = partition.replace("/", " ")
     changes = [_in_words(change) for change in changes_between(before["inputs"], after["inputs"], _key_of(partition))]
-    own_reasons = [f"{_plain(title)}: {change}" for change in dict.fromkeys(changes)]
-    if not own_reasons and not any(upstream) and before["content"] != after["content"]:
-        own_reasons = [f"{_plain(title)} has a different result"]
-    reasons += own_reasons
-    explained[partition] = bool(own_reasons) or any(upstream)
+    direct_reasons = [f"{_plain(title)}: {change}" for change in dict.fromkeys(changes)]
+    if not direct_reasons and not any(upstream) and before["content"] != after["content"]:
+        direct_reasons = [f"{_plain(title)} has a different result"]
+    reasons += direct_reasons
+    explained[partition] = bool(direct_reasons) or any(upstream)
     return explained[partition]
 
 

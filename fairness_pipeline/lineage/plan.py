@@ -9,7 +9,7 @@ from typing import Literal
 
 from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.paths import workspace_folder, yaml_files
-from fairness_pipeline.lineage.assets import Place, place
+from fairness_pipeline.lineage.assets import PartitionId, partition_id
 from fairness_pipeline.lineage.durations import Durations, Forecast, chains
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
@@ -111,7 +111,7 @@ class Step:
     reason: str | None
 
     @property
-    def place(self) -> Place:
+    def partition_id(self) -> PartitionId:
         """The asset and the partition."""
         return self.name, partition_name(self.key)
 
@@ -168,9 +168,9 @@ class Plan:
         reason_of = reasons(self.state, partitions)
         self._changed = set(reason_of)
         named = self.selection.asset
-        self._forced = {place(*partition) for partition in partitions if force and named in (None, partition[0])}
+        self._forced = {partition_id(*partition) for partition in partitions if force and named in (None, partition[0])}
         reason_of = dict.fromkeys(self._forced, _FORCED) | reason_of
-        self.steps = [Step(name, key, reason_of.get(place(name, key))) for name, key in partitions]
+        self.steps = [Step(name, key, reason_of.get(partition_id(name, key))) for name, key in partitions]
         cards = ((step, self.state.card(step.name, step.key)) for step in self.steps)
         self.unsealed = [step for step, card in cards if card and not card.seal]
 
@@ -212,7 +212,7 @@ class Plan:
             starting: Called with the steps of each unit just before it is made.
         """
         units = self._units(workers.idle)
-        unit_of = {step.place: number for number, unit in enumerate(units) for step in unit}
+        unit_of = {step.partition_id: number for number, unit in enumerate(units) for step in unit}
         needs = [
             {unit_of[source] for step in unit for source in self._sources(step) if source in unit_of} - {number}
             for number, unit in enumerate(units)
@@ -225,11 +225,11 @@ class Plan:
         ready = [(rank[number], number) for number, upstream in enumerate(needs) if not upstream]
         heapify(ready)
         running: dict[int, list[Step]] = {}
-        lost: set[Place] = set()
+        lost: set[PartitionId] = set()
 
         def ended(outcome: Outcome) -> Outcome:
             if outcome.lost:
-                lost.add(outcome.step.place)
+                lost.add(outcome.step.partition_id)
             return outcome
 
         def finish(number: int) -> None:
@@ -255,7 +255,7 @@ class Plan:
                 steps = {step.name: step for step in running.pop(done.number)}
                 for result in done.results:
                     if result.state == "made":
-                        self.durations.note(steps[result.name].place, result.seconds)
+                        self.durations.note(steps[result.name].partition_id, result.seconds)
                     yield ended(Outcome(steps[result.name], result.state, result.detail, result.seconds))
                 finish(done.number)
 
@@ -308,26 +308,28 @@ class Plan:
     def forecast(self, workers: int) -> Forecast:
         """Returns the forecast of the time to the end of the stale steps, which follows their progress."""
         steps = self.stale
-        index_of = {step.place: index for index, step in enumerate(steps)}
+        index_of = {step.partition_id: index for index, step in enumerate(steps)}
         needed_by: dict[int, list[int]] = {}
         for step in steps:
             for source in self._sources(step):
                 if source in index_of:
-                    needed_by.setdefault(index_of[source], []).append(index_of[step.place])
+                    needed_by.setdefault(index_of[source], []).append(index_of[step.partition_id])
         expected = [self.expected(step) for step in steps]
-        places = [step.place for step in steps]
+        partitions = [step.partition_id for step in steps]
         longest = chains(expected, needed_by)
-        return Forecast(dict(zip(places, expected, strict=True)), dict(zip(places, longest, strict=True)), workers)
+        return Forecast(
+            dict(zip(partitions, expected, strict=True)), dict(zip(partitions, longest, strict=True)), workers
+        )
 
     def expected(self, step: Step) -> float:
         """Seconds that a step is expected to take."""
-        return self.durations.expected(step.place, trains=self.lineage.assets[step.name].trains)
+        return self.durations.expected(step.partition_id, trains=self.lineage.assets[step.name].trains)
 
     def _group(self, name: str) -> tuple[str, list[Key]]:
         """The group of an asset. Assets of one group have the same partitions, and Dagster makes them in one run."""
         return self.lineage.study_of[name], self.lineage.keys(name)
 
-    def _possible(self, unit: list[Step], lost: set[Place]) -> tuple[list[Step], list[Outcome]]:
+    def _possible(self, unit: list[Step], lost: set[PartitionId]) -> tuple[list[Step], list[Outcome]]:
         """The steps of a unit to make now that all upstream steps are done, and the outcomes of the others."""
         possible: list[Step] = []
         outcomes: list[Outcome] = []
@@ -336,7 +338,7 @@ class Plan:
             upstream = [] if self.lineage.assets[step.name].tolerant else self._sources(step)
             missing = [source for source in upstream if source in unreachable]
             if missing:
-                unreachable.add(step.place)
+                unreachable.add(step.partition_id)
                 outcomes.append(Outcome(step, "skipped", f"needs {' '.join(missing[0]).strip()}"))
             else:
                 possible.append(step)
@@ -345,7 +347,7 @@ class Plan:
         state = State(self.lineage, self.lake)
         needed: list[Step] = []
         for step in possible:
-            if state.changes(step.name, step.key) or {s.place for s in needed}.intersection(self._sources(step)):
+            if state.changes(step.name, step.key) or {s.partition_id for s in needed}.intersection(self._sources(step)):
                 needed.append(step)
             else:
                 outcomes.append(Outcome(step, "unchanged"))
@@ -353,13 +355,15 @@ class Plan:
 
     def _is_forced(self, steps: Iterable[Step]) -> bool:
         """Whether the steps are made even if they turn out to be up to date."""
-        return any(step.place in self._forced for step in steps)
+        return any(step.partition_id in self._forced for step in steps)
 
-    def _sources(self, step: Step) -> list[Place]:
+    def _sources(self, step: Step) -> list[PartitionId]:
         return [(source, partition_name(k)) for source, k in self.lineage.sources(step.name, step.key)]
 
 
-def reasons(state: State, partitions: Iterable[tuple[str, Key]], waiting: Collection[Place] = ()) -> dict[Place, str]:
+def reasons(
+    state: State, partitions: Iterable[tuple[str, Key]], waiting: Collection[PartitionId] = ()
+) -> dict[PartitionId, str]:
     """Returns why partitions must be made; up-to-date partitions are left out.
 
     Args:
@@ -367,14 +371,14 @@ def reasons(state: State, partitions: Iterable[tuple[str, Key]], waiting: Collec
         partitions: The partitions, upstream before downstream.
         waiting: Other partitions that must be made before them.
     """
-    reason_of: dict[Place, str] = {}
+    reason_of: dict[PartitionId, str] = {}
     for name, key in partitions:
-        sources = (place(*source) for source in state.lineage.sources(name, key))
+        sources = (partition_id(*source) for source in state.lineage.sources(name, key))
         remade = next((source for source in sources if source in reason_of or source in waiting), None)
         if changes := state.changes(name, key):
-            reason_of[place(name, key)] = "; ".join(changes)
+            reason_of[partition_id(name, key)] = "; ".join(changes)
         elif remade:
-            reason_of[place(name, key)] = f"{' '.join(remade).strip()} is made again"
+            reason_of[partition_id(name, key)] = f"{' '.join(remade).strip()} is made again"
     return reason_of
 
 
@@ -395,7 +399,7 @@ def selected(lineage: Lineage, selection: Selection) -> Iterator[tuple[str, Key]
         scope = f"study '{selection.study}'" if selection.study else ""
         raise FairnessError(unknown("asset", selection.asset, in_study, scope))
     subject_axis = {study.name: study.subject for study in lineage.project.studies}
-    chosen: set[Place] = set()
+    chosen: set[PartitionId] = set()
 
     def is_selected(name: str, key: Key, subjects: set[str] | None, needed: bool) -> bool:
         part, axis = lineage.part(name), subject_axis[lineage.study_of[name]]

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 from fairness_pipeline.lineage.answer_ages import too_old
-from fairness_pipeline.lineage.assets import Place
+from fairness_pipeline.lineage.assets import PartitionId
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.plan import Plan, Step
 from fairness_pipeline.lineage.state import State
@@ -79,7 +79,7 @@ def renew_query_epoch(lineage: Lineage, name: str, key: Key) -> None:
         project.query_epochs[study.name, subject] = began
 
 
-def _asked(plan: Plan) -> list[Place]:
+def _asked(plan: Plan) -> list[PartitionId]:
     """The study and the key of each subject in a plan that may have changed."""
     subjects = (_subject(plan, step) for step in plan.steps if plan.lineage.assets[step.name].asks)
     return [
@@ -89,7 +89,7 @@ def _asked(plan: Plan) -> list[Place]:
     ]
 
 
-def _subject(plan: Plan, step: Step) -> Place:
+def _subject(plan: Plan, step: Step) -> PartitionId:
     study = plan.lineage.study(step.name)
     return study.name, step.key[study.subject]
 

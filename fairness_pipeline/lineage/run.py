@@ -28,12 +28,12 @@ class Run:
     profile_seed: int = 0
     progress: Progress = _silent
     engine: Engine = HERE
-    place: Path | None = None
+    working_folder: Path | None = None
 
     @cached_property
     def folder(self) -> Path:
         """A folder for this fingerprint alone, with what a killed run left in it. It is only kept for a checkpoint."""
-        folder = self.place or Path(mkdtemp())
+        folder = self.working_folder or Path(mkdtemp())
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 

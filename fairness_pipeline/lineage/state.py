@@ -13,7 +13,7 @@ from fairness_pipeline.foundation.inputs import Known, canonical
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.schemas import without_texts
 from fairness_pipeline.lineage.answer_ages import age_in_words, asked_at, too_old
-from fairness_pipeline.lineage.assets import Asset, Place, place
+from fairness_pipeline.lineage.assets import Asset, PartitionId, partition_id
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
 
@@ -32,14 +32,14 @@ class State:
     def __init__(self, lineage: Lineage, lake: Lake) -> None:
         self.lineage = lineage
         self.lake = lake
-        self._stale: dict[Place, bool] = {}
-        self._cards: dict[Place, Card | None] = {}
-        self._changes: dict[Place, list[str]] = {}
+        self._stale: dict[PartitionId, bool] = {}
+        self._cards: dict[PartitionId, Card | None] = {}
+        self._changes: dict[PartitionId, list[str]] = {}
         self._known: Known = {}
 
     def card(self, name: str, key: Key) -> Card | None:
         """The card of a partition, read once; None if it was not made, or is damaged."""
-        partition = place(name, key)
+        partition = partition_id(name, key)
         if partition not in self._cards:
             self._cards[partition] = self.lake.card(name, key)
         return self._cards[partition]
@@ -99,7 +99,7 @@ class State:
 
         Changes that are still to come from upstream do not count.
         """
-        partition = place(name, key)
+        partition = partition_id(name, key)
         if partition not in self._changes:
             self._changes[partition] = self._find_changes(name, key)
         return self._changes[partition]
@@ -136,7 +136,7 @@ class State:
 
     def stale(self, name: str, key: Key) -> bool:
         """Whether a partition, or anything that it is made from, is not up to date with the profile."""
-        partition = place(name, key)
+        partition = partition_id(name, key)
         if partition not in self._stale:
             self._stale[partition] = bool(self.changes(name, key)) or any(
                 self.stale(source, k) for source, k in self.lineage.sources(name, key)

@@ -1,6 +1,6 @@
 """Computes a version of what each partition would be made from now, which tells what `run` would make."""
 
-from fairness_pipeline.lineage.assets import Place, place
+from fairness_pipeline.lineage.assets import PartitionId, partition_id
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.plan import Selection, reasons, selected
 from fairness_pipeline.lineage.state import State
@@ -25,18 +25,18 @@ class Versions:
         state = state or State(lineage, Lake(lineage.project.workspace))
         default, on_request = partitions_shown(lineage)
         self.shown = [*default, *on_request]
-        self.cards = {place(*partition): card for partition in self.shown if (card := state.card(*partition))}
+        self.cards = {partition_id(*partition): card for partition in self.shown if (card := state.card(*partition))}
         # No other partition waits for one that is made on request: a report lists what exists.
         self.stale = reasons(state, default)
         self.ready = [
             partition
             for partition in default
-            if place(*partition) in self.stale
-            and not any(place(*source) in self.stale for source in lineage.sources(*partition))
+            if partition_id(*partition) in self.stale
+            and not any(partition_id(*source) in self.stale for source in lineage.sources(*partition))
         ]
         self.stale |= reasons(state, on_request, self.stale)
 
-    def of(self, where: Place) -> str:
+    def of(self, where: PartitionId) -> str:
         """The fingerprint of a partition that is up to date; for others a hash of what is out of date."""
         card = self.cards.get(where)
         if card and where not in self.stale:
@@ -46,7 +46,7 @@ class Versions:
     @property
     def fingerprint(self) -> str:
         """A hash of everything that is known here."""
-        partitions = [place(*partition) for partition in self.shown]
+        partitions = [partition_id(*partition) for partition in self.shown]
         contents = [card.content if (card := self.cards.get(partition)) else None for partition in partitions]
         return fingerprint(
             {"places": partitions, "contents": contents, "versions": [self.of(partition) for partition in partitions]}
@@ -57,6 +57,8 @@ def partitions_shown(lineage: Lineage) -> tuple[list[tuple[str, Key]], list[tupl
     """The partitions that `run` makes by default, and the others that were made; each upstream before downstream."""
     lake = Lake(lineage.project.workspace)
     default = list(selected(lineage, Selection()))
-    known = {place(*partition) for partition in default}
+    known = {partition_id(*partition) for partition in default}
     others = ((name, key) for name in lineage.assets for key in lineage.keys(name))
-    return default, [partition for partition in others if place(*partition) not in known and lake.has(*partition)]
+    return default, [
+        partition for partition in others if partition_id(*partition) not in known and lake.has(*partition)
+    ]

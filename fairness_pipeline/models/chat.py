@@ -57,7 +57,7 @@ T = TypeVar("T")
 class Advice(NamedTuple):
     """Phrases for error messages: what a prompt is called, and how to send fewer of them."""
 
-    what: str
+    prompt_name: str
     less: str
 
 
@@ -97,9 +97,9 @@ class Chat:
         self._report: Callable[[int], None] | None = None
         self._answers: dict[str, Reply] = dict(_journal(folder / _JOURNAL))
 
-    def tell(self, told: Callable[[int], None]) -> None:
+    def set_report(self, report: Callable[[int], None]) -> None:
         """Sets the function that is called with the number of prompts of the current call that have a reply."""
-        self._report = told
+        self._report = report
 
     def replies(self, prompts: list[str]) -> list[Reply]:
         """The reply to each prompt; each distinct prompt is sent once.
@@ -238,7 +238,7 @@ class Chat:
         more = f" and {self._in_a_row - 1} more in a row" if self._in_a_row > 1 else ""
         return FairnessError(
             f"endpoint {self.source.base_url}, model '{self.source.model}': {reply.problem}, for the "
-            f"{self.advice.what} {prompt[:_SHOWN]!r}{more}; the answers so far are saved; run again to continue"
+            f"{self.advice.prompt_name} {prompt[:_SHOWN]!r}{more}; the answers so far are saved; run again to continue"
         )
 
     async def _ask(self, client: httpx.AsyncClient, prompt: str) -> Reply:
@@ -375,9 +375,9 @@ class Asker:
         self.source = source
         self._chat = Chat(source, decoding, folder, seed, advice)
 
-    def tell(self, told: Callable[[int], None]) -> None:
+    def set_report(self, report: Callable[[int], None]) -> None:
         """Sets the function that is called with the number of texts of the current chunk that have an answer."""
-        self._chat.tell(told)
+        self._chat.set_report(report)
 
     def check_allowed(self, texts: list[str]) -> None:
         """Raises an error, before anything is sent, if `max_requests` does not allow all these texts."""

@@ -128,12 +128,12 @@ def load_training(
     return grouped["kept"], json.loads(metadata["position"])
 
 
-def check_finite(loss: torch.Tensor, what: str, where: str, checkpoint: Path | None) -> None:
+def check_finite(loss: torch.Tensor, loss_name: str, where: str, checkpoint: Path | None) -> None:
     """Raises an error if a loss is not a finite number.
 
     Args:
         loss: The loss, a single number.
-        what: The name of the loss.
+        loss_name: The name of the loss.
         where: The step and batch.
         checkpoint: The file with the last good state, for the message; None leaves it out.
 
@@ -142,4 +142,6 @@ def check_finite(loss: torch.Tensor, what: str, where: str, checkpoint: Path | N
     """
     if not torch.isfinite(loss):
         hint = f"; last good checkpoint: {checkpoint if checkpoint.exists() else 'none yet'}" if checkpoint else ""
-        raise FairnessError(f"the {what} is {loss.item()} in {where}{hint}; lower the learning rate or the clipping")
+        raise FairnessError(
+            f"the {loss_name} is {loss.item()} in {where}{hint}; lower the learning rate or the clipping"
+        )

@@ -16,7 +16,7 @@ _FEW = 1_000_000
 """A model with fewer weights is no faster on a GPU, which waits for the CPU to start each step."""
 
 
-def placed(model: M, device: str) -> M:
+def to_device(model: M, device: str) -> M:
     """The model on its device: `cpu`, `cuda` or `auto` (a GPU if there is one and the model has a million weights).
 
     One worker of a run uses the GPU at a time (`foundation.turns`), and this function waits for its turn. Small models

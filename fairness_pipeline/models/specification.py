@@ -68,7 +68,7 @@ class Prompted(Specification):
 
     @pydantic.field_validator("prompt")
     @classmethod
-    def _has_a_place(cls, prompt: str) -> str:
+    def _has_a_context_slot(cls, prompt: str) -> str:
         if CONTEXT not in prompt:
             raise ValueError(f"expected {CONTEXT} where the context goes")
         return prompt

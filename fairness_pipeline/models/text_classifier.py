@@ -28,11 +28,11 @@ class TextClassifier:
     def __init__(self, name: str, revision: str | None, device: str, field: str) -> None:
         from transformers import AutoModelForSequenceClassification
 
-        from fairness_pipeline.models.devices import placed
+        from fairness_pipeline.models.devices import to_device
 
         _, self._tokenizer = load_tokenizer(name, revision, field)
         model = load_model(AutoModelForSequenceClassification, name, revision, field)
-        self._model = placed(model, device).eval()
+        self._model = to_device(model, device).eval()
         if self._model.config.pad_token_id is None:  # some models read the last token that is not padding
             self._model.config.pad_token_id = self._tokenizer.pad_token_id
         self._longest = longest_of(self._model, self._tokenizer)

@@ -25,10 +25,10 @@ class TextEmbedder:
     def __init__(self, name: str, revision: str | None, field: str, device: str = "auto") -> None:
         from transformers import AutoModel
 
-        from fairness_pipeline.models.devices import placed
+        from fairness_pipeline.models.devices import to_device
 
         _, self._tokenizer = load_tokenizer(name, revision, field)
-        self._model = placed(load_model(AutoModel, name, revision, field), device).eval()
+        self._model = to_device(load_model(AutoModel, name, revision, field), device).eval()
         self._longest = longest_of(self._model, self._tokenizer)
 
     def __call__(self, texts: pa.Table) -> pa.Table:

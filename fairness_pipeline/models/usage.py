@@ -201,7 +201,7 @@ def size(workspace: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def told(used: Iterable[Used]) -> Iterator[str]:
+def describe(used: Iterable[Used]) -> Iterator[str]:
     """A readable line for each model."""
     known = prices()
     for row in used:

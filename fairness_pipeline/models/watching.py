@@ -16,13 +16,13 @@ class Watch:
     every step on a CPU, and after every twenty on a GPU: a sum that is NaN or infinite stays so.
 
     Args:
-        what: The name of the loss.
+        loss_name: The name of the loss.
         checkpoint: The file with the last good state, for the message; None leaves it out.
         every: The number of steps between two checks, if not that of the device.
     """
 
-    def __init__(self, what: str, checkpoint: Path | None, every: int | None = None) -> None:
-        self._what, self._checkpoint, self._every = what, checkpoint, every
+    def __init__(self, loss_name: str, checkpoint: Path | None, every: int | None = None) -> None:
+        self._loss_name, self._checkpoint, self._every = loss_name, checkpoint, every
         self._sums: torch.Tensor | None = None
         self._steps = 0
 
@@ -62,7 +62,7 @@ class Watch:
             return [0.0, 0.0]
         period = f"{where}, or up to {self._steps - 1} steps before" if self._steps > 1 else where
         sums: list[float] = self._sums.tolist()
-        check_finite(torch.tensor(sums[0]), self._what, period, self._checkpoint)
+        check_finite(torch.tensor(sums[0]), self._loss_name, period, self._checkpoint)
         self._sums.zero_()
         self._steps = 0
         return sums

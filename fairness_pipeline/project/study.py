@@ -293,9 +293,9 @@ class Study(Generic[P]):
         """What would invalidate a row's finding, in a few words each."""
         return [doubt.said for doubt in self.doubts(part, key, row)]
 
-    def load(self, what: Literal["lineage", "commands", "audit", "samples"]) -> ModuleType | None:
+    def load(self, module: Literal["lineage", "commands", "audit", "samples"]) -> ModuleType | None:
         """One of the study's modules, whose imports may take long; None if the study has no such module."""
-        name = f"{_PACKAGE}.{self.name}.{what}"
+        name = f"{_PACKAGE}.{self.name}.{module}"
         try:
             return import_module(name)
         except ModuleNotFoundError as error:

@@ -22,7 +22,7 @@ def judging(settings: Specification, further: Further) -> dict[str, Any]:
     return {**dict(_deciding_settings(settings, shipped=False)), **{key: value for key, (value, _) in further.items()}}
 
 
-def told_margins(settings: Specification, further: Further) -> list[str]:
+def describe_margins(settings: Specification, further: Further) -> list[str]:
     """The levels and margins of a study, in words."""
     thresholds = judging(settings, further).items()
     return [

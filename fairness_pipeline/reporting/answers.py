@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fairness_pipeline.lineage.answer_ages import age_in_words, asked_at
-from fairness_pipeline.lineage.assets import Place, place
+from fairness_pipeline.lineage.assets import PartitionId, partition_id
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.results import Audit
@@ -13,7 +13,7 @@ from fairness_pipeline.workspace.lake import Key, Lake
 
 
 def answer_ages(
-    lineage: Lineage, lake: Lake, audits: Iterable[tuple[AnyStudy, Audit]], made: Collection[Place] | None = None
+    lineage: Lineage, lake: Lake, audits: Iterable[tuple[AnyStudy, Audit]], made: Collection[PartitionId] | None = None
 ) -> Iterator[str]:
     """Yields when each subject that may have changed was asked and which model has answered, and when the answers
     that came in a file were imported.
@@ -37,7 +37,7 @@ def answer_ages(
             answerer = study.name, audit.key[study.subject]
             query_times.setdefault(answerer, []).append(time)
             names.setdefault(answerer, {}).update(dict.fromkeys(_model_names(card.figures, subject)))
-            if made is not None and place(name, key) not in made:
+            if made is not None and partition_id(name, key) not in made:
                 reused.add(answerer)
     now = datetime.now(UTC)
     for name, model in dict.fromkeys((study.name, audit.key[study.subject]) for study, audit in audits):

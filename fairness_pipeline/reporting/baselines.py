@@ -77,20 +77,20 @@ def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tu
         temporary.write_text(json.dumps(content, separators=(",", ":"), default=str), encoding="utf-8")
 
 
-def named_with_hash(wanted: str) -> str:
+def named_with_hash(baseline: str) -> str:
     """Returns a baseline's name, and the SHA-256 of its bytes if it is a file."""
-    path = Path(wanted)
-    return f"{path.name} (SHA-256 {checksum(path)})" if path.is_file() else wanted
+    path = Path(baseline)
+    return f"{path.name} (SHA-256 {checksum(path)})" if path.is_file() else baseline
 
 
 def find_baseline(
-    project: Project, wanted: str, key: Path | None = None, *, gated: bool = False
+    project: Project, baseline: str, key: Path | None = None, *, gated: bool = False
 ) -> Callable[[AnyStudy], Earlier]:
     """Finds an earlier run before the next one begins; returns a function that gives its results for a study.
 
     Args:
         project: The profile.
-        wanted: A file that `write_baseline` wrote; `previous`, the last run that is kept; or the time of one.
+        baseline: A file that `write_baseline` wrote; `previous`, the last run that is kept; or the time of one.
         key: The public key of whoever must have signed the file.
         gated: Whether a gate closes on what became worse; `previous` is then the last run that closed no gate.
 
@@ -98,23 +98,23 @@ def find_baseline(
         FairnessError: there is no such file or run; the file is no baseline, or is not signed with the key; or it
             lacks the study.
     """
-    path = Path(wanted)
+    path = Path(baseline)
     if path.suffix == ".json" or path.is_file():
         return partial(_of_file, path, _read(path, key))
     if key:
-        raise FairnessError(f"--baseline-key: the signature is that of a file, and '{wanted}' is none")
+        raise FairnessError(f"--baseline-key: the signature is that of a file, and '{baseline}' is none")
     workspace, entry_of = project.workspace, {}
     for study in project.studies:
         known = entries(workspace, study)
-        if known and wanted == "previous":
+        if known and baseline == "previous":
             entry = last_not_refused(workspace, study) if gated else known[-1]
         else:
-            entry = find_entry(workspace, study, wanted, [], "--baseline") if known else None
+            entry = find_entry(workspace, study, baseline, [], "--baseline") if known else None
         if entry:
             entry_of[study.name] = entry
     if not entry_of:
-        which = "run that passed, or had no gate," if gated and wanted == "previous" else "run"
-        raise FairnessError(f"--baseline {wanted}: no {which} is kept yet; run once without, or name a file")
+        which = "run that passed, or had no gate," if gated and baseline == "previous" else "run"
+        raise FairnessError(f"--baseline {baseline}: no {which} is kept yet; run once without, or name a file")
     return partial(_of_run, workspace, entry_of)
 
 

@@ -10,7 +10,7 @@ from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.gaps import Gaps, gaps_in, gaps_of
-from fairness_pipeline.reporting.results import Audit, said
+from fairness_pipeline.reporting.results import Audit, shown_verdict
 from fairness_pipeline.reporting.samples import AS_ANSWERED
 from fairness_pipeline.statistics.change import Change, change_of_difference, change_of_estimates, change_of_groups
 from fairness_pipeline.statistics.controls import TOO_SMALL
@@ -61,15 +61,15 @@ class Changed:
     @property
     def turned(self) -> bool:
         """Whether the verdict has changed."""
-        return self.then is not None and said(self.then) != said(self.row)
+        return self.then is not None and shown_verdict(self.then) != shown_verdict(self.row)
 
     @property
     def worse(self) -> bool:
         """Whether the gap is shown to be larger and not shown to be small; or whether there is a finding that the
         earlier run does not have, and no test can say whether that is a change."""
         if self.change is None:
-            new = self.then is None or said(self.then) not in FINDINGS
-            return new and said(self.row) in FINDINGS and self.p_holm < self.level
+            new = self.then is None or shown_verdict(self.then) not in FINDINGS
+            return new and shown_verdict(self.row) in FINDINGS and self.p_holm < self.level
         return self.shown and self.change.change > 0 and self.row["verdict"] != "fair"
 
     @property
@@ -80,11 +80,15 @@ class Changed:
     @property
     def sentence(self) -> str:
         """The verdicts, and the change of the gap."""
-        verdicts = f"{said(self.then)} -> {said(self.row)}" if self.then and self.turned else said(self.row)
-        return f"{self.name}: {verdicts}; {self.told}"
+        verdicts = (
+            f"{shown_verdict(self.then)} -> {shown_verdict(self.row)}"
+            if self.then and self.turned
+            else shown_verdict(self.row)
+        )
+        return f"{self.name}: {verdicts}; {self.description}"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The change of the gap: `the gap shrank by 0.97 a response (0.6 to 1.3), 400 same pairs`."""
         if self.change is None:
             return f"no test of a change: {self.basis}"
@@ -218,7 +222,7 @@ def with_changes(study: AnyStudy, turned: Sequence[Row], changes: Sequence[Chang
         if changed.shown and changed.then:
             values = {
                 f"{name}_{when}": value
-                for name, getter in (("difference", lambda row: row["difference"]), ("verdict", said))
+                for name, getter in (("difference", lambda row: row["difference"]), ("verdict", shown_verdict))
                 for when, value in (("then", getter(changed.then)), ("now", getter(changed.row)))
             }
             rows.append({**dict(zip(study.identity, identity, strict=True)), **values, **_columns(changed), "why": ""})
@@ -229,7 +233,7 @@ def _columns(changed: Changed | None) -> Row:
     """Returns the change of a gap in words and numbers."""
     change = changed.change if changed else None
     return {
-        "change": changed.told if changed else "",
+        "change": changed.description if changed else "",
         "change_low": change.low if change else None,
         "change_high": change.high if change else None,
         "change_p_holm": changed.p_holm if changed and change else None,

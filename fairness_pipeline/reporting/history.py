@@ -16,7 +16,7 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.lineage.origins import Origins, label, why
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.results import said
+from fairness_pipeline.reporting.results import shown_verdict
 from fairness_pipeline.workspace.lake import Key, Row
 
 _FORMAT = "%Y-%m-%dT%H-%M-%SZ"
@@ -178,34 +178,34 @@ def time_of(entry: str) -> str:
     return f"{datetime.strptime(entry, _FORMAT):%Y-%m-%d %H:%M} UTC"
 
 
-def find_entry(workspace: Path, study: AnyStudy, wanted: str, rows: Rows, option: str = "--against") -> str:
-    """Returns the latest entry with a time that begins with `wanted`; without one, the latest entry before it.
+def find_entry(workspace: Path, study: AnyStudy, name: str, rows: Rows, option: str = "--against") -> str:
+    """Returns the latest entry with a time that begins with `name`; without one, the latest entry before it.
 
     Args:
         workspace: The workspace's folder.
         study: The study.
-        wanted: A time or its beginning; or `previous`, the last entry that differs from what the lake holds now.
+        name: A time or its beginning; or `previous`, the last entry that differs from what the lake holds now.
         rows: All rows of the study that the lake holds now.
         option: The option that names it, for errors.
 
     Raises:
-        FairnessError: there is none, or `wanted` is no time.
+        FairnessError: there is none, or `name` is no time.
     """
     known = entries(workspace, study)
-    if wanted == "previous":
+    if name == "previous":
         now = _as_kept(_measured(study, rows))
         matches = [*islice((entry for entry in reversed(known) if rows_at(workspace, study, entry) != now), 1)]
-    elif _is_time(wanted):
-        time = wanted.replace(":", "-").replace(" ", "T")
+    elif _is_time(name):
+        time = name.replace(":", "-").replace(" ", "T")
         matches = [entry for entry in known if entry.startswith(time) or entry < time]
     else:
         raise FairnessError(
-            f"{option}: expected a time such as 2026-11-20 or 2026-11-20T08:30 (UTC), or 'previous', found '{wanted}'"
+            f"{option}: expected a time such as 2026-11-20 or 2026-11-20T08:30 (UTC), or 'previous', found '{name}'"
         )
-    if not matches and wanted == "previous" and known:
+    if not matches and name == "previous" and known:
         raise FairnessError(f"{option} previous: no kept run differs from the present tables")
     if not matches:
-        raise FairnessError(f"{option} {wanted}: no such run is kept; kept: {', '.join(known) or 'none'}")
+        raise FairnessError(f"{option} {name}: no such run is kept; kept: {', '.join(known) or 'none'}")
     return matches[-1]
 
 
@@ -248,7 +248,9 @@ def against(workspace: Path, study: AnyStudy, entry: str, rows: Rows, origins: O
         row: Row = dict(zip(study.identity, identity, strict=True))
         for name in _COMPARED:
             row[f"{name}_then"], row[f"{name}_now"] = before.get(name), after.get(name)
-        row["verdict_then"], row["verdict_now"] = (said(run_row) if run_row else None for run_row in (before, after))
+        row["verdict_then"], row["verdict_now"] = (
+            shown_verdict(run_row) if run_row else None for run_row in (before, after)
+        )
         turned.append({**row, "why": _why(before_origins, origins, study, row, before, after)})
     return turned
 

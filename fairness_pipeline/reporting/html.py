@@ -11,7 +11,7 @@ from markupsafe import Markup
 from fairness_pipeline import __version__
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.reporting.plots import COLOURS
-from fairness_pipeline.reporting.results import said
+from fairness_pipeline.reporting.results import shown_verdict
 from fairness_pipeline.statistics.units import with_unit
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _environment(folder: Path) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"colours": COLOURS, "version": __version__, "said": said}
+    environment.globals |= {"colours": COLOURS, "version": __version__, "shown_verdict": shown_verdict}
     environment.filters |= {
         "number": _number,
         "p": p_value,

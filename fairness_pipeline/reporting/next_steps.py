@@ -10,8 +10,8 @@ from fairness_pipeline.reporting.results import (
     NEVER_SEEN,
     NOT_MEASURED,
     Audit,
-    said,
     severity,
+    shown_verdict,
     worst_first,
 )
 from fairness_pipeline.reporting.viewer.address import address_of
@@ -58,7 +58,7 @@ def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[
     judged = [audit for audit in audits if audit.measured and not audit.degenerate]
     rows = [(audit, row) for audit in worst_first(study, judged) for row in audit.rows if study.gated(row)]
     for audit, row in sorted(rows, key=lambda entry: severity(study)(entry[1])):
-        by_verdict.setdefault(said(row), []).append((audit, Judged(audit.key, row)))
+        by_verdict.setdefault(shown_verdict(row), []).append((audit, Judged(audit.key, row)))
     for verdict, entries in by_verdict.items():
         names = [f"{audit.name} {study.label(entry.row)}" for audit, entry in entries]
         advice, first = _advice(study, part, verdict, [entry for _, entry in entries]), entries[0][1]

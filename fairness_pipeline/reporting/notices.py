@@ -13,7 +13,9 @@ from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.statistics.verdicts import FINDINGS
 
 
-def tell_turned(study: AnyStudy, project: Project, audits: list[Audit], turned: Rows, since: str, report: Path) -> None:
+def notify_turned(
+    study: AnyStudy, project: Project, audits: list[Audit], turned: Rows, since: str, report: Path
+) -> None:
     """Sends a notice of verdicts that turned since the run before.
 
     Args:
@@ -41,7 +43,7 @@ def tell_turned(study: AnyStudy, project: Project, audits: list[Audit], turned: 
         _send(project, study, "verdict", title, lines, report)
 
 
-def tell_first(study: AnyStudy, project: Project, audits: list[Audit], report: Path) -> None:
+def notify_first(study: AnyStudy, project: Project, audits: list[Audit], report: Path) -> None:
     """Sends a notice of the findings of a first run, if there are any."""
     part = project.parts[study.name]
     lines = [

@@ -17,7 +17,7 @@ from fairness_pipeline.reporting.gaps import gaps_table
 from fairness_pipeline.reporting.history import against, entries, keep
 from fairness_pipeline.reporting.html import template
 from fairness_pipeline.reporting.next_steps import next_steps
-from fairness_pipeline.reporting.notices import tell_first, tell_turned
+from fairness_pipeline.reporting.notices import notify_first, notify_turned
 from fairness_pipeline.reporting.plots import overview_plot
 from fairness_pipeline.reporting.results import (
     NOT_MEASURED,
@@ -28,7 +28,7 @@ from fairness_pipeline.reporting.results import (
     ends,
     flat,
     gravest_rows,
-    said,
+    shown_verdict,
     together,
     warnings_of,
     worst_first,
@@ -72,7 +72,7 @@ def render(
     measured = [audit for audit in ordered if audit.measured]
     judged = [audit for audit in measured if not audit.degenerate]
     rows = gravest_rows(study, judged)
-    biased = [(audit, row) for audit, row in rows if said(row) in FINDINGS]
+    biased = [(audit, row) for audit, row in rows if shown_verdict(row) in FINDINGS]
     # Measures of single responses go first; among them what harms or has no reservations.
     biased.sort(
         key=lambda entry: (
@@ -115,7 +115,7 @@ def render(
         degenerate=[audit for audit in measured if audit.degenerate],
         choices={axis: list(dict.fromkeys(audit.key[axis] for audit in ordered)) for axis in study.axes},
         verdicts=[*counted(study, audits), *([NOT_MEASURED] if len(measured) < len(audits) else [])],
-        verdicts_of=lambda audit: [said(row) for row in audit.rows if study.gated(row)] or [NOT_MEASURED],
+        verdicts_of=lambda audit: [shown_verdict(row) for row in audit.rows if study.gated(row)] or [NOT_MEASURED],
         parquet=lambda audit: os.path.relpath(lake.table_path(study.table, audit.key), lake.document_path("x").parent),
         **content,
     )  # fmt: skip
@@ -160,7 +160,7 @@ def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], 
         report, earlier = lake.document_path(study.report), entries(lake.root, study)
         if earlier:
             turned = against(lake.root, study, earlier[-1], rows, origins)
-            tell_turned(study, lineage.project, audits, turned, earlier[-1], report)
+            notify_turned(study, lineage.project, audits, turned, earlier[-1], report)
         else:
-            tell_first(study, lineage.project, audits, report)
+            notify_first(study, lineage.project, audits, report)
     keep(lake.root, study, rows, html, datetime.now(UTC), origins, pairs)

@@ -18,7 +18,7 @@ from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.evidence.facts import corpora_of
 from fairness_pipeline.reporting.page import DRAWN
 from fairness_pipeline.reporting.plots import overview_figure
-from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, audits_of, drawn_rows, gravest_rows, said
+from fairness_pipeline.reporting.results import NOT_MEASURED, Audit, audits_of, drawn_rows, gravest_rows, shown_verdict
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.workspace.lake import Lake, Row
 
@@ -58,7 +58,7 @@ def verdict_rows(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> lis
                     "margin": f"{row['margin']:.3g}" if row["margin"] else None,
                     "p": _p(row["p_holm"]),
                     "n": row["n"],
-                    "verdict": said(row),
+                    "verdict": shown_verdict(row),
                 }
             )
     return rows

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
-from fairness_pipeline.reporting.results import in_margins, said
+from fairness_pipeline.reporting.results import in_margins, shown_verdict
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import ARTEFACT, DIFFERS, DIFFERS_BY_LENGTH, HERE_ONLY
 from fairness_pipeline.workspace.lake import Row
@@ -86,7 +86,7 @@ def overview_figure(rows: list[tuple[str, Row, str]], contrast: str, *, narrow: 
     widest = max(2.0, *(min(_FARTHEST, abs(in_margins(row, end) or 0.0)) for _, row, _ in rows for end in ends))
     axes.axvspan(-1, 1, color="#00000012", linewidth=0)
     for y, (label, row, direction) in enumerate(reversed(rows)):
-        colour = COLOURS[said(row)]
+        colour = COLOURS[shown_verdict(row)]
         value, low, high = (in_margins(row, name) for name in ("difference", "ci_low", "ci_high"))
         assert value is not None
         if low is not None and high is not None:

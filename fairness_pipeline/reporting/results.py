@@ -98,7 +98,7 @@ def flat(study: AnyStudy, audits: list[Audit]) -> list[Row]:
     return rows
 
 
-def said(row: Row) -> str:
+def shown_verdict(row: Row) -> str:
     """Returns a row's verdict as readers see it: `NEVER_SEEN` where neither side shows the measure, `CANNOT_TELL` where
     it is at its floor or ceiling, `HERE_ONLY` where another row shows that something differs."""
     if row["verdict"] == "fair" and HERE_ONLY in (row.get("note") or ""):
@@ -110,10 +110,10 @@ def said(row: Row) -> str:
     return NEVER_SEEN if unseen else CANNOT_TELL if at_the_end else "inconclusive"
 
 
-def could_tell(row: Row) -> bool:
+def could_be_biased(row: Row) -> bool:
     """Whether the verdict could have been `biased`: the measure was seen, it is not at its floor or ceiling, there are
     enough pairs and clusters, and the smallest detectable gap of rates is possible."""
-    if said(row) in (NEVER_SEEN, CANNOT_TELL) or row["n"] < FEWEST_TO_TELL:
+    if shown_verdict(row) in (NEVER_SEEN, CANNOT_TELL) or row["n"] < FEWEST_TO_TELL:
         return False
     least = row.get("minimum_detectable")
     if row["verdict"] == "inconclusive" and row["unit"] == "percent" and least and least > _LARGEST_GAP:
@@ -141,7 +141,7 @@ def severity(study: AnyStudy) -> Callable[[Row], Severity]:
     Measures of single responses come before those of all together (diversity), which have no effect size.
     """
     return lambda row: (
-        _ORDER.index(said(row)), together(row), not study.harmful(row), -abs(in_margins(row) or 0.0)
+        _ORDER.index(shown_verdict(row)), together(row), not study.harmful(row), -abs(in_margins(row) or 0.0)
     )  # fmt: skip
 
 
@@ -164,10 +164,10 @@ def beside_subject(study: AnyStudy, audit: Audit) -> str:
 def warnings_of(study: AnyStudy, part: AnyPart, lake: Lake) -> list[str]:
     """Returns what to read before any verdict: settings that are not as shipped, and the study's warnings."""
     otherwise = not_as_shipped(part.settings, part.thresholds)
-    return [*([told_judging(otherwise)] if otherwise else []), *study.warnings(part, lake)]
+    return [*([describe_judging(otherwise)] if otherwise else []), *study.warnings(part, lake)]
 
 
-def told_judging(otherwise: Mapping[str, str]) -> str:
+def describe_judging(otherwise: Mapping[str, str]) -> str:
     """Returns in words whether verdicts are decided as shipped, and which settings differ, by key."""
     if not otherwise:
         return "Margins, levels and thresholds as shipped"
@@ -181,7 +181,7 @@ def findings(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[st
     sentences = []
     for audit in audits:
         rows = sorted((row for row in audit.rows if study.gated(row)), key=severity(study))
-        biased = [row for row in rows if said(row) in FINDINGS]
+        biased = [row for row in rows if shown_verdict(row) in FINDINGS]
         if biased:
             worst, others = biased[0], ", ".join(study.label(row) for row in biased[1:])
             reservations = study.reservations(part, audit.key, worst)
@@ -199,7 +199,7 @@ def artefacts(study: AnyStudy, part: AnyPart, audits: Iterable[Audit]) -> list[s
         f"{study.finding(part, audit.key, row)}; {study.control(part, audit.key, row)}"
         for audit in audits
         for row in sorted((row for row in audit.rows if study.gated(row)), key=severity(study))
-        if not audit.degenerate and said(row) == ARTEFACT
+        if not audit.degenerate and shown_verdict(row) == ARTEFACT
     ]
 
 
@@ -209,17 +209,17 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
     rows = [(audit, row) for audit in judged for row in audit.rows if study.gated(row)]
     if not rows:
         return []
-    fair = [(audit, row) for audit, row in rows if said(row) == "fair"]
+    fair = [(audit, row) for audit, row in rows if shown_verdict(row) == "fair"]
     names = "; ".join(f"{audit.name} {study.label(row)}" for audit, row in fair[:_NAMED])
     more = f" and {len(fair) - _NAMED} more" if len(fair) > _NAMED else ""
     widest: dict[str, tuple[float, str]] = {}
     for audit, row in rows:
         reach = [abs(row[end]) for end in ("ci_low", "ci_high") if row.get(end) is not None]
-        if said(row) not in FINDINGS and reach and not together(row):
+        if shown_verdict(row) not in FINDINGS and reach and not together(row):
             gap = max(reach), f"{audit.name} {study.label(row)}"
             widest[row["unit"]] = max(widest.get(row["unit"], gap), gap)
     remaining = "; ".join(f"{size:.3g}{UNITS[unit]} ({name})" for unit, (size, name) in widest.items())
-    blind = [said(row) for _, row in rows if said(row) in (NEVER_SEEN, CANNOT_TELL)]
+    blind = [shown_verdict(row) for _, row in rows if shown_verdict(row) in (NEVER_SEEN, CANNOT_TELL)]
     return [
         f"Shown absent: {f'differences beyond the margin in {names}{more}' if fair else 'nothing; no verdict is fair'}",
         f"Largest gap that could remain where none was found (95%): {remaining or 'not known'}",
@@ -236,7 +236,9 @@ _LARGEST_GAP = 100.0
 
 def counted(study: AnyStudy, audits: Iterable[Audit]) -> dict[str, int]:
     """Counts the gated rows with each verdict, the gravest first. Verdicts that do not occur are left out."""
-    verdicts = [said(row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)]
+    verdicts = [
+        shown_verdict(row) for audit in audits if not audit.degenerate for row in audit.rows if study.gated(row)
+    ]
     return {name: verdicts.count(name) for name in _ORDER if name in verdicts}
 
 
@@ -256,7 +258,7 @@ def folded(names: Sequence[str], rows: Iterable[Row], name: Callable[[Row], str 
         rows: The rows of all audits.
         name: The column of a row.
     """
-    known = [(name(row), said(row) != NEVER_SEEN) for row in rows]
+    known = [(name(row), shown_verdict(row) != NEVER_SEEN) for row in rows]
     present, seen = {column for column, _ in known}, {column for column, is_seen in known if is_seen}
     kept = [column for column in names if column in seen]
     return (kept, [column for column in names if column in present - seen]) if kept else (list(names), [])
@@ -278,6 +280,6 @@ def drawn_rows(study: AnyStudy, part: AnyPart, rows: Iterable[tuple[Audit, Row]]
             study.direction(decisive, study.compared(part, audit.key, decisive)),
         )
         for audit, row in rows
-        if row["n"] and said(row) != NEVER_SEEN and in_margins(row) is not None  # n = 0: nothing measured
+        if row["n"] and shown_verdict(row) != NEVER_SEEN and in_margins(row) is not None  # n = 0: nothing measured
         for decisive in [study.decisive(row)]
     ]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from fairness_pipeline.foundation.plain_text import number_of
-from fairness_pipeline.reporting.results import told_judging
+from fairness_pipeline.reporting.results import describe_judging
 
 FAIL_ON, MEASURES, TOLERATE, STRICT = "fail-on", "measures", "tolerate", "strict"
 """The parts of a rule."""
@@ -27,7 +27,7 @@ class Rule(NamedTuple):
     strict: bool = False
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The rule on one line, as `check --require` takes it."""
         parts = [f"{FAIL_ON}={','.join(self.refused)}"]
         parts += [f"{MEASURES}={self.measures}"] if self.measures else []
@@ -70,20 +70,20 @@ class Gate(BaseModel):
         return Rule(self.refused, self.measures, self.tolerated, self.strict)
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """How it ended, by which rule, and how verdicts were decided."""
         if not self.refused:
             return "no gate was asked: nothing says that these verdicts pass"
         parts = [
             f"the gate {'was closed' if self.status else 'was passed'} (exit status {self.status})",
-            f"{number_of(self.verdicts, 'verdict')} by the rule '{self.rule.told}'",
-            self.told_judging,
+            f"{number_of(self.verdicts, 'verdict')} by the rule '{self.rule.text}'",
+            self.judging,
         ]
         return "; ".join([*parts, *([f"compared with {self.baseline}"] if self.baseline else [])])
 
     @property
-    def told_judging(self) -> str:
+    def judging(self) -> str:
         """How verdicts were decided."""
         if self.not_as_shipped is None:
             return "its record names no margins"
-        return told_judging(self.not_as_shipped)
+        return describe_judging(self.not_as_shipped)

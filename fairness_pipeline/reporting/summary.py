@@ -12,7 +12,7 @@ from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.reporting.audited import Audited, audited_by
-from fairness_pipeline.reporting.results import audits_of, flat, said
+from fairness_pipeline.reporting.results import audits_of, flat, shown_verdict
 from fairness_pipeline.reporting.rule import Gate
 from fairness_pipeline.workspace.imports import Import, sealed_imports
 from fairness_pipeline.workspace.lake import Lake
@@ -69,7 +69,7 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
             decisive = study.decisive(row)
             row = {**row, **{name: decisive[name] for name in _VALUES}}
             values = {name: row[name] for name in names if row.get(name) is not None}
-            verdicts.append({"study": study.name, **values, "verdict": said(row)})
+            verdicts.append({"study": study.name, **values, "verdict": shown_verdict(row)})
     summary = Summary(
         fairness_pipeline=version("fairness-pipeline"),
         profile=project.name,

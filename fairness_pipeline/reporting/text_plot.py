@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fairness_pipeline.lineage.assets import Glance, Result
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.next_steps import next_steps
-from fairness_pipeline.reporting.results import Audit, counted, in_margins, said, severity
+from fairness_pipeline.reporting.results import Audit, counted, in_margins, severity, shown_verdict
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.statistics.verdicts import FINDINGS
 from fairness_pipeline.workspace.lake import Key, Row
@@ -24,7 +24,7 @@ def text_plot(rows: list[tuple[str, Row]]) -> str:
         rows: A label and a row of a significance table.
     """
     width = max((len(label) for label, _ in rows), default=0)
-    return "\n".join(f"{label:<{width}} {_axis(row)} {said(row)} {with_unit(row)}" for label, row in rows)
+    return "\n".join(f"{label:<{width}} {_axis(row)} {shown_verdict(row)} {with_unit(row)}" for label, row in rows)
 
 
 def judged(study: AnyStudy) -> Callable[[AnyPart, Key, Result], Glance]:
@@ -60,7 +60,7 @@ def summary(study: AnyStudy, part: AnyPart, key: Key, rows: list[Row]) -> str:
     """
     gated = sorted((row for row in rows if study.gated(row)), key=severity(study))
     counts = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
-    finding = f": {study.finding(part, key, gated[0])}" if gated and said(gated[0]) in FINDINGS else ""
+    finding = f": {study.finding(part, key, gated[0])}" if gated and shown_verdict(gated[0]) in FINDINGS else ""
     drawn = text_plot([(study.label(row), study.decisive(row)) for row in gated])
     steps = "\n".join(f"- {step.line}" for step in next_steps(study, part, [Audit(key, rows)]))
     return f"{counts}{finding}\n```\n{drawn}\n```\n**What to do now**\n{steps}"

@@ -88,18 +88,18 @@ def random_effects(difference: np.ndarray, cluster: np.ndarray) -> Clustered:
     return Clustered(estimate, estimate.p_zero(), count, effective, between * float(np.square(shares).sum()), within)
 
 
-def most_cautious(found: Sequence[Clustered]) -> Clustered | None:
+def most_cautious(results: Sequence[Clustered]) -> Clustered | None:
     """Combines several clusterings of the same pairs: the largest p, the estimate farthest from 0, the largest
     error."""
-    if not found:
+    if not results:
         return None
-    widest = max(found, key=lambda result: result.estimate.error)
-    farthest = max((result.estimate.centre for result in found), key=abs)
+    widest = max(results, key=lambda result: result.estimate.error)
+    farthest = max((result.estimate.centre for result in results), key=abs)
     return widest._replace(
         estimate=widest.estimate._replace(centre=farthest),
-        p=max(result.p for result in found),
-        clusters=min(result.clusters for result in found),
-        effective=min(result.effective for result in found),
+        p=max(result.p for result in results),
+        clusters=min(result.clusters for result in results),
+        effective=min(result.effective for result in results),
     )
 
 
@@ -176,7 +176,7 @@ class Shrunken(NamedTuple):
     high: np.ndarray
 
 
-def shrunken(means: np.ndarray, own: np.ndarray) -> Shrunken:
+def shrunken(means: np.ndarray, variances: np.ndarray) -> Shrunken:
     """Empirical Bayes estimates of the levels' means (Morris 1983). Levels with few pairs borrow strength from the
     others.
 
@@ -187,23 +187,23 @@ def shrunken(means: np.ndarray, own: np.ndarray) -> Shrunken:
 
     Args:
         means: The mean of each level.
-        own: The variance of each mean.
+        variances: The variance of each mean.
 
     Examples:
         >>> result = shrunken(np.array([0.0, 1.0, 2.0, 9.0]), np.ones(4))
         >>> result.centre.round(2).tolist()
         [0.18, 1.12, 2.06, 8.64]
     """
-    own = np.maximum(own, 1e-12)
-    weights = 1 / own
+    variances = np.maximum(variances, 1e-12)
+    weights = 1 / variances
     fixed = float((weights * means).sum() / weights.sum())
     excess = float((weights * np.square(means - fixed)).sum()) - (len(means) - 1)
     scale = float(weights.sum() - np.square(weights).sum() / weights.sum())
     between = max(0.0, excess / scale) if scale > 0 else 0.0
-    total = 1 / (between + own)
+    total = 1 / (between + variances)
     centre = float((total * means).sum() / total.sum())
-    kept = between / (between + own)
+    kept = between / (between + variances)
     estimate = kept * means + (1 - kept) * centre
     uncertainty = 2 / max(1, len(means) - 3) * np.square((1 - kept) * (means - centre))
-    reach = 1.959964 * np.sqrt(kept * own + np.square(1 - kept) / total.sum() + uncertainty)
+    reach = 1.959964 * np.sqrt(kept * variances + np.square(1 - kept) / total.sum() + uncertainty)
     return Shrunken(estimate, estimate - reach, estimate + reach)

@@ -312,7 +312,7 @@ def compare_groups(
     margin: Margin,
     alpha: float,
     unit: str,
-    own: PairedTest | None = None,
+    simpler_test: PairedTest | None = None,
 ) -> Comparison:
     """Compares the rates of two groups in percent, when their difference was estimated with several sources of error.
 
@@ -324,7 +324,7 @@ def compare_groups(
         margin: The largest difference that does not matter.
         alpha: The level.
         unit: The name of an observation, for a reader.
-        own: A further test of the same difference, with a simpler model of the data, reported next to it.
+        simpler_test: A further test of the same difference, with a simpler model of the data, reported next to it.
     """
     variance = estimate.error**2 / 4 if math.isfinite(estimate.error) else math.inf
     error = estimate.error
@@ -335,7 +335,7 @@ def compare_groups(
         n,
         (100 * rates[0], 100 * rates[1]),
         estimate.scaled(100),
-        own,
+        simpler_test,
         test,
         effect_size=cohens_h(*rates),
         bound=margin.of_rate(sum(rates) / 2, variance, 100),

@@ -300,7 +300,7 @@ def pairs(count: int) -> np.ndarray:
     return of_two(first, second, count)
 
 
-def place_of_pair(first: np.ndarray, second: np.ndarray, count: int) -> np.ndarray:
+def index_of_pair(first: np.ndarray, second: np.ndarray, count: int) -> np.ndarray:
     """The indices of pairs of groups, in either order, in the order of `pairs`: (m,)."""
     low, high = np.minimum(first, second), np.maximum(first, second)
     return low * count - low * (low + 1) // 2 + high - low - 1

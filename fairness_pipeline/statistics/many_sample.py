@@ -44,8 +44,8 @@ class Texts(NamedTuple):
     stratum: np.ndarray
 
 
-class GroupsTold(NamedTuple):
-    """The result of `tell_groups`.
+class ManySampleResult(NamedTuple):
+    """The result of `distinguish_groups`.
 
     Attributes:
         p: The p of "spans may change groups": the smaller p of two statistics (the distance of one group from the
@@ -61,7 +61,7 @@ class GroupsTold(NamedTuple):
     statistics: np.ndarray
 
 
-def tell_groups(texts: Texts, *, draws: int = DRAWS, seed: int = 0) -> GroupsTold:
+def distinguish_groups(texts: Texts, *, draws: int = DRAWS, seed: int = 0) -> ManySampleResult:
     """Tests whether texts about the groups can be told apart.
 
     With r_s the mean of a span's texts, each minus the mean of its item, and d_g the mean over group g minus that over
@@ -78,7 +78,7 @@ def tell_groups(texts: Texts, *, draws: int = DRAWS, seed: int = 0) -> GroupsTol
         >>> group = np.repeat(np.arange(2), 8)
         >>> present = sparse.csr_array(np.tile((group == 1).astype(np.float32), 5)[:, None])
         >>> item, span = np.repeat(np.arange(5), 16), np.tile(np.arange(16), 5)
-        >>> tell_groups(Texts(present, item, span, group, group * 0)).p < 0.002
+        >>> distinguish_groups(Texts(present, item, span, group, group * 0)).p < 0.002
         True
     """
     groups = int(texts.group.max(initial=-1)) + 1
@@ -88,7 +88,7 @@ def tell_groups(texts: Texts, *, draws: int = DRAWS, seed: int = 0) -> GroupsTol
     if len(kept) > _MOST_FEATURES:
         kept = np.sort(kept[np.argsort(-counts[kept], kind="stable")[:_MOST_FEATURES]])
     if not len(kept) or groups < 2:
-        return GroupsTold(1.0, kept, np.ones((groups, len(kept))), np.zeros((groups, len(kept))))
+        return ManySampleResult(1.0, kept, np.ones((groups, len(kept))), np.zeros((groups, len(kept))))
     chosen = texts.present[:, kept]
     sizes = np.bincount(texts.span, minlength=len(texts.group)).astype(float)
     sums, tested = _span_sums(chosen, texts)
@@ -158,7 +158,7 @@ def _statistics(
     whitened: np.ndarray,
     tested: np.ndarray,
     kept: np.ndarray,
-) -> GroupsTold:
+) -> ManySampleResult:
     draws = len(labels)
     weights = np.stack([labels == group for group in range(groups)], axis=1)  # (draws, groups, spans)
     group_sizes = np.maximum(weights @ sizes, 1e-12)
@@ -186,4 +186,4 @@ def _statistics(
             if tested[chunk].any():
                 largest[part] = np.maximum(largest[part], np.abs(gaps[..., tested[chunk]]).max(axis=(1, 2)))
     p_features = np.where(tested, reached(largest, np.abs(observed)), 1.0)
-    return GroupsTold(smallest([distance, largest]), kept, p_features, observed)
+    return ManySampleResult(smallest([distance, largest]), kept, p_features, observed)

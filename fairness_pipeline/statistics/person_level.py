@@ -51,7 +51,7 @@ class Tests(NamedTuple):
         return self.difference - reach, self.difference + reach
 
     @property
-    def own_reach(self) -> tuple[np.ndarray, np.ndarray]:
+    def half_widths(self) -> tuple[np.ndarray, np.ndarray]:
         """`reach`, or Student's if the test has none of its own."""
         return self.reach or (self.difference - self.interval(0.95)[0],) * 2
 
@@ -85,7 +85,7 @@ def stacked(tests: Sequence[Tests]) -> Tests:
     shape = len(tests), len(tests[0].p)
     freedom = np.array([np.broadcast_to(test.freedom, shape[1:]) for test in tests])
     p, difference, error = (np.array(field) for field in zip(*(test[:3] for test in tests), strict=True))
-    below, above = (np.array(field) for field in zip(*(test.own_reach for test in tests), strict=True))
+    below, above = (np.array(field) for field in zip(*(test.half_widths for test in tests), strict=True))
     return Tests(p, difference, error, freedom, (below, above))
 
 
@@ -257,7 +257,7 @@ def _equations(templates: tuple[int, ...], words: tuple[str, ...]) -> _Equations
 def with_templates(persons: Tests, sources: Sources) -> Tests:
     """A test of persons that also treats templates and words as a sample. The more cautious p of both prevails."""
     combined = _student(persons.difference, [(persons.error**2, persons.freedom), (sources.error**2, sources.freedom)])
-    persons_reach = persons.own_reach
+    persons_reach = persons.half_widths
     added = scipy.special.stdtrit(sources.freedom, 0.975) * sources.error
     reach = np.hypot(persons_reach[0], added), np.hypot(persons_reach[1], added)
     return combined._replace(p=np.where(sources.error > 0, np.maximum(persons.p, combined.p), persons.p), reach=reach)

@@ -42,8 +42,8 @@ class PairedSums(NamedTuple):
     templates: np.ndarray
 
 
-class ToldApart(NamedTuple):
-    """The result of `tell_apart`.
+class TwoSampleResult(NamedTuple):
+    """The result of `distinguish_sides`.
 
     Attributes:
         p: The p of "the sides are exchangeable": the smallest p of three statistics (classifier, single feature,
@@ -65,7 +65,7 @@ class ToldApart(NamedTuple):
     folds: np.ndarray
 
 
-def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, seed: int = 0) -> ToldApart:
+def distinguish_sides(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, seed: int = 0) -> TwoSampleResult:
     """Tests whether side a and side b can be told apart.
 
     If no draw reaches the observed statistic, more are made: a floor of p would never pass a correction over many
@@ -88,7 +88,7 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
     Examples:
         >>> features = sparse.csr_array(np.ones((8, 1)))
         >>> sums = PairedSums(features, np.array([8]), np.ones(8), np.zeros((8, 8)))
-        >>> result = tell_apart(sums, np.zeros(8))
+        >>> result = distinguish_sides(sums, np.zeros(8))
         >>> result.p, result.p_beyond  # all eight clusters agree: one of 2^7 patterns
         (0.0078125, 0.0078125)
     """
@@ -99,7 +99,7 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
     folds = np.random.default_rng(seed).permutation(np.arange(clusters) % FOLDS)
     if clusters < 2 or not len(kept):
         empty = np.zeros(len(kept))
-        return ToldApart(1.0, 1.0, kept, empty + 1, empty, np.zeros((len(kept), FOLDS)), folds)
+        return TwoSampleResult(1.0, 1.0, kept, empty + 1, empty, np.zeros((len(kept), FOLDS)), folds)
     counts = sums.features[:, kept].toarray()
     scaled = counts / np.sqrt(sums.differing[kept])
     across, weights = _cross_fitted(scaled, sums.sizes, folds)
@@ -108,11 +108,11 @@ def tell_apart(sums: PairedSums, direction: np.ndarray, *, draws: int = 999, see
     beyond = np.outer(up, down) | np.outer(down, up) | np.outer(level, level)
     overall, *kinds = (_standardised(counts, chosen) for chosen in (np.full(clusters, True), up, down))
 
-    def test_with(draws: int) -> ToldApart:
+    def test_with(draws: int) -> TwoSampleResult:
         signs = _signs(clusters, draws, seed)
         parts = [signs[start : start + _DRAWS] for start in range(0, len(signs), _DRAWS)]
         largest, against = np.concatenate([_largest(part, overall, kinds, tested) for part in parts], axis=1)
-        return ToldApart(
+        return TwoSampleResult(
             p=smallest([_quadratic(across, signs), largest, _quadratic(sums.templates, signs)]),
             p_beyond=smallest([_quadratic(across * beyond, signs), against]),
             kept=kept,

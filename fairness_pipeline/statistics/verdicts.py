@@ -25,14 +25,14 @@ FAIR_ON_AVERAGE = "fair on average"
 """Equivalence is shown for the mean, but not in every stratum, or not for single units."""
 
 
-def too_few(count: int, what: str = "exchanged word", least: int = FEWEST_TO_TELL) -> str:
+def too_few(count: int, unit: str = "exchanged word", least: int = FEWEST_TO_TELL) -> str:
     """The note of a row for which there are too few clusters.
 
     Examples:
         >>> too_few(5)
         '5 exchanged words are too few to tell; 8 at least'
     """
-    return f"{number_of(count, what)} {'is' if count == 1 else 'are'} {TOO_FEW}; {least} at least"
+    return f"{number_of(count, unit)} {'is' if count == 1 else 'are'} {TOO_FEW}; {least} at least"
 
 
 def joined_notes(*notes: str | None) -> str:

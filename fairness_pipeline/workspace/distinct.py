@@ -238,8 +238,8 @@ def _scored(chunks: Chunks, engine: Engine, progress: Progress | None, note: str
     def waiting(cause: str) -> None:
         report(progress, done, len(chunks.texts), cause)
 
-    if tell := getattr(chunks.scorer, "tell", None):
-        tell(lambda count: report(progress, done + count, len(chunks.texts), note))
+    if set_report := getattr(chunks.scorer, "set_report", None):
+        set_report(lambda count: report(progress, done + count, len(chunks.texts), note))
 
     for number, part in engine.score(chunks, missing, waiting):
         parts[number] = part

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import explained, replacing
 from fairness_pipeline.foundation.leases import leased
-from fairness_pipeline.foundation.processes import own_process, spoken
-from fairness_pipeline.workspace.postgres import POSTGRES, connect, told
+from fairness_pipeline.foundation.processes import describe_process, this_process
+from fairness_pipeline.workspace.postgres import POSTGRES, connect, describe_error
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
@@ -80,8 +80,8 @@ class _Advisory:
         except psycopg2.Error as error:
             _connections.pop(os.getpid(), None)
             raise FairnessError(
-                f"{self._name}: the connection to Postgres was lost, and with it the lock ({told(error)}); nothing was "
-                "written. Run again: it continues from here"
+                f"{self._name}: the connection to Postgres was lost, and with it the lock ({describe_error(error)}); "
+                "nothing was written. Run again: it continues from here"
             ) from None
 
 
@@ -101,7 +101,7 @@ def _advisory(lake: str, name: str, waiting: Callable[[str], None]) -> Iterator[
     except psycopg2.Error as error:
         _connections.pop(os.getpid(), None)
         raise FairnessError(
-            f"{name}: Postgres did not grant the lock: {told(error)}; run again when it responds"
+            f"{name}: Postgres did not grant the lock: {describe_error(error)}; run again when it responds"
         ) from None
     owner = os.getpid()
     try:
@@ -144,7 +144,7 @@ def _connection() -> "Connection":
             return existing
         except psycopg2.Error:  # if it held a lock, `check` fails before anything is written
             pass
-    name = spoken(own_process()).encode()[:_LONGEST_NAME].decode(errors="ignore")
+    name = describe_process(this_process()).encode()[:_LONGEST_NAME].decode(errors="ignore")
     connection = _connections[os.getpid()] = connect(name)
     return connection
 

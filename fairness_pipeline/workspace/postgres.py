@@ -57,8 +57,8 @@ def connect(name: str) -> "Connection":
         return connection
     except psycopg2.Error as error:
         raise FairnessError(
-            f"{POSTGRES}: {place()} cannot be used: {told(error)}; start it, create it (createdb), or correct the "
-            "address"
+            f"{POSTGRES}: {describe_database()} cannot be used: {describe_error(error)}; start it, create it "
+            "(createdb), or correct the address"
         ) from None
 
 
@@ -90,18 +90,18 @@ def check_postgres(lake: str, profile: str) -> str:
                 cursor.execute("insert into fairness_pipeline values (%s, %s, %s)", row)
             cursor.execute("commit")
     except psycopg2.Error as error:
-        raise FairnessError(f"{POSTGRES}: {place()} cannot be used: {told(error)}") from None
+        raise FairnessError(f"{POSTGRES}: {describe_database()} cannot be used: {describe_error(error)}") from None
     finally:
         connection.close()
     if row[0] != lake:
         raise FairnessError(
-            f"{POSTGRES}: {place()} holds the records of another workspace (profile '{row[1]}'), whose assets have "
-            "the same names; make a database for each (createdb), and name it here"
+            f"{POSTGRES}: {describe_database()} holds the records of another workspace (profile '{row[1]}'), whose "
+            "assets have the same names; make a database for each (createdb), and name it here"
         )
     return str(row[2])
 
 
-def place() -> str:
+def describe_database() -> str:
     """The database in words, without its password."""
     try:
         address = urlsplit(os.environ.get(POSTGRES, ""))
@@ -111,7 +111,7 @@ def place() -> str:
     return f"the database{address.path.replace('/', ' ', 1)} at {host}:{port}" if host else "the database"
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The first line of the database's message, without the address's password.
 
     Args:

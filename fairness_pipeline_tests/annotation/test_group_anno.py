@@ -150,7 +150,7 @@ def test_the_individual_spread_is_estimated() -> None:
         assert np.mean(spreads) == pytest.approx(sd, rel=0.3)
 
 
-def test_who_is_in_no_group_has_the_mean_effect_and_others_must_be_known() -> None:
+def test_annotators_without_a_group_have_the_mean_effect_and_others_must_be_known() -> None:
     data, groups, _ = of_draw(drawn(draws=1), 1)
     unknown = groups.copy()
     unknown.iloc[0] = None

@@ -47,7 +47,7 @@ def test_evidence_is_scipys_and_slopes_are_numeric_derivatives() -> None:
 
 
 @pytest.mark.verify
-def test_accurate_annotators_are_told_apart_on_the_scale_of_probabilities() -> None:
+def test_accurate_annotators_are_distinguished_on_the_scale_of_probabilities() -> None:
     """0.97 against 0.94, for which GroupAnno's capped sum gives 0.040; `make verify` has a hundred draws of many cells."""
     differences = []
     for seed in range(3):

@@ -124,7 +124,7 @@ def test_soft_labels_by_hand() -> None:
 
 
 @pytest.mark.verify
-def test_group_effects_of_each_class_are_recovered_and_none_is_found_where_none_is() -> None:
+def test_group_effects_of_each_class_are_recovered_and_no_others() -> None:
     effect = (0.25, -0.2, 0.0)
     errors, covered, alarms = [], [], []
     for seed in range(4):

@@ -214,6 +214,7 @@ def grouped(seed: int, items: int = 1500, workers: int = 60) -> tuple[pd.DataFra
     return pd.DataFrame(rows, columns=["task", "worker", "label"]), truth, groups
 
 
+@pytest.mark.verify
 def test_group_effects_are_recovered_and_the_objective_never_falls() -> None:
     errors, accuracies = [], []
     for seed in range(5):

@@ -17,11 +17,12 @@ from typing import Any
 from fairness_pipeline_tests.benchmark.annotators import infer, inferred, truth_inference
 from fairness_pipeline_tests.benchmark.around import memory, orchestration, peaks, startup
 from fairness_pipeline_tests.benchmark.classifiers import classifiers
-from fairness_pipeline_tests.benchmark.cores import cores
+from fairness_pipeline_tests.benchmark.cores import cores, long_answers
 from fairness_pipeline_tests.benchmark.dialogue import (
     bleu,
     decoding,
     disentanglement,
+    encoding,
     measures,
     pairs,
     permutation,
@@ -45,7 +46,8 @@ from fairness_pipeline_tests.verify.shared import STATE, version
 _KEPT = STATE.with_name("benchmark")
 
 PARTS = {
-    "pairs": pairs, "measures": measures, "vader": vader, "worth": worth, "permutation": permutation, "cores": cores,
+    "pairs": pairs, "encoding": encoding, "measures": measures, "vader": vader, "worth": worth,
+    "permutation": permutation, "cores": cores, "long_answers": long_answers,
     "bleu": bleu, "retrieval": retrieval, "decoding": decoding, "training": training, "disentanglement": disentanglement,
     "generation": generation, "classifiers": classifiers, "language_models": language_models, "equity": equity,
     "truth_inference": truth_inference, "outcomes": outcomes, "endpoints": endpoints, "ray": ray, "locks": locks,

@@ -1,4 +1,4 @@
-"""One big partition on two cores beside one: a whole run over answers that were imported."""
+"""Whole runs over answers that were imported: a big partition on two cores beside one, and long answers."""
 
 import json
 import os
@@ -10,9 +10,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairness_pipeline_tests.benchmark.shared import Ratio, rate, responses
+from fairness_pipeline.project.project import load_dimension
+from fairness_pipeline_tests.benchmark import plain
+from fairness_pipeline_tests.benchmark.shared import LONG, PAIRS, Ratio, long_responses, rate, responses
 
-_CONTEXTS = 300_000
+_LONG_PAIRS = 13_320
+"""All pairs of the shipped messages in gender."""
 _CORPUS = """
 platform: other
 format: jsonl
@@ -20,15 +23,15 @@ files: [{path: dialogues.jsonl}]
 licence: generated
 citation: none
 """
-_PROFILE = f"""
+_PROFILE = """
 description: One dimension, one model
 seed: 1
 dimensions: [gender]
-models: {{}}
+models: {}
 dialogue_fairness:
   corpora: [generated]
-  splits: {{train: 0, valid: 0, test: 0, audit: 1}}
-  pairs: {{maximum: {_CONTEXTS}}}
+  splits: {train: 0, valid: 0, test: 0, audit: 1}
+  pairs: {maximum: 1000000}
 """
 
 
@@ -37,7 +40,7 @@ def cores() -> Iterator[Ratio]:
     bytes."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        pairs = _prepared(home)
+        pairs = _prepared(home, responses(2 * PAIRS)["response"].to_pylist())
         one, two = (rate(1, lambda count=count: _run(home, count)) for count in (1, 2))
         assert _tables(home / "1") == _tables(home / "2")
     yield Ratio(
@@ -46,24 +49,37 @@ def cores() -> Iterator[Ratio]:
     )  # fmt: skip
 
 
-def _prepared(home: Path) -> str:
-    """A workspace with the pairs and a model's answers; returns how many pairs."""
+def long_answers() -> Iterator[Ratio]:
+    """The whole audit of a file of long answers, beside the papers' four measures taken plainly."""
+    answers = long_responses(2 * _LONG_PAIRS)["response"].to_pylist()
+    reference = plain.Measures(load_dimension("gender").attribute_words)
+    slow = rate(200, lambda: reference(answers[:200]))
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = _prepared(Path(folder), answers)
+        fast = rate(len(answers), lambda: _run(Path(folder), 1))
+    yield Ratio(
+        f"whole audit of {pairs} pairs of answers of {LONG} words, beside the four measures", "responses", slow, fast, 4,
+        f"{len(answers) / fast:.0f} s on one core, for all measures, their masked readings, verdicts, controls and report",
+    )  # fmt: skip
+
+
+def _prepared(home: Path, answers: list[str]) -> str:
+    """A workspace with a pair for every two answers, and a model that gives these; returns how many pairs."""
     for folder in ("corpora", "profiles"):
         (home / folder).mkdir()
     (home / "corpora" / "generated.yaml").write_text(_CORPUS)
     (home / "profiles" / "big.yaml").write_text(_PROFILE)
-    answers = responses(2 * _CONTEXTS)["response"].to_pylist()
     with (home / "corpora" / "dialogues.jsonl").open("w") as file:
-        for i in range(_CONTEXTS):
+        for i in range(len(answers) // 2):
             context = f"my brother said number {i} to them today and left"
-            file.write(json.dumps({"context": context, "response": answers[i]}) + "\n")
+            file.write(json.dumps({"context": context, "response": f"number {i} is fine"}) + "\n")
     asked, given = home / "pairs.jsonl", home / "answers.jsonl"
-    told = _command(home, "0", "export", "pairs", "--dimension", "gender", "--output", str(asked))
+    output = _command(home, "0", "export", "pairs", "--dimension", "gender", "--output", str(asked))
     with asked.open() as lines, given.open("w") as file:
         for line, answer in zip(lines, answers, strict=False):
             file.write(json.dumps({**json.loads(line), "response": answer}) + "\n")
     _command(home, "0", "import", str(given), "--name", "given", "--corpus", "generated")
-    return re.search(r"([\d,]+) pairs", told)[1]  # type: ignore[index]
+    return re.search(r"([\d,]+) pairs", output)[1]  # type: ignore[index]
 
 
 def _run(home: Path, workers: int) -> None:

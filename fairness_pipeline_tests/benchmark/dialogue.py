@@ -22,7 +22,7 @@ from fairness_pipeline.debiasing.dialogue.disentanglement import (
 from fairness_pipeline.debiasing.dialogue.settings import Disentanglement
 from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
-from fairness_pipeline.lexicons.text import tokenize
+from fairness_pipeline.lexicons.text import encode_texts, tokenize
 from fairness_pipeline.lexicons.vader import Vader
 from fairness_pipeline.measures.dialogue import registry
 from fairness_pipeline.measures.dialogue.breakdown import break_down, moving_together, swapped_words
@@ -210,11 +210,32 @@ def worth() -> list[Ratio]:
     return [Ratio("what a verdict is worth", "runs", 1 / measured, 1 / (varied + checked), 5, note, missed)]
 
 
-def permutation() -> list[Ratio]:
-    """Diversity's permutation test on 300,000 pairs of answers, against a draw at a time; the same p."""
-    texts = dialogues()[0]["response"].unique().to_pylist()
-    random = np.random.default_rng(0)
-    a, b = random.integers(0, len(texts), (2, PAIRS))
+def encoding() -> Iterator[Ratio]:
+    """Texts as the numbers of their words, beside a loop over the words of each text; the same words."""
+    for table, words in ((responses(100_000, 100_000), 10), (long_responses(10_000), LONG)):
+        column = table["response"]
+        texts = column.to_pylist()
+        numbers: dict[str, int] = {}
+
+        def theirs(texts: list[str] = texts, numbers: dict[str, int] = numbers) -> list[list[int]]:
+            return [[numbers.setdefault(word, len(numbers)) for word in tokenize(text)] for text in texts]
+
+        slow, fast = rate(len(texts), theirs), rate(len(texts), partial(encode_texts, column), 2)
+        encoded = encode_texts(column)
+        listed = np.concatenate([np.array(row, dtype=np.int64) for row in theirs()])
+        assert np.array_equal(listed, np.array([numbers[word] for word in encoded.words])[encoded.codes])
+        yield Ratio(f"words of {len(texts):,} texts of {words} words", "texts", slow, fast, 2)
+
+
+def permutation() -> Iterator[Ratio]:
+    """Diversity's permutation test, against a draw at a time; the same p."""
+    texts, random = dialogues()[0]["response"].unique().to_pylist(), np.random.default_rng(0)
+    yield _permutation(texts, *random.integers(0, len(texts), (2, PAIRS)), 5)
+    long = long_responses(8_000)["response"].to_pylist()
+    yield _permutation(long, np.arange(0, 8_000, 2), np.arange(1, 8_000, 2), 5, f", answers of {LONG} words")
+
+
+def _permutation(texts: list[str], a: np.ndarray, b: np.ndarray, asked: float, kind: str = "") -> Ratio:
     draws, few = 1000, 15
 
     def ours(number: int = draws) -> dict[str, float]:
@@ -225,8 +246,8 @@ def permutation() -> list[Ratio]:
 
     tokenized = [tokenize(text) for text in texts]
     assert ours(few) == theirs()
-    note = f"{PAIRS:,} pairs, {len(texts):,} distinct answers; {draws:,} draws here, {few} plainly"
-    return [Ratio("diversity, permutation test", "draws", rate(few, theirs), rate(draws, ours), 5, note)]
+    note = f"{len(a):,} pairs, {len(texts):,} distinct answers; {draws:,} draws here, {few} plainly"
+    return Ratio(f"diversity, permutation test{kind}", "draws", rate(few, theirs), rate(draws, ours), asked, note)
 
 
 def retrieval() -> list[Ratio]:

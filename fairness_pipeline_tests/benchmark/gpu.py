@@ -26,7 +26,7 @@ from fairness_pipeline.debiasing.dialogue.disentanglement import (
 )
 from fairness_pipeline.debiasing.dialogue.settings import Adversarial, Disentanglement
 from fairness_pipeline.models.batching import EncodedDialogues, pad
-from fairness_pipeline.models.devices import placed, roomy
+from fairness_pipeline.models.devices import roomy, to_device
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.retrieval import best_candidates
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq, answers
@@ -107,7 +107,7 @@ def _both(kind: Any, *arguments: Any) -> dict[torch.device, Any]:
     made = {}
     for device in (GPU, CPU):
         torch.manual_seed(0)
-        made[device] = placed(kind(*arguments), device.type)
+        made[device] = to_device(kind(*arguments), device.type)
     return made
 
 
@@ -138,7 +138,7 @@ def _training() -> list[Row]:
         with tempfile.TemporaryDirectory() as folder:
             torch.manual_seed(0)
             how = settings.model_copy(update={"precision": precision})
-            Trainer(placed(Seq2Seq(SEQ2SEQ, _WORDS), device.type), how, Path(folder), 0).fit(encoded, None, note)
+            Trainer(to_device(Seq2Seq(SEQ2SEQ, _WORDS), device.type), how, Path(folder), 0).fit(encoded, None, note)
         last = max(at)
         return int(encoded.lengths.sum()) * (last - warm) / last / (at[last] - at[warm])
 
@@ -275,7 +275,7 @@ def _autoencoder() -> list[Row]:
     def steps(device: torch.device, count: int) -> Callable[[], None]:
         torch.manual_seed(0)
         model, discriminators = (
-            placed(kind(settings, _WORDS), device.type) for kind in (DisentanglementModel, Discriminators)
+            to_device(kind(settings, _WORDS), device.type) for kind in (DisentanglementModel, Discriminators)
         )
         optimisers = optimisers_of(model, discriminators, settings)
 
@@ -299,7 +299,7 @@ def _debiased_chat() -> list[Row]:
 
     def steps(device: torch.device, count: int) -> Callable[[], None]:
         torch.manual_seed(0)
-        model = placed(Seq2Seq(SEQ2SEQ, _WORDS), device.type)
+        model = to_device(Seq2Seq(SEQ2SEQ, _WORDS), device.type)
         det = DisentanglementModel(autoencoder, _WORDS).requires_grad_(False)
         course = AdversarialTraining(Adversarial(), model, det, 30)
         encoded = EncodedDialogues(turns[:32], turns[32:])

@@ -236,7 +236,7 @@ WRONG_FILES: list[tuple[str, Edit, str]] = [
     ("profiles/tiny", at("dimensions", ["gender", "gender"]), "'gender' is listed twice; keep one"),
     ("profiles/tiny", at("dimensions", ["age"]), "dimensions: unknown dimension 'age'; known: "),
     ("profiles/tiny", at("dimensions", "gender"), "dimensions: expected a list, such as [one, two]"),
-    ("profiles/tiny", at("dimension", ["gender"]), "unknown key 'dimension'; expected one of: "),
+    ("profiles/tiny", at("dimension", ["gender"]), "unknown key 'dimension'; did you mean 'dimensions'; expected one of: "),
     ("profiles/tiny", at("models", {"nope": {}}), "models: unknown model 'nope'; known: "),
     ("profiles/tiny", at("models", ["seq2seq"]), "models: expected keys and values"),
     ("profiles/tiny", at("models.seq2seq.hidden", 3), "line 24: unknown key 'models.seq2seq.hidden'"),
@@ -440,6 +440,7 @@ def test_there_are_many() -> None:
     assert len(WRONG_CALLS) + len(WRONG_FILES) > 200
 
 
+@pytest.mark.verify
 def test_a_model_broken_by_its_learning_rate_is_not_judged(tiny: Project, data: Path) -> None:
     """Its weights are finite and its perplexity is enormous: whatever it answers, it learned nothing."""
 

@@ -25,7 +25,7 @@ from fairness_pipeline.lexicons.contexts import find_contexts, make_pairs
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline.project.study import studies
-from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, counted, said, severity, worst_first
+from fairness_pipeline.reporting.results import NEVER_SEEN, Audit, counted, severity, shown_verdict, worst_first
 from fairness_pipeline.reporting.text_plot import summary, text_plot
 from fairness_pipeline.statistics.units import with_unit
 from fairness_pipeline.workspace.lake import Lake
@@ -42,6 +42,7 @@ DIMENSIONS = ("gender", "dialect", "race", "religion1", "religion2", "orientatio
 # The shipped contexts
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_thousands_of_contexts_a_dimension_none_of_the_training_grammar(dimension: str) -> None:
     import pyarrow as pa
@@ -53,7 +54,7 @@ def test_thousands_of_contexts_a_dimension_none_of_the_training_grammar(dimensio
     )
     words = load_dimension(dimension)
     swapper = Swapper(words, pronouns="extended", further=True, senses=True)
-    contexts = find_contexts(table, swapper, places=framed.places(dimension)).table
+    contexts = find_contexts(table, swapper, spans=framed.spans(dimension)).table
     pairs = make_pairs(
         contexts, words, maximum=100_000, seed=1, pronouns="extended", senses="rules", further=True
     ).table
@@ -238,6 +239,7 @@ def untrained(folder: Path) -> str:
     return str(folder)
 
 
+@pytest.mark.verify
 def test_a_gate_does_not_open_where_nothing_can_be_judged(quick: Project, tmp_path: Path) -> None:
     gate = ("--dimension", "gender", "--fail-on", "biased", "--workers", "1")
     with serve(bot(lambda context: "I cannot answer that.")) as address:
@@ -275,6 +277,7 @@ def test_a_gate_does_not_open_where_nothing_can_be_judged(quick: Project, tmp_pa
     assert "gender × same: 100% of its answers are" in page
 
 
+@pytest.mark.verify
 def test_a_gate_hashes_weights_itself(quick: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checksums, "_REMEMBER", 1)  # so that checksums of small weights are kept, too
     audit = ("audit", causal_lm(tmp_path / "ours", positions=64), "--dimension", "gender", "--workers", "1")
@@ -304,15 +307,15 @@ def test_a_classifier_that_tells_nothing_apart(quick: Project, tmp_path: Path) -
     import numpy as np
 
     from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
-    from fairness_pipeline.measures.sentiment.equity_pairs import told_apart
+    from fairness_pipeline.measures.sentiment.equity_pairs import measure_separation
 
     sentences = make_equity_sentences()
     emotions = np.array(sentences["emotion"].to_pylist(), dtype=object)
     joy = (emotions == "joy").astype(float)
-    assert told_apart(sentences, ["valence"], joy[:, None]) == 1.0
-    assert told_apart(sentences, ["anger", "joy"], np.stack([joy, joy], axis=1)) == 1.0
+    assert measure_separation(sentences, ["valence"], joy[:, None]) == 1.0
+    assert measure_separation(sentences, ["anger", "joy"], np.stack([joy, joy], axis=1)) == 1.0
     noise = np.random.default_rng(0).uniform(size=(sentences.num_rows, 1))
-    assert 0.47 < told_apart(sentences, ["valence"], noise) < 0.53
+    assert 0.47 < measure_separation(sentences, ["valence"], noise) < 0.53
 
 
 # Words for findings
@@ -329,8 +332,8 @@ def test_one_meaning_of_difference() -> None:
     assert with_unit({**ROW, "unit": "count_per_response", "difference": 0.25}) == "+0.25 a response"
     assert with_unit({**ROW, "unit": "score", "difference": 0.01}) == "+0.0100"
     never = {**ROW, "value_a": 0.0, "value_b": 0.0, "difference": 0.0, "margin": 0.0, "verdict": "inconclusive"}
-    assert said(never) == NEVER_SEEN
-    assert said({**never, "unit": "score"}) == "inconclusive"  # a score of 0 is a score
+    assert shown_verdict(never) == NEVER_SEEN
+    assert shown_verdict({**never, "unit": "score"}) == "inconclusive"  # a score of 0 is a score
     backwards = [
         never,
         {**ROW, "verdict": "fair"},

@@ -53,7 +53,7 @@ def test_a_gate_is_held_to_the_rule_that_is_demanded(gate: dict, demanded: str, 
     "rule", [Rule(), Rule(("biased", "names"), "a,b", 2.5, True), Rule(("worse",), None, 0.0, True)]
 )
 def test_the_text_of_a_rule_demands_that_rule(rule: Rule) -> None:
-    assert requirement(rule.told).rule == rule
+    assert requirement(rule.text).rule == rule
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.sentiment.specification import EncoderSettings
 from fairness_pipeline.models.specification import TrainingSettings
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.reporting.results import NEVER_SEEN, audits_of, said
+from fairness_pipeline.reporting.results import NEVER_SEEN, audits_of, shown_verdict
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
 from fairness_pipeline.workspace.distinct import each_distinct
 from fairness_pipeline.workspace.lake import Lake
@@ -94,7 +94,7 @@ def test_the_reports_headings_are_those_of_its_cells(made: Project) -> None:
     column_names = [heading.partition("<")[0] for heading in headings]
     rows = [row for audit in audits_of(STUDY, made.parts[STUDY.name], Lake(made.workspace)) for row in audit.rows]
     present = {STUDY.heading(row) for row in rows}
-    with_column = {STUDY.heading(row) for row in rows if said(row) != NEVER_SEEN} | {"Attribute words"}
+    with_column = {STUDY.heading(row) for row in rows if shown_verdict(row) != NEVER_SEEN} | {"Attribute words"}
     never = [heading for heading in STUDY.headings if heading in present - with_column]
     assert f"Never seen in either group, and left out: {', '.join(never)}." in page
     assert column_names == ["Dimension", "Model", *(heading for heading in STUDY.headings if heading in with_column)]

@@ -17,7 +17,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.notifications import Message, NotifySettings, notify, shortened
 from fairness_pipeline.foundation.processes import PARENT
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.reporting.notices import tell_first
+from fairness_pipeline.reporting.notices import notify_first
 from fairness_pipeline.reporting.results import audits_of
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY as DIALOGUE
 from fairness_pipeline.workspace.lake import Lake
@@ -33,10 +33,10 @@ def test_a_notice_lists_what_a_first_run_finds(made: Project, told: list[dict]) 
     enable_notices(made)
     project, lake = Project("tiny"), Lake(made.workspace)
     audits = audits_of(DIALOGUE, project.parts[DIALOGUE.name], lake)
-    tell_first(DIALOGUE, project, audits, Path("report.html"))
+    notify_first(DIALOGUE, project, audits, Path("report.html"))
     assert told == []  # there is no finding
     biased = [replace(audit, rows=[{**row, "verdict": "biased"} for row in audit.rows[:1]]) for audit in audits]
-    tell_first(DIALOGUE, project, biased, Path("report.html"))
+    notify_first(DIALOGUE, project, biased, Path("report.html"))
     (message,) = told
     assert message["event"] == "check" and "no_verdict_is_biased fails, 2 findings" in message["title"]
     part = project.parts[DIALOGUE.name]
@@ -51,9 +51,9 @@ def test_a_message_links_to_the_report_or_to_the_run(
     project = Project("tiny")
     audits = audits_of(DIALOGUE, project.parts[DIALOGUE.name], Lake(made.workspace))
     biased = [replace(audit, rows=[{**row, "verdict": "biased"} for row in audit.rows[:1]]) for audit in audits]
-    tell_first(DIALOGUE, project, biased, Path("report.html"))
+    notify_first(DIALOGUE, project, biased, Path("report.html"))
     monkeypatch.setenv(PARENT, "a-run")
-    tell_first(DIALOGUE, project, biased, Path("report.html"))
+    notify_first(DIALOGUE, project, biased, Path("report.html"))
     assert [message["link"] for message in told] == [
         f"https://dagster.example.com/{page}" for page in (f"assets/{DIALOGUE.report}", "runs/a-run")
     ]

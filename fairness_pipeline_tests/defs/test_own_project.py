@@ -16,7 +16,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 from fairness_pipeline import LakeIOManager, build_definitions
 from fairness_pipeline.defs.names import Names
-from fairness_pipeline.defs.sync import Told, sync
+from fairness_pipeline.defs.sync import Synchronised, sync
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.project import Project
@@ -178,7 +178,7 @@ def test_a_users_instance_gets_events_under_the_prefix(tiny: Project) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         assert sync(Lineage(tiny), instance, names).made > 0
         sync(Lineage(tiny), instance, names)
-        assert sync(Lineage(tiny), instance, names) == Told(0, 0)
+        assert sync(Lineage(tiny), instance, names) == Synchronised(0, 0)
         assert not_fresh(statuses(tiny, instance, names)) == set()
         change(tiny.path, lambda profile: profile["dialogue_fairness"]["pairs"].update(maximum=99))
         changed = Project("tiny")

@@ -37,6 +37,7 @@ def twice(made: Project) -> Project:
     return made
 
 
+@pytest.mark.verify
 def test_runs_beyond_the_newest_go(twice: Project) -> None:
     with open_instance(twice) as instance:
         runs, before = instance.get_run_ids(), known(instance)
@@ -74,6 +75,7 @@ def test_age(twice: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         assert known(instance) == before
 
 
+@pytest.mark.verify
 def test_two_commands_at_once_are_no_trouble(twice: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     change(twice.path, lambda profile: profile.update(records={"runs": 1}))
     project = Project("tiny")

@@ -18,14 +18,14 @@ from dagster._core.test_utils import create_run_for_test
 
 from fairness_pipeline.defs import assets
 from fairness_pipeline.defs.assets import LEFT_ALONE, ONLY_IF_STALE
-from fairness_pipeline.defs.at_rest import is_told
+from fairness_pipeline.defs.at_rest import is_synchronised
 from fairness_pipeline.defs.checks import evaluations
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.lake_io_manager import RESOURCE, LakeIOManager
 from fairness_pipeline.defs.names import Names
 from fairness_pipeline.defs.partitions import Shown
-from fairness_pipeline.defs.sync import Told, sync
+from fairness_pipeline.defs.sync import Synchronised, sync
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.guard import only
 from fairness_pipeline.lineage.lineage import Lineage
@@ -56,11 +56,11 @@ def agreed(name: str) -> Counter[str]:
     """Syncs Dagster, compares it with the dry run, and counts its statuses."""
     project = Project(name)
     with open_instance(project) as instance:
-        up_to_date = is_told(Lineage(project))
-        assert not up_to_date or sync(Lineage(project), instance) == Told(0, 0)
+        up_to_date = is_synchronised(Lineage(project))
+        assert not up_to_date or sync(Lineage(project), instance) == Synchronised(0, 0)
         sync(Lineage(project), instance)
-        assert sync(Lineage(project), instance) == Told(0, 0)
-        assert is_told(Lineage(project))
+        assert sync(Lineage(project), instance) == Synchronised(0, 0)
+        assert is_synchronised(Lineage(project))
         by_label = statuses(project, instance)
     assert not_fresh(by_label) == {step.label for step in would_run(project)}
     return Counter(by_label.values())
@@ -148,7 +148,7 @@ def test_a_lake_that_was_copied_is_shown_and_what_is_gone_from_it_is_not_fresh(t
     count = agreed("tiny")[FRESH]
     shutil.rmtree(tiny.workspace / "dagster")
     with open_instance(tiny) as instance:
-        assert sync(Lineage(tiny), instance) == Told(count, 0)
+        assert sync(Lineage(tiny), instance) == Synchronised(count, 0)
     shutil.rmtree(tiny.workspace / "tables" / "diversity")
     assert agreed("tiny")[STALE] > 0
 
@@ -207,20 +207,20 @@ def test_a_run_with_nothing_to_do_leaves_dagster_alone(tiny: Project) -> None:
     job = definitions(tiny).get_repository_def().get_implicit_job_def_for_assets([dg.AssetKey("context_pairs")])
     with open_instance(tiny) as instance:
         instance.create_run_for_job(job)
-    assert not is_told(Lineage(tiny))  # its process may be gone
+    assert not is_synchronised(Lineage(tiny))  # its process may be gone
     assert last_line() == "0 True"
     shutil.rmtree(tiny.workspace / "dagster")
-    assert not is_told(Lineage(tiny))
+    assert not is_synchronised(Lineage(tiny))
     assert last_line() == "0 True"
     assert last_line() == "0 False"
     change(tiny.path, lambda profile: profile.update(records={"runs": 1, "days": 1, "history": 1}))
     with open_instance(tiny) as instance:  # all but one of these are to be deleted
         for _ in range(2):
             instance.report_run_failed(instance.create_run_for_job(job))
-    assert not is_told(Lineage(Project("tiny")))
+    assert not is_synchronised(Lineage(Project("tiny")))
     change(tiny.path, lambda profile: profile.pop("records"))
     assert last_line() == "0 True"
-    assert is_told(Lineage(Project("tiny")))
+    assert is_synchronised(Lineage(Project("tiny")))
 
 
 def test_an_unchanged_partition_keeps_the_metadata_of_its_run(tiny: Project) -> None:
@@ -240,6 +240,7 @@ def test_an_unchanged_partition_keeps_the_metadata_of_its_run(tiny: Project) -> 
     assert again == first and {"dagster/row_count", "seconds", "contexts_by_word"} <= set(first)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     "edit",
     [
@@ -253,11 +254,11 @@ def test_an_unchanged_partition_keeps_the_metadata_of_its_run(tiny: Project) -> 
 )
 def test_records_elsewhere_are_asked(tiny: Project, edit: Callable[[str], str]) -> None:
     run("--select", "context_pairs")
-    assert is_told(Lineage(tiny))
+    assert is_synchronised(Lineage(tiny))
     configuration = tiny.workspace / "dagster" / "dagster.yaml"
     text = edit(configuration.read_text(encoding="utf-8"))
     configuration.write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert not is_told(Lineage(tiny))
+    assert not is_synchronised(Lineage(tiny))
 
 
 def test_what_failed_to_be_made_anew_stays_failed(tiny: Project) -> None:

@@ -49,6 +49,7 @@ def on_ray(folder: Path, scorer: LazyScorer, **options: object) -> pa.Table:
     return each_distinct(TEXTS, scorer, folder=folder, engine=RayRows(LOCAL, folder.parent), **options)
 
 
+@pytest.mark.verify
 def test_several_processes_score_what_one_would_and_each_text_once(cluster: None, folder: Path) -> None:
     progress: list[tuple[int, int | None]] = []
     table = on_ray(folder, lengths(folder), progress=lambda done, total, note: progress.append((done, total)))

@@ -62,7 +62,7 @@ def test_agreement_by_hand() -> None:
 
 
 @pytest.mark.parametrize("architecture", ["cnn", "rnn"])
-def test_both_explanations_find_the_word_that_tells(architecture: str, tmp_path: Path) -> None:
+def test_both_explanations_find_the_predictive_word(architecture: str, tmp_path: Path) -> None:
     """Words 5 and 6 tell the class, the others nothing."""
     draw = np.random.default_rng(2)
     labels = draw.integers(0, 2, 400)

@@ -60,7 +60,7 @@ def test_a_holder_on_another_machine_is_waited_for_while_its_lease_is_fresh(
     with leased(tmp_path / "lease", holders.append):
         assert holders == ["process 77 on another-host"]
         time.sleep(0.8)
-        assert leases._holder(tmp_path / "lease", 2) == processes.own_process()
+        assert leases._holder(tmp_path / "lease", 2) == processes.this_process()
         assert is_fresh(tmp_path / "lease" / "000000002")  # ours has a heart
 
 
@@ -118,7 +118,7 @@ def test_a_fork_that_leaves_the_block_does_not_release_the_lease(tmp_path: Path)
         if child:
             os.waitpid(child, 0)
             lease.check()
-            assert leases._holder(tmp_path / "lease", 1) == processes.own_process()
+            assert leases._holder(tmp_path / "lease", 1) == processes.this_process()
     if not child:
         os._exit(0)
     assert leases._holder(tmp_path / "lease", 1) is None
@@ -148,7 +148,7 @@ def test_a_lease_file_that_a_power_cut_has_emptied_is_held_only_for_a_while(tmp_
 
 
 def test_a_process_whose_start_is_hidden_is_known_by_its_number_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    description = processes.own_process()
+    description = processes.this_process()
     assert not processes.is_running(f"{description.rsplit(' ', 1)[0]} 12345")  # a later process with the same number
     monkeypatch.setattr(processes, "_start_of", lambda number: "unknown")
     assert processes.is_running(description)
@@ -162,5 +162,5 @@ def test_a_zombie_process_has_ended() -> None:
     described = processes._described.__wrapped__(child)  # the number may be an earlier child's
     assert described.endswith("ended")
     os.waitpid(child, 0)
-    assert not processes.is_running(processes.own_process().replace(str(os.getpid()), str(child)))
-    assert processes.is_running(processes.own_process())
+    assert not processes.is_running(processes.this_process().replace(str(os.getpid()), str(child)))
+    assert processes.is_running(processes.this_process())

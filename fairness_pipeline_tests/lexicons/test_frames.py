@@ -11,7 +11,7 @@ from fairness_pipeline.lexicons.contexts import Contexts, PairSettings, find_con
 from fairness_pipeline.lexicons.dimensions import Dimension
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.project.project import load_dimension
-from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import told_dropped
+from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import describe_dropped
 
 
 def contexts_and_pairs(
@@ -24,7 +24,7 @@ def contexts_and_pairs(
         {"dialogue_id": [str(i) for i in range(len(texts))], "context": texts, "split": ["audit"] * len(texts)}
     )
     swapper = Swapper(declared, pronouns="extended", senses=True, further=True)
-    result = find_contexts(table, swapper, places=contexts.places(name, clean))
+    result = find_contexts(table, swapper, spans=contexts.spans(name, clean))
     settings = PairSettings(largest_share=1).model_dump(exclude={"no_effect"})
     return result, make_pairs(result.table, declared, seed=1, further=True, **settings).table.to_pylist()
 
@@ -75,7 +75,7 @@ def test_contexts_without_a_pair_are_named_with_the_reason() -> None:
     result, rows = contexts_and_pairs(contexts, "gender")
     assert len(rows) == 2
     assert (result.figures["left_out_no_word_in_a_use"], result.figures["left_out_by_rules"]) == (6, 1)
-    lines = told_dropped(result.ruled.to_pylist())
+    lines = describe_dropped(result.ruled.to_pylist())
     assert [line.partition(" (")[0] for line in lines] == [
         "the person 'a plumber' has no counterpart by the rules of sense",
         "the person 'my manager' has no counterpart by the rules of sense",
@@ -98,8 +98,8 @@ def test_places_of_persons() -> None:
     contexts = FramedContexts(
         frames=("{person}  met {person}.", "Dear &amp; {person}"), dimensions={"gender": {"persons": ("my aunt",)}}
     )
-    assert contexts.places("gender", clean) == {"My aunt met my aunt.": [(0, 7), (12, 19)], "Dear & my aunt": [(7, 14)]}
-    assert contexts.places("race") == {}
+    assert contexts.spans("gender", clean) == {"My aunt met my aunt.": [(0, 7), (12, 19)], "Dear & my aunt": [(7, 14)]}
+    assert contexts.spans("race") == {}
 
 
 @pytest.mark.parametrize("dimension", ["gender", "dialect", "race", "religion1", "religion2", "orientation"])
@@ -107,5 +107,5 @@ def test_every_context_that_ships_gives_a_pair(dimension: str) -> None:
     contexts = FramedContexts.load("contexts/everyday.yaml")
     result, rows = contexts_and_pairs(contexts, dimension)
     assert len(rows) == result.figures["audit_dialogues"] >= 10_080
-    assert told_dropped(result.ruled.to_pylist()) == []
+    assert describe_dropped(result.ruled.to_pylist()) == []
     assert all(len(row["terms"]) == 1 for row in rows)

@@ -23,6 +23,7 @@ def everyday() -> pa.Table:
     return read_dialogues("everyday", *part.corpora["everyday"], splits, 1).table
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_the_contexts_that_ship_are_many_balanced_and_of_one_word(everyday: pa.Table, dimension: str) -> None:
     declared = load_dimension(dimension)
@@ -55,6 +56,7 @@ def test_the_distinguishing_words_of_a_further_phrase_are_masked() -> None:
     assert masked(pa.array(["Happy Eid, says Fatima at the mosque"]), religion)[0].as_py() == "Happy _, says _ at the _"
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_changes_without_effect_keep_the_group(everyday: pa.Table, dimension: str) -> None:
     declared = load_dimension(dimension)

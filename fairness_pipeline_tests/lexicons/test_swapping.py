@@ -201,6 +201,7 @@ def test_pronouns_published_and_extended() -> None:
     assert extended.swap("himself, herself", "both", "k").text == "herself, himself"
 
 
+@pytest.mark.verify
 def test_pronouns_are_resolved_on_real_texts(corpora: Path) -> None:
     """Occurrences were drawn from all dialogue files once rules existed, and labelled by a reader without them.
 

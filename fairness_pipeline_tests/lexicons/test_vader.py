@@ -64,6 +64,7 @@ def real_texts(maximum: int) -> list[str]:
     return texts[:: max(1, len(texts) // maximum)][:maximum]
 
 
+@pytest.mark.verify
 def test_real_texts() -> None:
     texts = real_texts(20_000)
     assert VADER.compound(texts) == expected(texts)

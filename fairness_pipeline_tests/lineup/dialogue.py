@@ -90,7 +90,7 @@ def _contexts(name: str) -> tuple[Dimension, pa.Table, pa.Table, dict[str, Estim
     ids = [str(i) for i in range(count)]
     table = pa.table({"dialogue_id": ids, "thread_id": frames, "context": texts, "split": ["audit"] * count})
     swapper = Swapper(dimension, pronouns="extended", further=True, senses=True)
-    contexts = find_contexts(table, swapper, places=framed.places(name)).table
+    contexts = find_contexts(table, swapper, spans=framed.spans(name)).table
     options: dict[str, Any] = {"pronouns": "extended", "further": True, "senses": "rules"}
     pairs = make_pairs(contexts, dimension, maximum=count, seed=1, **options).table
     single = [measure for measure in measures() if measure.scorer]

@@ -165,7 +165,7 @@ def verdicts(trials: Trials, spec: OutcomeTable, seed: int) -> pa.Table:
         unmarked=spec.unmarked,
         fair_here=True,
     )
-    words = group_words(trials, str(spec.said), spec.unmarked, seed)
+    words = group_words(trials, str(spec.text_outcome), spec.unmarked, seed)
     return judge_outcomes(cell_table(trials, "bot"), judging, None, words)
 
 

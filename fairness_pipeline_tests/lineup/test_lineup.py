@@ -1,4 +1,4 @@
-"""Tests a fast part of the line-up: a draw or two of each cheap system; `make verify` runs the whole."""
+"""Tests a fast part of the line-up: a draw or two of every third cheap system; `make verify` runs the whole."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ FAST = [system for system in systems() if system.fast]
 DRAWS = 2
 
 
-@pytest.mark.parametrize("system", FAST, ids=lambda system: system.key)
-def test_the_rules_tell_innocent_from_guilty(system: System) -> None:
+@pytest.mark.parametrize("system", FAST[::3], ids=lambda system: system.key)
+def test_the_rules_distinguish_innocent_from_guilty(system: System) -> None:
     sure = system.name == "AFINN" or (system.truth == "guilty" and system.power > 0.8)
     draws = [system.judge(draw) for draw in range(1 if sure else DRAWS)]
     result = outcome(system, draws)

@@ -19,7 +19,7 @@ from fairness_pipeline.measures.dialogue.politeness import PolitenessScorer
 from fairness_pipeline.models import devices
 from fairness_pipeline.models.batching import Batch, EncodedDialogues
 from fairness_pipeline.models.classifiers.specification import PublishedClassifier
-from fairness_pipeline.models.devices import check_room_to_train, in_batches, moved, placed, roomy, rows_beside
+from fairness_pipeline.models.devices import check_room_to_train, in_batches, moved, roomy, rows_beside, to_device
 from fairness_pipeline.models.dialogue import seq2seq
 from fairness_pipeline.models.dialogue.retrieval import Ranker, best_candidates
 from fairness_pipeline.models.dialogue.seq2seq import Seq2Seq
@@ -245,9 +245,9 @@ def test_a_batch_size_from_a_file_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_devices() -> None:
     small, large = torch.nn.Linear(10, 10), torch.nn.Linear(1000, 1000)
-    assert placed(small, "auto").weight.device.type == "cpu"
-    assert placed(large, "auto").weight.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
-    assert placed(large, "cpu").weight.device.type == "cpu"
+    assert to_device(small, "auto").weight.device.type == "cpu"
+    assert to_device(large, "auto").weight.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert to_device(large, "cpu").weight.device.type == "cpu"
     assert moved(torch.ones(2), torch.device("cpu")).tolist() == [1.0, 1.0]
 
 
@@ -320,7 +320,7 @@ def copies(wide: bool = False) -> tuple[Seq2Seq, Seq2Seq]:
     sizes = SIZES.model_copy(update={"hidden": 256, "vocabulary": 20_000}) if wide else SIZES
     torch.manual_seed(1)
     network = Seq2Seq(sizes, sizes.vocabulary if wide else 40).eval()
-    return placed(deepcopy(network), "cuda"), network
+    return to_device(deepcopy(network), "cuda"), network
 
 
 @on_a_gpu

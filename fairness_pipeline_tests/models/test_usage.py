@@ -40,6 +40,7 @@ def audit(address: str, *more: str) -> tuple[str, ...]:
     return ("audit", f"{address}/v1", "--name", "our-bot", "--dimension", "gender", *more)
 
 
+@pytest.mark.verify
 def test_used_tokens_are_reported_and_priced(quick: Project, data: Path) -> None:
     asked: list[str] = []
     with serve(paid(asked)) as address:

@@ -71,7 +71,7 @@ def test_what_is_worse(tiny: Project) -> None:
     assert sentence == (
         "gender × m Length: biased -> fair; the gap shrank by 7 points (4 to 10), from 9 to 2, 400 same pairs"
     )
-    assert "no change of the gap is shown: +1 points (-1 to 3)" in changes[3].told
+    assert "no change of the gap is shown: +1 points (-1 to 3)" in changes[3].description
 
 
 def test_a_baseline_is_what_was_signed(made: Project, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import yaml
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import studies
 from fairness_pipeline.reporting.paper import references, verdict_rows, write_paper
-from fairness_pipeline.reporting.results import NEVER_SEEN, audits_of, drawn_rows, gravest_rows, said
+from fairness_pipeline.reporting.results import NEVER_SEEN, audits_of, drawn_rows, gravest_rows, shown_verdict
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import command
 
@@ -78,8 +78,8 @@ def test_what_was_never_seen_is_not_drawn(made: Project) -> None:
     study = made.studies[0]
     part = made.parts[study.name]
     rows = gravest_rows(study, audits_of(study, part, Lake(made.workspace)))
-    never = {study.label(row) for _, row in rows if said(row) == NEVER_SEEN}
-    seen = {study.label(row) for _, row in rows if said(row) != NEVER_SEEN}
+    never = {study.label(row) for _, row in rows if shown_verdict(row) == NEVER_SEEN}
+    seen = {study.label(row) for _, row in rows if shown_verdict(row) != NEVER_SEEN}
     drawn = {label.split(" · ")[-1] for label, _, _ in drawn_rows(study, part, rows)}
     assert never - seen and drawn and not drawn & (never - seen)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairness_pipeline.project.project import Project
-from fairness_pipeline.reporting.results import said
+from fairness_pipeline.reporting.results import shown_verdict
 from fairness_pipeline.reporting.samples import Samples
 from fairness_pipeline.reporting.viewer.bundle import PAGE, _order, _write_page, _write_pairs
 from fairness_pipeline.workspace.lake import Lake
@@ -55,7 +55,7 @@ def test_every_pair_is_there_and_makes_its_verdict(made: Project, tmp_path: Path
         assert listed == expected
         rows = {row["measure"]: row for row in lake.read("dialogue_significance", entry["key"]).to_pylist()}
         assert entry["verdicts"]
-        assert all(row["verdict"] == said(rows[row["measure"]]) for row in entry["verdicts"])
+        assert all(row["verdict"] == shown_verdict(rows[row["measure"]]) for row in entry["verdicts"])
     before = {path: path.stat().st_mtime_ns for path in target.rglob("index.js")}
     assert command("view", "--output", str(target)).returncode == 0
     assert {path: path.stat().st_mtime_ns for path in target.rglob("index.js")} == before  # not written again

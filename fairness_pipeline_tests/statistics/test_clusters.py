@@ -58,7 +58,7 @@ def test_uneven_clusters_give_cr2_by_matrices() -> None:
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.1, 0.3])
-def test_words_of_their_own_are_no_groups_difference(spread: float) -> None:
+def test_effects_of_single_words_are_no_groups_difference(spread: float) -> None:
     """Twenty-five words, as uneven as Zipf's, each with its own rate on either side: rejected in 5%, pairs far more."""
     random = np.random.default_rng(13)
     shares = 1 / np.arange(1, 26)

@@ -227,6 +227,7 @@ def _of(selected: int, rows: int) -> Selected:
     return Selected.of(np.repeat([1.0, 0.0], [selected, rows - selected]), None)
 
 
+@pytest.mark.verify
 def test_koopmans_interval_is_what_a_search_finds() -> None:
     for (x, m), (y, n) in (((2, 5), (6, 6)), ((5, 5), (6, 6)), ((1, 5), (6, 6)), ((4, 30), (11, 25)), ((0, 8), (3, 9))):
         ratios = np.exp(np.linspace(np.log(1e-3), np.log(50), 4001))

@@ -1,9 +1,10 @@
 """Tests texts about several groups: the level with spans that matter, the power, and what is named."""
 
 import numpy as np
+import pytest
 from scipy import sparse
 
-from fairness_pipeline.statistics.many_sample import Texts, tell_groups
+from fairness_pipeline.statistics.many_sample import Texts, distinguish_groups
 
 
 def simulated(
@@ -40,11 +41,12 @@ def simulated(
     return Texts(sparse.csr_array(present.astype(np.float32)), item, span, of_span, stratum)
 
 
+@pytest.mark.verify
 def test_spans_that_matter_are_no_difference_between_groups() -> None:
     shares = {}
     for by_span in (0.0, 0.6):
         p = [
-            tell_groups(simulated(np.random.default_rng([7, draw]), by_span=by_span), draws=199, seed=draw).p
+            distinguish_groups(simulated(np.random.default_rng([7, draw]), by_span=by_span), draws=199, seed=draw).p
             for draw in range(40)
         ]
         shares[by_span] = float(np.mean(np.array(p) < 0.05))
@@ -55,7 +57,7 @@ def test_a_word_in_a_sixth_of_one_groups_texts_is_found_and_named() -> None:
     detected = named = 0
     for draw in range(12):
         texts = simulated(np.random.default_rng([8, draw]), by_span=0.3, planted=0.16)
-        result = tell_groups(texts, draws=299, seed=draw)
+        result = distinguish_groups(texts, draws=299, seed=draw)
         detected += result.p < 0.05
         strongest = np.unravel_index(np.argmin(result.p_features, axis=None), result.p_features.shape)
         named += bool(result.kept[strongest[1]] == 300 and strongest[0] == 0)
@@ -69,7 +71,7 @@ def test_one_span_alone_proves_nothing_of_its_group() -> None:
         texts = simulated(random)
         present = texts.present.toarray()
         present[texts.span == 0, 300] = 1  # a single way to say the first group
-        rejected += tell_groups(texts._replace(present=sparse.csr_array(present)), draws=199, seed=draw).p < 0.05
+        rejected += distinguish_groups(texts._replace(present=sparse.csr_array(present)), draws=199, seed=draw).p < 0.05
     assert rejected <= 4
 
 
@@ -81,4 +83,4 @@ def test_nothing_to_tell_gives_p_of_one() -> None:
         np.arange(2),
         np.zeros(2, dtype=int),
     )
-    assert tell_groups(nothing).p == 1.0
+    assert distinguish_groups(nothing).p == 1.0

@@ -51,6 +51,7 @@ def replies() -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("measure", ["offensive", "positive", "career"])
 def test_nominal_rejection_under_the_null(replies: dict[str, np.ndarray], measure: str) -> None:
     random_ = np.random.default_rng(7)

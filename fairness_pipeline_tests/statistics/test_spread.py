@@ -29,7 +29,7 @@ def test_false_alarms_keep_their_level(of_words: float) -> None:
     assert (p <= 0.05).mean() <= 0.1  # 3 standard errors above 5%
 
 
-def test_opposite_units_are_found_and_measured() -> None:
+def test_opposite_units_are_detected_and_measured() -> None:
     spreads = [drawn(seed, 0.3) for seed in range(20)]
     assert np.mean([spread.p <= 0.01 for spread in spreads]) >= 0.9
     assert np.mean([spread.typical for spread in spreads]) == pytest.approx(0.3, abs=0.04)

@@ -329,6 +329,7 @@ def test_seeds_give_a_recipes_verdict(tiny: Project, data: Path) -> None:
             Project("tiny")
 
 
+@pytest.mark.verify
 def test_classifiers_are_scored_on_labelled_texts_and_another_judges_again(
     tiny: Project, data: Path, tmp_path: Path
 ) -> None:

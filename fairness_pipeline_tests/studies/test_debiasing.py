@@ -261,7 +261,7 @@ def refused(data: Path, name: str, model: dict, profile: dict | None = None) -> 
         ({"base": "seq2seq-cda", "debiasing": "wer"}, "base: 'seq2seq-cda' is debiased itself"),
         ({"base": "seq2seq", "debiasing": "cda", "dimensions": ["age"]}, "dimensions: 'age' is none of"),
         ({"base": "seq2seq", "debiasing": "wer", "settings": {"k": -1}}, "settings.k: expected more than 0"),
-        ({"base": "seq2seq", "debiasing": "wer", "settings": {"kk": 1}}, "line 4: unknown key 'settings.kk'; expected one of: clip, k"),
+        ({"base": "seq2seq", "debiasing": "wer", "settings": {"kk": 1}}, "line 4: unknown key 'settings.kk'; did you mean 'k'; expected one of: clip, k"),
         ({"base": "seq2seq", "debiasing": "cda", "settings": {"k": 1}}, "unknown key 'settings.k'"),
         ({"base": "seq2seq", "debiasing": "debiased_chat", "settings": {"disentanglement": {"hidden": 10}}}, "expected 'unbiased' and 'semantic' to add up to 'hidden'"),
         ({"base": "seq2seq", "debiasing": "cda", "corpus": "elsewhere"}, "corpus: expected that of 'seq2seq', tiny, found 'elsewhere'"),

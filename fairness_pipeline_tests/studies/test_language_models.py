@@ -129,6 +129,7 @@ def test_from_comments_to_the_report(small: Project) -> None:
     assert listed[0].startswith("dimension,model,measure,unit,n,") and len(listed) == 1 + 3 + 3 * 5
 
 
+@pytest.mark.verify
 def test_log_probabilities_made_elsewhere_get_the_whole_verdict(small: Project, tmp_path: Path) -> None:
     """Texts go out, a model's own log-probabilities come in: its rows come out again, the verdict included."""
     run("--model", "small", "--dimension", "religion1", "--select", "language_model_bias")
@@ -218,7 +219,7 @@ def test_annotations_out_and_in(small: Project, tmp_path: Path) -> None:
 
 
 @pytest.mark.verify
-def test_comments_of_ones_own_and_a_model_of_two_studies(small: Project, data: Path, tmp_path: Path) -> None:
+def test_a_users_comments_and_a_model_of_two_studies(small: Project, data: Path, tmp_path: Path) -> None:
     """A dump in JSON lines, labels, any causal model by folder; the same file is audited for its answers too."""
     from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 

@@ -69,6 +69,7 @@ def inputs(data: Path, tmp_path: Path) -> tuple[Path, Path]:
     return groups, messages
 
 
+@pytest.mark.verify
 @pytest.mark.whole_run
 def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(
     inputs: tuple[Path, Path], tmp_path: Path
@@ -125,7 +126,7 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--groups", "religon"), "--groups: unknown group 'religon'; known: age, class"),
+        (("--groups", "religon"), "--groups: unknown group 'religon'; did you mean 'religion'? known: age, class"),
         (("--groups", "religion", "--messages", "nowhere.yaml"), "--messages: nowhere.yaml: no such file, and none of guise"),
         (("--messages", "today"), "--messages: name the groups that are asked about"),
         (("--spans", "2"), "--spans: name the groups that are asked about"),

@@ -457,7 +457,8 @@ def test_a_verdict_that_someone_has_edited_never_passes(audited: Project, tmp_pa
     assert command("check").returncode == 0
 
 
-def test_one_name_is_a_finding_that_closes_the_gate_only_if_it_is_told_to(audited: Project, tmp_path: Path) -> None:
+@pytest.mark.verify
+def test_one_name_is_a_finding_that_closes_the_gate_only_on_request(audited: Project, tmp_path: Path) -> None:
     exported = tmp_path / "sentences.csv"
     command("export", "sentences", "--output", str(exported))
     with exported.open(newline="") as stream:
@@ -482,6 +483,7 @@ def test_one_name_is_a_finding_that_closes_the_gate_only_if_it_is_told_to(audite
     assert "race × deaf: nothing to judge: it does not read names" in run("--model", "deaf").stdout
 
 
+@pytest.mark.verify
 def test_a_gate_on_scores_that_were_exchanged(audited: Project, tmp_path: Path) -> None:
     sentences = tmp_path / "sentences.csv"
     command("export", "sentences", "--output", str(sentences))

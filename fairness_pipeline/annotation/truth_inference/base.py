@@ -73,19 +73,19 @@ class Labels:
         return cls(item, annotator, label, pd.Index(items), pd.Index(annotators), classes)
 
     @cached_property
-    def said(self) -> "tuple[scipy.sparse.csr_array, ...]":
+    def indicators(self) -> "tuple[scipy.sparse.csr_array, ...]":
         """For each class, (items, annotators): 1 if the annotator gave the item this class."""
         return tuple(self._indicator(label) for label in range(self.classes))
 
     @property
     def positive(self) -> "scipy.sparse.csr_array":
         """(items, annotators): 1 if the annotator called the item positive."""
-        return self.said[1]
+        return self.indicators[1]
 
     @property
     def negative(self) -> "scipy.sparse.csr_array":
         """(items, annotators): 1 if the annotator called the item negative."""
-        return self.said[0]
+        return self.indicators[0]
 
     @cached_property
     def votes(self) -> np.ndarray:
@@ -109,7 +109,7 @@ class Labels:
 
     @cached_property
     def _by_annotator(self) -> "tuple[scipy.sparse.csr_array, ...]":
-        return tuple(labels.T.tocsr() for labels in self.said)
+        return tuple(labels.T.tocsr() for labels in self.indicators)
 
     @cached_property
     def _label_totals(self) -> np.ndarray:
@@ -231,7 +231,7 @@ def class_posterior(labels: Labels, log_confusion: np.ndarray, log_prior: np.nda
         log_confusion: (annotators, classes, classes): log P(z | y) of each annotator, y first.
         log_prior: log P(y), (classes,) or (items, classes).
     """
-    log_joint = log_prior + sum(given @ log_confusion[:, :, label] for label, given in enumerate(labels.said))
+    log_joint = log_prior + sum(given @ log_confusion[:, :, label] for label, given in enumerate(labels.indicators))
     highest = log_joint.max(axis=1, keepdims=True)
     scaled = np.exp(log_joint - highest)
     total = scaled.sum(axis=1, keepdims=True)

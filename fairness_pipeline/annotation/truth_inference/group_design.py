@@ -138,7 +138,7 @@ class GroupDesign:
             )
         return design
 
-    def place(self, category: str) -> slice:
+    def columns_of(self, category: str) -> slice:
         """The columns of a category."""
         start = 1
         for name, levels in self.levels.items():
@@ -150,7 +150,7 @@ class GroupDesign:
     def effect(self, category: str, level: int) -> np.ndarray:
         """(columns,) the weights of the columns' parameters that give the effect of a group."""
         weights = np.zeros(self.matrix.shape[1])
-        columns = self.place(category)
+        columns = self.columns_of(category)
         if level < columns.stop - columns.start:
             weights[columns.start + level] = 1.0
         else:
@@ -160,7 +160,7 @@ class GroupDesign:
     def with_level(self, category: str, level: int) -> np.ndarray:
         """The design if every annotator were in one group of a category."""
         matrix = self.matrix.copy()
-        columns = self.place(category)
+        columns = self.columns_of(category)
         matrix[:, columns] = self.effect(category, level)[columns]
         return matrix
 
@@ -169,7 +169,7 @@ class GroupDesign:
         N(0, sd^2). It is 0 for the first column."""
         precision = np.zeros((self.matrix.shape[1],) * 2)
         for category in self.levels:
-            columns = self.place(category)
+            columns = self.columns_of(category)
             size = columns.stop - columns.start
             precision[columns, columns] = (np.eye(size) + np.ones((size, size))) / (2 * sd**2)
         return precision
@@ -181,7 +181,7 @@ class GroupDesign:
             return []
         entangled = []
         for category, levels in self.levels.items():
-            others = np.delete(self.matrix, np.r_[self.place(category)], axis=1)
+            others = np.delete(self.matrix, np.r_[self.columns_of(category)], axis=1)
             if rank - np.linalg.matrix_rank(others) < len(levels.names) - 1:
                 entangled.append(f"'{category}'")
         return entangled

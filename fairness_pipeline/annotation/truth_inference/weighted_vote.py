@@ -32,7 +32,7 @@ class WeightedVote(TruthInference):
             truth = last_of_the_highest(probas)
             wrong = labels.of_annotators((labels.label != truth[labels.item]).astype(float))
             weight = self._weights(wrong, count)
-            votes = np.stack([given @ weight for given in labels.said], axis=1)
+            votes = np.stack([given @ weight for given in labels.indicators], axis=1)
             probas = votes / votes.sum(axis=1, keepdims=True)
             if np.array_equal(last_of_the_highest(probas), truth):
                 break

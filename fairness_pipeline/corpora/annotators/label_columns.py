@@ -116,7 +116,7 @@ def find_columns(
         if name not in rows:
             raise FairnessError(f"--column trait={name}: {path} has no such column, but {some(_names(rows), 12)}")
     candidates = roles.get("trait") or [n for n in _names(rows) if n not in (item, rater, label, text, gold)]
-    traits = find_traits(rows, rater, candidates, said="trait" in roles)
+    traits = find_traits(rows, rater, candidates, named="trait" in roles)
     lines += traits.lines
     if not traits.categories:
         lines.append("  trait      none: groups are not compared. A second file with them: --raters FILE")

@@ -33,17 +33,17 @@ class RaterTraits(NamedTuple):
     lines: list[str]
 
 
-def find_traits(rows: "pd.DataFrame", rater: str, candidates: Sequence[str], *, said: bool) -> RaterTraits:
+def find_traits(rows: "pd.DataFrame", rater: str, candidates: Sequence[str], *, named: bool) -> RaterTraits:
     """Finds the columns that divide raters into groups.
 
     Args:
         rows: One row for each label, all text.
         rater: The column of raters.
         candidates: The columns that may be traits.
-        said: Whether the user names these columns.
+        named: Whether the user names these columns.
     """
     raters = rows.drop_duplicates(rater).set_index(rater)
-    constant = [n for n in candidates if said or (rows.groupby(rater)[n].nunique(dropna=False) <= 1).mean() > 0.95]
+    constant = [n for n in candidates if named or (rows.groupby(rater)[n].nunique(dropna=False) <= 1).mean() > 0.95]
     columns: dict[str, pd.Series] = {}
     for name, members in _families(raters, constant):
         columns[name] = _merged(rows, name, members) if len(members) > 1 else rows[members[0]]

@@ -191,7 +191,7 @@ def _turns(corpus: CorpusSpecification, folder: Path, paths: list[Path]) -> Iter
         for dimension, frame, context in FramedContexts.load(corpus.contexts.file).texts():
             yield corpus.contexts.file, Turns(context, "", f"{dimension} {frame}", dimension)
     elif corpus.dataset:
-        yield from ((corpus.dataset.name, turns) for turns in read_dataset(corpus.dataset.place(folder), corpus))
+        yield from ((corpus.dataset.name, turns) for turns in read_dataset(corpus.dataset.resolve(folder), corpus))
     elif corpus.format == "comments":
         yield from ((", ".join(path.name for path in paths), turns) for turns in read_comments(paths))
     else:

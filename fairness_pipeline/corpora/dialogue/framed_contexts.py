@@ -57,7 +57,7 @@ class FramedContexts(Specification):
                 for person in group.persons:
                     yield dimension, number, _capitalised(frame.replace(_PERSON, person))
 
-    def places(self, dimension: str, prepare: Callable[[str], str] = str) -> dict[str, list[tuple[int, int]]]:
+    def spans(self, dimension: str, prepare: Callable[[str], str] = str) -> dict[str, list[tuple[int, int]]]:
         """The character spans of a dimension's persons, by text.
 
         Args:
@@ -66,7 +66,7 @@ class FramedContexts(Specification):
 
         Examples:
             >>> contexts = FramedContexts(frames=["{person} sings."], dimensions={"gender": {"persons": ["my aunt"]}})
-            >>> contexts.places("gender")
+            >>> contexts.spans("gender")
             {'My aunt sings.': [(0, 7)]}
         """
         spans_by_text: dict[str, list[tuple[int, int]]] = {}

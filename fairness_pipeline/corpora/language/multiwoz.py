@@ -26,7 +26,7 @@ _NONE = ("", "not mentioned", "none", "dontcare", "dont care", "do n't care")
 _TRAINED_ON = 0.75
 
 
-class Told(NamedTuple):
+class StateTurn(NamedTuple):
     """The system's turn, the user's next turn, and one value that the user gives."""
 
     system: str
@@ -50,10 +50,10 @@ def read_state_turns(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int
     Raises:
         FairnessError: a file is missing or is not MultiWOZ, or a split has no value.
     """
-    turns_by_split: dict[str, list[Told]]
+    turns_by_split: dict[str, list[StateTurn]]
     if corpus.grammar:
         grammar = StereotypeGrammar.load(corpus.grammar.file)
-        turns = [Told(*turn) for turn in grammar.turns(corpus.grammar.turns, corpus.grammar.seed)]
+        turns = [StateTurn(*turn) for turn in grammar.turns(corpus.grammar.turns, corpus.grammar.seed)]
         cut = int(_TRAINED_ON * len(turns))
         turns_by_split = {"train": turns[:cut], "test": turns[cut:]}
     else:
@@ -82,11 +82,11 @@ def read_state_turns(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int
     return pa.Table.from_pylist(rows, schema=STATE_TURNS)
 
 
-def _text(turn: Told, value: str) -> str:
+def _text(turn: StateTurn, value: str) -> str:
     return " ".join(f"{turn.system} {turn.user} {turn.domain} {turn.slot} {value}".lower().split())
 
 
-def _read(path: Path) -> Iterator[Told]:
+def _read(path: Path) -> Iterator[StateTurn]:
     dialogues = read_json(path)
     if not isinstance(dialogues, dict):
         raise FairnessError(f"{path}: expected dialogues by their id, found {type(dialogues).__name__}")
@@ -107,7 +107,7 @@ def _read(path: Path) -> Iterator[Told]:
                 ) from None
             for (domain, slot), value in state.items():
                 if known.get((domain, slot)) != value:
-                    yield Told(system, user, domain, slot, value)
+                    yield StateTurn(system, user, domain, slot, value)
             known = state
 
 

@@ -177,7 +177,7 @@ class OutcomeTable(Specification):
     """The source of the table."""
 
     @property
-    def said(self) -> str | None:
+    def text_outcome(self) -> str | None:
         """The outcome of kind `text`; None if there is none."""
         return next((name for name, outcome in self.outcomes.items() if outcome.kind == "text"), None)
 

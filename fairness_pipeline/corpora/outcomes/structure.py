@@ -349,7 +349,7 @@ def _is_rank(draft: _Draft, column: Column) -> bool:
     return column.distinct <= _MOST_GROUPS and draft.columns.combinations(*trials, column.name) == len(column.code)
 
 
-def _says_yes_or_no(column: Column) -> bool:
+def _is_yes_or_no(column: Column) -> bool:
     """Whether nearly all rows say yes or no; the reader names the others by line."""
     answers = np.array([text.strip().lower() in _YES_NO for text in column.texts] + [True])
     return bool(answers[column.code].mean() >= MOSTLY)
@@ -368,7 +368,7 @@ def _guess_outcomes(draft: _Draft) -> dict[str, Outcome]:
         if column.name not in draft.taken()
         and column.distinct > 1
         and (column.measured or not column.row_number)
-        and (column.numbers is not None or _says_yes_or_no(column) or column.mostly_numbers or _is_decision(column))
+        and (column.numbers is not None or _is_yes_or_no(column) or column.mostly_numbers or _is_decision(column))
         and not any(
             draft.columns.nested(design_column, column.name)
             for design_column in design
@@ -418,7 +418,7 @@ def _with_kinds(draft: _Draft, columns: Sequence[Column]) -> dict[str, Outcome]:
 
 
 def _kind(draft: _Draft, column: Column) -> Kind:
-    if _says_yes_or_no(column):
+    if _is_yes_or_no(column):
         return "yes_no"
     if column.numbers is None:
         return "number" if column.mostly_numbers else "text"

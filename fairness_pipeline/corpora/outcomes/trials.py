@@ -40,10 +40,10 @@ class Codes(NamedTuple):
             return self
         return Codes(np.where(self.code == self.names.index(str(name)), -1, self.code), self.names).used()
 
-    def said_or_not(self, column: str, nothing: str) -> "Codes":
+    def mentioned_or_not(self, column: str, nothing: str) -> "Codes":
         """The codes with two levels: the name `nothing`, or any other; -1 stays."""
-        is_said = self.code != self.names.index(nothing)
-        return Codes(np.where(self.code < 0, -1, is_said), (nothing, f"{column} said"))
+        is_mentioned = self.code != self.names.index(nothing)
+        return Codes(np.where(self.code < 0, -1, is_mentioned), (nothing, f"{column} said"))
 
     def crossed(self, other: "Codes") -> "Codes":
         """The codes of all combinations with another column's names; -1 where either column is -1.

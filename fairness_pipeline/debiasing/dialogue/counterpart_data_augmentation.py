@@ -69,10 +69,10 @@ def augment(dialogues: pa.Table, swapper: Swapper, *, swap: bool = True) -> pa.T
     swapped: dict[str, list[str]] = {}
     for name in ("context", "response"):
         texts = train[name].combine_chunks()
-        found_matches = swapper.find_all(texts)
+        matches_by_text = swapper.find_all(texts)
         swapped[name] = [
             swapper.exchange(text, matches, "both", f"{key} {name}").text if matches else text
-            for key, text, (matches, _) in zip(keys, texts.to_pylist(), found_matches, strict=True)
+            for key, text, (matches, _) in zip(keys, texts.to_pylist(), matches_by_text, strict=True)
         ]
     changed = pc.or_(*(pc.not_equal(train[name], pa.array(texts, pa.string())) for name, texts in swapped.items()))
     added = train

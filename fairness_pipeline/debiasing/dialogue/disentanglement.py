@@ -45,7 +45,7 @@ from fairness_pipeline.foundation.parquet import write_parquet
 from fairness_pipeline.foundation.progress import report
 from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.checkpoints import Due, load_training, load_weights, save_training
-from fairness_pipeline.models.devices import placed
+from fairness_pipeline.models.devices import to_device
 from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
 from fairness_pipeline.models.watching import Watch
@@ -302,7 +302,7 @@ def optimisers_of(
 def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Task) -> DisentanglementModel:
     """Trains the autoencoder in the task's folder, resuming after a kill."""
     torch.manual_seed(task.seed)
-    model = placed(DisentanglementModel(settings, words), task.model.device)
+    model = to_device(DisentanglementModel(settings, words), task.model.device)
     device = next(model.parameters()).device
     if (task.folder / _WEIGHTS).exists():
         (task.folder / _CHECKPOINT).unlink(missing_ok=True)

@@ -85,12 +85,12 @@ def neutral_utterances(task: Task, count: int) -> pa.Table:
     return pa.table({"utterance": texts, "side": pa.nulls(len(texts), pa.string())})
 
 
-def check_enough(corpus: pa.Table, found: pa.Table, task: Task) -> None:
+def check_enough(corpus: pa.Table, utterances: pa.Table, task: Task) -> None:
     """Refuses a corpus that has too few different utterances of a group.
 
     Args:
         corpus: Those whose group word can be seen.
-        found: All unbiased ones.
+        utterances: All unbiased ones.
         task: Has the names of the groups.
 
     Raises:
@@ -98,7 +98,7 @@ def check_enough(corpus: pa.Table, found: pa.Table, task: Task) -> None:
     """
     for side in ("a", "b"):
         visible_count, all_count = (
-            len(table.filter(pc.equal(table["side"], side))["utterance"].unique()) for table in (corpus, found)
+            len(table.filter(pc.equal(table["side"], side))["utterance"].unique()) for table in (corpus, utterances)
         )
         if visible_count < _LEAST:
             raise FairnessError(
@@ -151,8 +151,8 @@ def encode(corpus: pa.Table, vocabulary: Vocabulary, words: int, task: Task) -> 
 def naming_words(task: Task, vocabulary: Vocabulary) -> list[int]:
     """The numbers of the words that name a group: listed ones and pronouns, with what is attached to them (`he'll`)."""
     matcher = Swapper(task.words, pronouns="extended").matcher
-    found_matches = matcher.find_all(pa.array(vocabulary.words, pa.string()))
-    return [number for number, matches in enumerate(found_matches) if number > END and matches]
+    matches_by_text = matcher.find_all(pa.array(vocabulary.words, pa.string()))
+    return [number for number, matches in enumerate(matches_by_text) if number > END and matches]
 
 
 def _within(token: re.Match[str], matches: Sequence[tuple[int, int, str]]) -> bool:

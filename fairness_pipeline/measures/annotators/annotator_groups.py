@@ -302,7 +302,7 @@ def compare_positive_rates(
             note = SAME_RATE if judged["verdict"] == "fair" else OTHER_ITEMS
             judged |= {"verdict": "biased", "p_holm": p_item, "note": note}
         elif judged["verdict"] != "biased" and comparison.spread and p_raters < alpha and comparison.spread.matters:
-            finding = comparison.spread.said(comparison.groups[comparison.spread.divided])
+            finding = comparison.spread.describe(comparison.groups[comparison.spread.divided])
             judged |= {"verdict": "biased", "p_holm": p_raters, "note": f"{DIVIDED}: {finding}"}
         elif comparison.pairs and judged["verdict"] == "biased" and judged["ci_low"] <= 0 <= judged["ci_high"]:
             judged["note"] = NO_PAIR
@@ -326,9 +326,9 @@ def _unlike_all(pairs: list[dict[str, Any]]) -> str | None:
     names = dict.fromkeys(name for pair in pairs for name in (pair["group"], pair["against"]))
     outliers = []
     for name in names:
-        own_pairs = [pair for pair in pairs if name in (pair["group"], pair["against"])]
-        signs = {(pair["difference"] > 0) == (pair["group"] == name) for pair in own_pairs}
-        if len(signs) == 1 and all(pair["verdict"] == "biased" for pair in own_pairs):
+        group_pairs = [pair for pair in pairs if name in (pair["group"], pair["against"])]
+        signs = {(pair["difference"] > 0) == (pair["group"] == name) for pair in group_pairs}
+        if len(signs) == 1 and all(pair["verdict"] == "biased" for pair in group_pairs):
             outliers.append(name)
     return outliers[0] if len(outliers) == 1 else None
 

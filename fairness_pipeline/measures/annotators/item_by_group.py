@@ -100,14 +100,14 @@ def _studentized(beyond: np.ndarray) -> float:
     return float(beyond.mean()) * math.sqrt(len(beyond)) / spread if spread > 0 else 0.0
 
 
-def strictness(item: np.ndarray, who: np.ndarray, z: np.ndarray, items: int, people: int) -> np.ndarray:
+def strictness(item: np.ndarray, person: np.ndarray, z: np.ndarray, items: int, people: int) -> np.ndarray:
     """For each label: how much more often its rater says positive than others do on the same items."""
-    per_item, per_person = np.bincount(item, minlength=items), np.bincount(who, minlength=people)
+    per_item, per_person = np.bincount(item, minlength=items), np.bincount(person, minlength=people)
     rater = np.zeros(people)
     for _ in range(_ROUNDS):
-        of_item = np.bincount(item, z - rater[who], items) / np.maximum(per_item, 1)
-        rater = np.bincount(who, z - of_item[item], people) / np.maximum(per_person, 1)
-    return np.asarray(rater[who])
+        of_item = np.bincount(item, z - rater[person], items) / np.maximum(per_item, 1)
+        rater = np.bincount(person, z - of_item[item], people) / np.maximum(per_person, 1)
+    return np.asarray(rater[person])
 
 
 def _beyond_chance(item: np.ndarray, y: np.ndarray, group: np.ndarray, items: int) -> tuple[np.ndarray, float]:

@@ -52,7 +52,7 @@ class RaterSpread(NamedTuple):
         """Whether the largest difference is shown to be small."""
         return self.upper < 1.5 * SPREAD_MARGIN
 
-    def said(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """The finding in words; `name` is that of the divided group."""
         return (
             f"{name}: annotators typically lie {100 * max(self.typical):.0f} points from their group's mean, "

@@ -33,18 +33,18 @@ _DRAWS = 4000
 
 
 def scores(
-    kind: str, said: Sequence[np.ndarray], truth: Sequence[np.ndarray], over: str, classes: int = 2
+    kind: str, labels: Sequence[np.ndarray], truth: Sequence[np.ndarray], over: str, classes: int = 2
 ) -> list[dict[str, object]]:
     """Rows of `TRUTH_SCORES` without published values. Empty without items.
 
     Args:
         kind: `TRUTH` or `PREDICTION`.
-        said: The inferred or predicted labels of each draw or seed, from 0.
+        labels: The inferred or predicted labels of each draw or seed, from 0.
         truth: The true labels.
         over: What the elements are: draws or seeds.
         classes: The number of classes.
     """
-    tables = [_confusion_matrix(predicted, actual, classes) for predicted, actual in zip(said, truth, strict=True)]
+    tables = [_confusion_matrix(predicted, actual, classes) for predicted, actual in zip(labels, truth, strict=True)]
     tables = [table for table in tables if table.sum()]
     if not tables:
         return []

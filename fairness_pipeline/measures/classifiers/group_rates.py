@@ -100,7 +100,7 @@ class Predictions(NamedTuple):
     If authors are not `known`, each text has its own author.
     """
 
-    said: np.ndarray
+    decisions: np.ndarray
     labels: np.ndarray
     groups: np.ndarray
     authors: np.ndarray
@@ -129,7 +129,10 @@ class Predictions(NamedTuple):
         """The texts of these groups."""
         kept = np.isin(self.groups, groups)
         return self._replace(
-            said=self.said[:, kept], labels=self.labels[kept], groups=self.groups[kept], authors=self.authors[kept]
+            decisions=self.decisions[:, kept],
+            labels=self.labels[kept],
+            groups=self.groups[kept],
+            authors=self.authors[kept],
         )
 
     def with_texts(self, measure: str) -> list[int]:
@@ -141,23 +144,26 @@ class Predictions(NamedTuple):
         ]
 
 
-def rates(found: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> np.ndarray:
+def rates(predictions: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> np.ndarray:
     """(seeds, groups): the rate of each group; DPR is the mean over both labels.
 
     Args:
-        found: The predictions.
+        predictions: The predictions.
         measure: One of `RATES`.
         groups: The numbers of the groups.
     """
-    counted = said_of(found, measure)
+    counted = counted_decisions(predictions, measure)
     of_cells = [
-        [counted[:, (found.groups == group) & (found.labels == label)].mean(axis=1) for label in CELLS[measure]]
+        [
+            counted[:, (predictions.groups == group) & (predictions.labels == label)].mean(axis=1)
+            for label in CELLS[measure]
+        ]
         for group in groups
     ]
     return np.stack([np.mean(cells, axis=0) for cells in of_cells], axis=1)
 
 
-def difference(found: Predictions, measure: str) -> Estimate:
+def difference(predictions: Predictions, measure: str) -> Estimate:
     """Group a's rate minus group b's, with the variance of each group's texts and the variance between seeds.
 
     Between seeds the variance is s^2 / k. For the texts of a group it is the jackknife that leaves out one author,
@@ -166,25 +172,26 @@ def difference(found: Predictions, measure: str) -> Estimate:
     certainty. Nothing is known if one author wrote a whole cell.
 
     Args:
-        found: The predictions.
+        predictions: The predictions.
         measure: One of `RATES`.
     """
-    by_group = rates(found, measure)
+    by_group = rates(predictions, measure)
     signed = by_group[:, 0] - by_group[:, 1]
     return combined(
-        float(signed.mean()), [*_of_texts(found, measure, said_of(found, measure).mean(axis=0)), _of_seeds(signed)]
+        float(signed.mean()),
+        [*_of_texts(predictions, measure, counted_decisions(predictions, measure).mean(axis=0)), _of_seeds(signed)],
     )
 
 
-def authors_of(found: Predictions, measure: str, group: int) -> float:
+def authors_of(predictions: Predictions, measure: str, group: int) -> float:
     """The effective number of a group's authors: 1 / sum of squared shares (Kish 1965).
 
     Args:
-        found: The predictions.
+        predictions: The predictions.
         measure: One of `RATES`.
         group: 0 is a, 1 is b.
     """
-    sizes = np.bincount(found.authors[_about(found, measure, group)])
+    sizes = np.bincount(predictions.authors[_about(predictions, measure, group)])
     return float(sizes.sum() ** 2 / np.square(sizes).sum())
 
 
@@ -249,7 +256,7 @@ def _p_regrouped(measure: str, predictions: Predictions, regrouped: "_Regrouped"
     shrinkage = 2 * float(regrouped.same[about].mean()) - 1
     old, new = (rates(grouping, measure) @ [1, -1] for grouping in (predictions, regrouped.predictions))
     influences = [
-        _without_authors(grouping, measure, said_of(grouping, measure).mean(axis=0))
+        _without_authors(grouping, measure, counted_decisions(grouping, measure).mean(axis=0))
         for grouping in (predictions, regrouped.predictions)
     ]
     if shrinkage <= 0 or None in influences:
@@ -291,7 +298,7 @@ def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Regrouped | None:
         return None
     kept = new_groups >= 0
     regrouped = original._replace(
-        said=original.said[:, kept],
+        decisions=original.decisions[:, kept],
         labels=original.labels[kept],
         groups=new_groups[kept],
         authors=original.authors[kept],
@@ -311,7 +318,7 @@ def _judged(
 def _guarded(predictions: Predictions, measure: str, estimate: Estimate, alpha: float) -> Estimate:
     """The difference. If a group's rate is close to 0 or 1, its error is at least what exchanged authors allow, because
     t alone then calls up to 12% of equal rates different where groups differ in size."""
-    counted = said_of(predictions, measure).mean(axis=0)
+    counted = counted_decisions(predictions, measure).mean(axis=0)
     cells = [
         counted[(predictions.groups == g) & (predictions.labels == label)] for g in (0, 1) for label in CELLS[measure]
     ]
@@ -320,67 +327,67 @@ def _guarded(predictions: Predictions, measure: str, estimate: Estimate, alpha: 
     return estimate.in_accord_with(authors_exchanged(predictions, measure), alpha)[0]
 
 
-def authors_exchanged(found: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> float:
+def authors_exchanged(predictions: Predictions, measure: str, groups: Sequence[int] = (0, 1)) -> float:
     """The p of the hypothesis that the groups' rates are equal. An author's score is the mean over their texts of what
     counts for the rate, minus its mean over all texts of the label. Authors with similarly many texts change groups.
     For DPR a text has the weight that its label has in its group's rate, so that opposite differences in the two labels
     do not cancel.
 
     Args:
-        found: The predictions.
+        predictions: The predictions.
         measure: One of `RATES`.
         groups: The numbers of the groups.
     """
-    counted = said_of(found, measure).mean(axis=0)
-    about = np.isin(found.labels, CELLS[measure]) & np.isin(found.groups, groups)
+    counted = counted_decisions(predictions, measure).mean(axis=0)
+    about = np.isin(predictions.labels, CELLS[measure]) & np.isin(predictions.groups, groups)
     centred = np.zeros(len(counted))
     for label in CELLS[measure]:
-        cell = about & (found.labels == label)
+        cell = about & (predictions.labels == label)
         centred[cell] = counted[cell] - counted[cell].mean()
     for number in groups:
-        whole = about & (found.groups == number)
+        whole = about & (predictions.groups == number)
         for label in CELLS[measure]:
-            cell = whole & (found.labels == label)
+            cell = whole & (predictions.labels == label)
             centred[cell] *= whole.sum() / (len(CELLS[measure]) * max(1, cell.sum()))
-    size = found.authors.max() + 1
-    count = np.bincount(found.authors[about], minlength=size)
-    score = np.bincount(found.authors[about], centred[about], size) / np.maximum(count, 1)
+    size = predictions.authors.max() + 1
+    count = np.bincount(predictions.authors[about], minlength=size)
+    score = np.bincount(predictions.authors[about], centred[about], size) / np.maximum(count, 1)
     group = np.full(size, -1)
-    group[found.authors[about]] = np.searchsorted(groups, found.groups[about])
+    group[predictions.authors[about]] = np.searchsorted(groups, predictions.groups[about])
     return permuted_welch(score, group, 0, of_like_labour(count, group))
 
 
 def compared(
-    found: Predictions, measure: str, settings: GroupRatesSettings, largest: tuple[int, float] | None = None
+    predictions: Predictions, measure: str, settings: GroupRatesSettings, largest: tuple[int, float] | None = None
 ) -> tuple[Comparison, dict[str, Any]]:
     """A rate compared between group a and group b, and further columns.
 
     Args:
-        found: The predictions.
+        predictions: The predictions.
         measure: One of `RATES`.
         settings: Margin and level.
         largest: For the two groups that differ most: the number of pairs, and the p of the test of all groups.
     """
-    estimate = difference(found, measure)
+    estimate = difference(predictions, measure)
     if largest is None:
-        estimate = _guarded(found, measure, estimate, settings.alpha)
+        estimate = _guarded(predictions, measure, estimate, settings.alpha)
     else:
         estimate = estimate.corrected(largest[0]).in_accord_with(largest[1], settings.alpha)[0]
-    by_group, unit = rates(found, measure), "authors" if found.known else "texts, as authors are not known"
+    by_group, unit = rates(predictions, measure), "authors" if predictions.known else "texts, as authors are not known"
     row = compare_groups(
         measure,
-        _texts(found, measure),
+        _texts(predictions, measure),
         (float(by_group[:, 0].mean()), float(by_group[:, 1].mean())),
         estimate,
         settings.margin,
         settings.alpha,
-        f"{unit}, and seeds" if len(found.said) > 1 else unit,
+        f"{unit}, and seeds" if len(predictions.decisions) > 1 else unit,
     )
     signed = 100 * (by_group[:, 0] - by_group[:, 1])
     further: dict[str, Any] = {
         "seeds": len(signed),
         "sd_seeds": float(signed.std(ddof=1)) if len(signed) > 1 else None,
-        **{f"authors_{side}": authors_of(found, measure, group) for group, side in enumerate("ab")},
+        **{f"authors_{side}": authors_of(predictions, measure, group) for group, side in enumerate("ab")},
     }
     return row, further
 
@@ -426,7 +433,7 @@ def compare_methods(before: pa.Table, after: pa.Table, judged: tuple[pa.Table, p
     for measure in RATES:
         values[measure] = [100 * rates(predicted, measure).mean(axis=0) for predicted in (first, second)]
         signed = [(by_group[:, 0] - by_group[:, 1]) for by_group in (rates(first, measure), rates(second, measure))]
-        counted = [said_of(predicted, measure).mean(axis=0) for predicted in (first, second)]
+        counted = [counted_decisions(predicted, measure).mean(axis=0) for predicted in (first, second)]
         once = min(len(gaps) for gaps in signed) < 2
         seeds = [(math.inf, 1.0)] if once else [_of_seeds(gaps) for gaps in signed]
         estimates = [
@@ -474,9 +481,9 @@ def _texts(predictions: Predictions, measure: str) -> int:
     return sum(int(_about(predictions, measure, group).sum()) for group in (0, 1))
 
 
-def said_of(found: Predictions, measure: str) -> np.ndarray:
+def counted_decisions(predictions: Predictions, measure: str) -> np.ndarray:
     """(seeds, texts): 1 where a prediction counts for the rate, else 0."""
-    return 1 - found.said if measure == FN else found.said
+    return 1 - predictions.decisions if measure == FN else predictions.decisions
 
 
 def _of_texts(predictions: Predictions, measure: str, values: np.ndarray, span: int = 1) -> list[tuple[float, float]]:
@@ -535,13 +542,13 @@ def _over_seeds(values: np.ndarray) -> Estimate:
 
 
 def _accuracy(predictions: Predictions) -> np.ndarray:
-    right: np.ndarray = (predictions.said == predictions.labels).mean(axis=1)
+    right: np.ndarray = (predictions.decisions == predictions.labels).mean(axis=1)
     return right
 
 
 def _f1(predictions: Predictions) -> np.ndarray:
     """F1 of the positive class. It is 0 if nothing is predicted positive."""
-    both = ((predictions.said == 1) & (predictions.labels == 1)).sum(axis=1)
-    either = (predictions.said == 1).sum(axis=1) + (predictions.labels == 1).sum()
+    both = ((predictions.decisions == 1) & (predictions.labels == 1)).sum(axis=1)
+    either = (predictions.decisions == 1).sum(axis=1) + (predictions.labels == 1).sum()
     score: np.ndarray = 2 * both / np.maximum(either, 1)
     return score

@@ -35,7 +35,7 @@ THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _BINS = 10
 
 
-class Placed(NamedTuple):
+class AucPlacements(NamedTuple):
     """The AUC of each seed, and the placement of each text: the mean share of the other class that a positive text is
     above, or a negative text below."""
 
@@ -60,14 +60,14 @@ def describe_probabilities(predictions: pa.Table) -> pa.Table:
         [('a', 1.0), ('b', 0.75), ('difference', 0.25)]
     """
     predicted = Predictions.of(predictions)
-    p = predictions["probability"].to_numpy().reshape(predicted.said.shape)
+    p = predictions["probability"].to_numpy().reshape(predicted.decisions.shape)
     if np.isin(p, (0.0, 1.0)).all():
         return CLASSIFIER_PROBABILITIES.empty_table()
     rows = [*_areas(predicted, p), *_by_threshold(predicted, p), *_calibration(predicted, p)]
     return pa.Table.from_pylist(rows, schema=CLASSIFIER_PROBABILITIES)
 
 
-def area(p: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> Placed:
+def area(p: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> AucPlacements:
     """The probability that a positive text scores higher than a negative one. Ties count as one half.
 
     Args:
@@ -83,7 +83,7 @@ def area(p: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> Placed:
         below = 1 - (ranks[len(positive) :] - scipy.stats.rankdata(scores[negative])) / len(positive)
         values.append(above.mean())
         placements.append(np.concatenate([above, below]))
-    return Placed(np.array(values), np.mean(placements, axis=0), positive, negative)
+    return AucPlacements(np.array(values), np.mean(placements, axis=0), positive, negative)
 
 
 def _areas(predictions: Predictions, p: np.ndarray) -> list[dict[str, object]]:
@@ -95,17 +95,17 @@ def _areas(predictions: Predictions, p: np.ndarray) -> list[dict[str, object]]:
         sides = [(cells[group][1], cells[abs(group - crossed)][0]) for group in (0, 1)]
         if not all(len(indices) for side in sides for indices in side):
             continue
-        placed = [area(p, *side) for side in sides]
+        areas = [area(p, *side) for side in sides]
         texts = [len(side[0]) + len(side[1]) for side in sides]
-        for side, auc, count in zip("ab", placed, texts, strict=True):
+        for side, auc, count in zip("ab", areas, texts, strict=True):
             rows.append(_row(measure, side, None, _estimate(predictions, [(auc, 1)]), count))
         rows.append(
-            _row(measure, "difference", None, _estimate(predictions, [(placed[0], 1), (placed[1], -1)]), sum(texts))
+            _row(measure, "difference", None, _estimate(predictions, [(areas[0], 1), (areas[1], -1)]), sum(texts))
         )
     return rows
 
 
-def _estimate(predictions: Predictions, parts: list[tuple[Placed, int]]) -> Estimate:
+def _estimate(predictions: Predictions, parts: list[tuple[AucPlacements, int]]) -> Estimate:
     """A sum of AUCs, with the variance over authors of its placements (DeLong et al. 1988; clustered as in Obuchowski
     1997) and that between seeds.
 
@@ -115,11 +115,11 @@ def _estimate(predictions: Predictions, parts: list[tuple[Placed, int]]) -> Esti
     """
     without = np.zeros((2, predictions.authors.max() + 1))  # by group: how much the sum falls without each author
     added, freedom = np.zeros(2), np.full(2, math.inf)
-    by_seed = np.sum([sign * placed.values for placed, sign in parts], axis=0)
+    by_seed = np.sum([sign * auc.values for auc, sign in parts], axis=0)
     centre = float(np.mean(by_seed))
-    for placed, sign in parts:
-        halves = np.split(placed.placement, [len(placed.positive)])
-        for cell, placement in zip((placed.positive, placed.negative), halves, strict=True):
+    for auc, sign in parts:
+        halves = np.split(auc.placement, [len(auc.positive)])
+        for cell, placement in zip((auc.positive, auc.negative), halves, strict=True):
             group, cell_authors = predictions.groups[cell[0]], predictions.authors[cell]
             sizes = np.bincount(cell_authors, minlength=without.shape[1])
             if sizes.max() == len(cell):

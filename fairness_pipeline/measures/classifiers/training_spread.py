@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fairness_pipeline.measures.classifiers.group_rates import CELLS, RATES, Predictions, rates, said_of
+from fairness_pipeline.measures.classifiers.group_rates import CELLS, RATES, Predictions, counted_decisions, rates
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.corrections import holm
 from fairness_pipeline.statistics.spread import LEVEL, upper_bound
@@ -46,7 +46,7 @@ class TrainingSpread(NamedTuple):
     pair: tuple[int, int]
     gaps: tuple[float, ...]
 
-    def said(self, names: Sequence[str]) -> str:
+    def describe(self, names: Sequence[str]) -> str:
         """The gaps in words; with more than two groups, the two are named."""
         between = f" between {names[self.pair[0]]} and {names[self.pair[1]]}" if len(names) > 2 else ""
         return f"the trainings' gaps{between} are {', '.join(f'{100 * gap:+.0f}' for gap in self.gaps)} points"
@@ -63,9 +63,9 @@ def training_spread(predictions: Predictions, measure: str) -> TrainingSpread | 
     """
     numbers, author_count = np.unique(predictions.groups), int(predictions.authors.max()) + 1
     pairs = list(combinations(range(len(numbers)), 2))
-    if len(predictions.said) < 2 or not pairs:
+    if len(predictions.decisions) < 2 or not pairs:
         return None
-    counted = said_of(predictions, measure)
+    counted = counted_decisions(predictions, measure)
     cells = []
     for label in CELLS[measure]:
         about = predictions.labels == label
@@ -124,7 +124,7 @@ def judge_trainings(
             the group may cause it.
     """
     predicted = Predictions.of(predictions)
-    if len(predicted.said) < 2:
+    if len(predicted.decisions) < 2:
         return table
     spreads = {
         measure: spread
@@ -142,7 +142,7 @@ def judge_trainings(
             shown = not inferred and p < LEVEL * alpha and spread.typical >= TRAINING_MARGIN
             if shown and row["verdict"] != "biased":
                 row["p_holm"] = p / LEVEL
-                row["note"] = joined_notes(f"{ONE_TRAINING}: {spread.said(names)}", row["note"])
+                row["note"] = joined_notes(f"{ONE_TRAINING}: {spread.describe(names)}", row["note"])
         row["verdict"] = on_spread(
             row["verdict"], shown=shown, small=spread is not None and spread.upper < TRAINING_MARGIN
         )

@@ -130,10 +130,10 @@ def compared(
     ]
     if distinguished:
         rows.insert(0, distinguishable.comparison(distinguished))
-    found = with_spread(judged(rows, settings.alpha, controls), controls.values, spreads, settings.alpha)
+    judged_rows = with_spread(judged(rows, settings.alpha, controls), controls.values, spreads, settings.alpha)
     if distinguished:
-        found = _with_any_difference(found, distinguished, settings.alpha)
-    return beside(found, published)
+        judged_rows = _with_any_difference(judged_rows, distinguished, settings.alpha)
+    return beside(judged_rows, published)
 
 
 def controls_of(
@@ -239,7 +239,7 @@ def judge_responses(
             row |= {"units_a": spread.towards_a, "units_b": spread.towards_b}
             row |= {"spread": in_unit(row["unit"], spread.typical), "spread_upper": in_unit(row["unit"], spread.upper)}
         if name == DISTINGUISHABLE and distinguished:
-            row |= {"told_by": distinguishable.told_by(distinguished), "holds": 0, "variations": 0}
+            row |= {"told_by": distinguishable.describe_carriers(distinguished), "holds": 0, "variations": 0}
         elif not is_part(name):
             if neutral := by_name.get(name + MASKED):
                 row |= {f"content_{side}": neutral[f"value_{side}"] for side in "ab"}

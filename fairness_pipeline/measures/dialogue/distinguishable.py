@@ -23,7 +23,7 @@ from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome, neutral_
 from fairness_pipeline.measures.dialogue.text_features import WIDTH, commonest_names, commonest_sentence, features_of
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
 from fairness_pipeline.statistics.comparison import Comparison, bare_row
-from fairness_pipeline.statistics.two_sample import PairedSums, ToldApart, tell_apart
+from fairness_pipeline.statistics.two_sample import PairedSums, TwoSampleResult, distinguish_sides
 from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, too_few
 
 DISTINGUISHABLE = "distinguishable"
@@ -147,7 +147,7 @@ def distinguish(
             direction = length_directions([exchanged.names[number] for number in numbers])
         else:
             direction = _context_directions(*contexts, cluster)
-        result = tell_apart(_summed(texts, cluster, templates), direction, seed=seed)
+        result = distinguish_sides(_summed(texts, cluster, templates), direction, seed=seed)
         if len(numbers) < FEWEST_TO_TELL:
             result = result._replace(p=1.0, p_beyond=1.0, p_features=np.ones(len(result.kept)))
         results.append((result, cluster))
@@ -281,7 +281,7 @@ class _Present(NamedTuple):
     has: list[np.ndarray]
 
 
-def _read(texts: _Texts, result: ToldApart, cluster: np.ndarray) -> tuple[np.ndarray, _Present]:
+def _read(texts: _Texts, result: TwoSampleResult, cluster: np.ndarray) -> tuple[np.ndarray, _Present]:
     """(2, pairs) each answer's score by the classifier that has not seen its word; and the features that carry."""
     order = np.lexsort([-np.abs(result.statistics), result.p_features])
     strongest = [number for number in order.tolist() if result.p_features[number] <= _LEVEL][: 5 * _MOST]
@@ -359,12 +359,12 @@ def with_verdict(row: Comparison, distinguished: Distinguished, alpha: float) ->
     return replace(row, verdict=DIFFERS if distinguished.p_beyond_length < alpha else DIFFERS_BY_LENGTH)
 
 
-def told_by(distinguished: Distinguished) -> str | None:
+def describe_carriers(distinguished: Distinguished) -> str | None:
     """The carriers of the difference, in one line; None if no word carries it by itself.
 
     Examples:
         >>> police = Carrier("police", "b", 0.0, 8.8, 23, 23, 0.003, "You should inform the police.", ())
-        >>> told_by(Distinguished(400, 37, 56.0, 0.001, 0.001, (police,)))
+        >>> describe_carriers(Distinguished(400, 37, 56.0, 0.001, 0.001, (police,)))
         '"police" (b 8.8%, a 0%)'
     """
     parts = []
@@ -379,7 +379,7 @@ def _percent(share: float) -> str:
 
 
 def with_groups(carriers: str, groups: tuple[str, str]) -> str:
-    """`told_by` with the groups' names for the sides.
+    """`describe_carriers` with the groups' names for the sides.
 
     Examples:
         >>> with_groups('"police" (b 8.8%, a 0%)', ("male", "female"))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from fairness_pipeline.foundation import checks
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.recent import Recent, content_key
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.side_by_side import in_threads
 from fairness_pipeline.lexicons.contexts import CONTEXTS
@@ -54,7 +55,8 @@ def distinct_responses(responses: pa.Table) -> tuple[pa.Array, np.ndarray, np.nd
 
 
 def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideResponses:
-    """The input of diversity and its resampling. Words and punctuation marks both count as generated words.
+    """The input of diversity and its resampling. Words and punctuation marks both count as generated words. The last
+    two results, a partition's readings, are kept.
 
     Args:
         responses: Columns `pair_id`, `side`, `response`.
@@ -62,6 +64,14 @@ def index_responses(responses: pa.Table, *, equal_length: bool = False) -> SideR
             have the same number of words, so that the share of distinct words does not depend on the length of a
             side's answers.
     """
+    columns = (responses[name] for name in ("pair_id", "side", "response"))
+    return _indexed.get((content_key(*columns), equal_length), lambda: _index(responses, equal_length))
+
+
+_indexed = Recent[SideResponses](2)
+
+
+def _index(responses: pa.Table, equal_length: bool) -> SideResponses:
     distinct, a, b = distinct_responses(responses)
     words = encode_texts(distinct, collapsed)
     if not equal_length:

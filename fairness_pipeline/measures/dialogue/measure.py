@@ -6,9 +6,8 @@ reports and the gate follow from these.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from fairness_pipeline.foundation.checks import Check
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.foundation.recent import Recent, content_key
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.yaml_files import Positive, Share, Specification
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS
@@ -367,16 +367,10 @@ def neutral_reading(responses: pa.Table, words: MaskedWords) -> pa.Table:
 
 
 def _neutral(responses: pa.ChunkedArray, words: MaskedWords) -> pa.ChunkedArray:
-    buffers = [buffer for chunk in responses.chunks for buffer in chunk.buffers() if buffer is not None]
-    places = [(str(chunk.type), chunk.offset, len(chunk)) for chunk in responses.chunks]
-    key = places, words, [blake2b(buffer, digest_size=16).digest() for buffer in buffers]
-    if _last.get("key") != key:
-        _last.clear()  # first, so that memory holds one result only
-        _last.update(key=key, masked=masked(responses, words))
-    return _last["masked"]
+    return _neutral_texts.get((content_key(responses), words), lambda: masked(responses, words))
 
 
-_last: dict[str, Any] = {}
+_neutral_texts = Recent[pa.ChunkedArray](1)
 
 
 def sides(table: pa.Table, column: str) -> Sides:

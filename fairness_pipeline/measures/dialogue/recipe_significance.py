@@ -125,8 +125,8 @@ def _estimate(differences: np.ndarray, seed_rows: list[Row]) -> Estimate:
     return Estimate(float(differences.mean()), math.sqrt(total), len(differences) - 1)
 
 
-def context_variance(found: list[Row]) -> float:
+def context_variance(rows: list[Row]) -> float:
     """The part of the variance of a mean difference that comes from the contexts, which all seeds share: the mean
     over the seeds."""
-    errors = [of_interval(row["difference"], row["ci_low"], row["ci_high"]).error for row in found]
+    errors = [of_interval(row["difference"], row["ci_low"], row["ci_high"]).error for row in rows]
     return float(np.mean(np.square(errors)))

@@ -69,13 +69,13 @@ class Given(NamedTuple):
     seed: int
     progress: Progress | None = None
 
-    def longest(self, wanted: int) -> int:
+    def longest(self, length: int) -> int:
         """The wanted length, or the longest input of the model if that is shorter."""
-        return min(wanted, positions_of(self.model) or wanted)
+        return min(length, positions_of(self.model) or length)
 
 
-def rows_of(found: list[tuple[str, float, str, int, str]], published: Mapping[str, float]) -> pa.Table:
+def rows_of(results: list[tuple[str, float, str, int, str]], published: Mapping[str, float]) -> pa.Table:
     """A table of `DOWNSTREAM` from metric, value, unit, n and signature."""
     names = DOWNSTREAM.names
-    rows = [{**dict(zip(names, row, strict=False)), "published_value": published.get(row[0])} for row in found]
+    rows = [{**dict(zip(names, row, strict=False)), "published_value": published.get(row[0])} for row in results]
     return pa.Table.from_pylist(rows, schema=DOWNSTREAM)

@@ -90,7 +90,7 @@ class Stereotype(NamedTuple):
     spread: Spread | None
 
 
-def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 0.05) -> Stereotype:
+def stereotype(quadruples: Quadruples, *, targets_are_a_sample: bool, alpha: float = 0.05) -> Stereotype:
     """The verdict on a model and dimension, from the difference of differences S.
 
     There are several estimates: over phrases; with attribute words as a sample; and with target words as a sample too,
@@ -103,25 +103,25 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
     only, unless the spread is shown to be small.
 
     Args:
-        found: The phrases, at least two.
+        quadruples: The phrases, at least two.
         targets_are_a_sample: Whether the words that name the groups are a sample of many words.
         alpha: The level.
     """
-    s = found.stereotype
+    s = quadruples.stereotype
     pairs = mean_difference(s, np.zeros(len(s)))
-    attributes, targets = random_effects(s, found.attribute), random_effects(s, found.target)
+    attributes, targets = random_effects(s, quadruples.attribute), random_effects(s, quadruples.target)
     clustered = [attributes, *([targets] if targets_are_a_sample else [])]
     estimates = [pairs, *(effect.estimate for effect in clustered)]
     p = _beyond(estimates)
     bound = _bound(estimates, SMALL)
-    own, opposite = (paired_t(values, np.zeros(len(values))) for values in (found.own, found.opposite))
-    means = float(found.own.mean()), float(found.opposite.mean())
+    own, opposite = (paired_t(values, np.zeros(len(values))) for values in (quadruples.own, quadruples.opposite))
+    means = float(quadruples.own.mean()), float(quadruples.opposite.mean())
     verdict, note = _verdict(p, bound, attributes, means, (own.p, opposite.p), alpha)
     # Phrases of one attribute and one target hold the same words: they keep or change their sign together.
-    cells = found.attribute * (int(found.target.max()) + 1) + found.target
-    spread = spread_between(s, found.attribute, cells, seed=0)
+    cells = quadruples.attribute * (int(quadruples.target.max()) + 1) + quadruples.target
+    spread = spread_between(s, quadruples.attribute, cells, seed=0)
     if spread:
-        typical = _typical(s, found.attribute, cells)
+        typical = _typical(s, quadruples.attribute, cells)
         spread = spread._replace(typical=typical, upper=max(spread.upper, upper_bound(typical**2, 0.0, spread.units)))
     p_holm = p
     varies = spread is not None and spread.p / LEVEL < alpha and _lower_bound(spread) >= OPPOSITE_STEREOTYPES
@@ -133,7 +133,7 @@ def stereotype(found: Quadruples, *, targets_are_a_sample: bool, alpha: float = 
     error, freedom = max(estimate.error for estimate in estimates), min(estimate.freedom for estimate in estimates)
     low, high = Estimate(pairs.centre, error, freedom).interval(0.95)
     value_a, value_b = (float((stereotyped - opposed).mean()) for stereotyped, opposed in
-                        ((found.a, found.opposite_a), (found.b, found.opposite_b)))  # fmt: skip
+                        ((quadruples.a, quadruples.opposite_a), (quadruples.b, quadruples.opposite_b)))  # fmt: skip
     row = Comparison(
         measure=STEREOTYPE, unit="score", n=len(s), value_a=value_a, value_b=value_b, difference=pairs.centre,
         difference_percent=None, ci_low=finite(low), ci_high=finite(high), test=None, statistic=None, p=None,

@@ -226,14 +226,14 @@ class OutcomeCells:
         groups = {name: column.used() for name, column in cells.groups.items()}
         return replace(cells, groups=groups, unread=self.unread)
 
-    def said_or_not(self, column: str, level: str) -> "OutcomeCells":
+    def mentioned_or_not(self, column: str, level: str) -> "OutcomeCells":
         """The cells by a column of two levels: a group is said, or none.
 
         Args:
             column: The column.
             level: Its level at which no group is said.
         """
-        return replace(self, groups={column: self.groups[column].said_or_not(column, level)})
+        return replace(self, groups={column: self.groups[column].mentioned_or_not(column, level)})
 
     def linearised(self, chosen: np.ndarray) -> np.ndarray:
         """The outcomes of some cells, linearised for their mean: with weights, z = (v - S w) / mean w + S, where S =

@@ -81,7 +81,7 @@ def _changes_of_groups(
     (cells_before, _), (cells_after, _) = before.of_groups(columns), after.of_groups(columns)
     first, second = np.triu_indices(len(cells_before.groups), 1)
     effects = GroupEffects(cells_before._replace(value=cells_after.value - cells_before.value), first, second, seed)
-    if not effects.enough_to_tell:
+    if not effects.enough_for_verdict:
         return
     items = len(cells_before.cluster)
     yield {"group": ANY, "items": items, "p": effects.omnibus}

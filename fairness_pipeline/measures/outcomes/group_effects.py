@@ -19,12 +19,12 @@ from fairness_pipeline.statistics.groups import (
     Meetings,
     clusters_needed,
     each_against_others,
+    index_of_pair,
     largest_gap,
     most_that_differ,
     of_two,
     p_most_that_differ,
     pairs,
-    place_of_pair,
 )
 from fairness_pipeline.statistics.intervals import Estimate, quantile
 from fairness_pipeline.statistics.relabelling import Relabelled, relabel
@@ -137,7 +137,7 @@ class GroupEffects:
         return float(self._named.fewest) if self._named else self.fit.effective
 
     @property
-    def enough_to_tell(self) -> bool:
+    def enough_for_verdict(self) -> bool:
         """Whether the sample is large enough for any verdict."""
         return self.sample >= (FEWEST_NAMES if self._named else FEWEST_TO_TELL)
 
@@ -235,7 +235,7 @@ class GroupEffects:
         count = len(self.groups)
         weights = each_against_others(count) if kind == "others" else of_two(self.first, self.second, count)
         reach, p_values = self._reach(kind, len(weights)), self.others if kind == "others" else self.contrasts
-        pair = place_of_pair(self.first, self.second, count)
+        pair = index_of_pair(self.first, self.second, count)
         least, few = np.where(self._bounded, self.largest_possible(_LEVEL / len(weights)), 0.0), self._few
         if kind == "others":
             of_group = [np.flatnonzero(column != 0) for column in pairs(count).T]

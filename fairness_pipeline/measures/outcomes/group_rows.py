@@ -35,7 +35,7 @@ from fairness_pipeline.statistics.comparison import AT_THE_END, Comparison
 from fairness_pipeline.statistics.controls import EXPLAINED
 from fairness_pipeline.statistics.effects import cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, tost
-from fairness_pipeline.statistics.groups import Fit, NoMeeting, clusters_if_no_more_differ, place_of_pair
+from fairness_pipeline.statistics.groups import Fit, NoMeeting, clusters_if_no_more_differ, index_of_pair
 from fairness_pipeline.statistics.intervals import finite, quantile
 from fairness_pipeline.statistics.relabelling import intersections
 from fairness_pipeline.statistics.units import UNITS
@@ -136,7 +136,7 @@ class GroupRows:
         """The omnibus row, then those of single contrasts."""
         effects = self._effects
         yield self._omnibus()
-        if not effects.enough_to_tell:
+        if not effects.enough_for_verdict:
             return
         count = len(effects.groups)
         if count > 2:
@@ -144,17 +144,24 @@ class GroupRows:
             for index, interval in enumerate(effects.intervals("others")):
                 others = float(np.delete(effects.fit.values, index).mean())
                 values = (float(effects.fit.values[index]), others)
-                group, told = effects.groups[index], effects.can_differ(index)
+                group, enough_data = effects.groups[index], effects.can_differ(index)
                 plain, p_fair = self._plain.between([[index], np.delete(np.arange(count), index)]), p_of_others[index]
-                yield self._single(OTHERS, group, "the others", values, interval, float(p_fair), plain, told=told)
+                yield self._single(
+                    OTHERS, group, "the others", values, interval, float(p_fair), plain, enough_data=enough_data
+                )
         if len(effects.first) <= MOST_PAIRS:
-            places = place_of_pair(effects.first, effects.second, count)
-            listed = zip(effects.first, effects.second, places, effects.intervals("contrasts"), strict=True)
+            indices = index_of_pair(effects.first, effects.second, count)
+            listed = zip(effects.first, effects.second, indices, effects.intervals("contrasts"), strict=True)
             for a, b, pair, interval in listed:
                 values = (float(effects.fit.values[a]), float(effects.fit.values[b]))
-                told, p_fair = effects.can_differ(a) and effects.can_differ(b), float(self._p_fair_of_pairs[pair])
+                enough_data, p_fair = (
+                    effects.can_differ(a) and effects.can_differ(b),
+                    float(self._p_fair_of_pairs[pair]),
+                )
                 groups, plain = (effects.groups[a], effects.groups[b]), self._plain.between([[a], [b]])
-                yield self._single(self._pair_contrast, *groups, values, interval, p_fair, plain, told=told)
+                yield self._single(
+                    self._pair_contrast, *groups, values, interval, p_fair, plain, enough_data=enough_data
+                )
         if len(self._columns) == 2 and not effects.cells.name is not None:
             yield from self._beyond_rows()
 
@@ -163,7 +170,7 @@ class GroupRows:
         effects, unit = self._effects, UNITS[self._unit].rstrip()
         heading = f"{measure_of(self._name, self._columns)}: {number_of(len(effects.groups), 'group')}"
         sample = f"{heading}, {number_of(effects.sample, effects.unit)}{' a group' if effects.unit == 'name' else ''}"
-        if not effects.enough_to_tell:
+        if not effects.enough_for_verdict:
             least = FEWEST_NAMES if effects.unit == "name" else FEWEST_TO_TELL
             return f"{sample}: too few to tell; {least} at least"
         if effects.at_floor:
@@ -183,15 +190,15 @@ class GroupRows:
         fit, notes = effects.fit, list[str]()
         needed = for_fair.needed(margin)
         p, p_fair = effects.omnibus, float(self._p_fair_of_pairs.max())
-        told = effects.enough_to_tell and effects.can_differ()
-        fair = for_fair.enough_to_tell and for_fair.enough_for_fair and p_fair <= alpha
+        enough_data = effects.enough_for_verdict and effects.can_differ()
+        fair = for_fair.enough_for_verdict and for_fair.enough_for_fair and p_fair <= alpha
         if effects.fixed:
             notes.append(f"in these {number_of(fit.clusters, 'item')}: too few to be a sample of others")
-        if not effects.enough_to_tell:
+        if not effects.enough_for_verdict:
             by_names = effects.unit == "name"
             least = FEWEST_NAMES if by_names else FEWEST_TO_TELL
             notes.append(too_few(effects.sample, effects.unit, least) + (" in each group" if by_names else ""))
-        elif for_fair.at_floor and (p >= alpha or not told):
+        elif for_fair.at_floor and (p >= alpha or not enough_data):
             note, needed = self._floor_note(margin, fair=fair)
             notes.append(note)
         elif not fair and p >= alpha:
@@ -214,7 +221,7 @@ class GroupRows:
             "; ".join(notes),
             self._plain.between([[index] for index in range(len(effects.groups))]),
         )
-        columns = self._own_columns(
+        columns = self._outcome_columns(
             OMNIBUS,
             effects.groups[gap.most],
             effects.groups[gap.least],
@@ -223,7 +230,7 @@ class GroupRows:
             smallest_margin=self._scale * for_fair.smallest_margin,
             **control,
         )
-        return Judged(row, columns, fair, told)
+        return Judged(row, columns, fair, enough_data)
 
     def _floor_note(self, margin: float, *, fair: bool = False) -> tuple[str, int | None]:
         """The note if too few clusters differ: the exact bound, and how many clusters would do if no more differ."""
@@ -256,13 +263,13 @@ class GroupRows:
         p_fair: float,
         plain: tuple[float, float],
         *,
-        told: bool,
+        enough_data: bool,
     ) -> Judged:
         """The row of one contrast of groups, below the omnibus row."""
         ends = (interval.estimate.centre, interval.low, interval.high)
         row = self._row(values, ends, interval.p, "corrected together", p_fair, None, None, "", plain)
         fair = p_fair <= self._judging.alpha and self._for_fair.enough_for_fair
-        return Judged(row, self._own_columns(contrast, group, against), fair, told)
+        return Judged(row, self._outcome_columns(contrast, group, against), fair, enough_data)
 
     def _beyond_rows(self) -> Iterator[Judged]:
         """The rows of the crossed groups beyond the sum of both columns' effects."""
@@ -278,20 +285,22 @@ class GroupRows:
         ends = [(e.centre, e.centre - reach * e.error, e.centre + reach * e.error) for e in estimates]
         least = max(abs(e.centre) + quantile(0.95, e.freedom) * e.error for e in estimates)
         fair = p_fair <= alpha and effects.enough_for_fair and not effects.at_floor
-        told = effects.can_differ()
-        note = "" if told and not effects.at_floor else f"the clusters that differ are {TOO_FEW}"
+        enough_data = effects.can_differ()
+        note = "" if enough_data and not effects.at_floor else f"the clusters that differ are {TOO_FEW}"
         values = self._beyond_values(result.effects, index)
         detectable = (reach + quantile(0.8)) * estimates[index].error
         test = "levels exchanged within clusters"
         row = self._row(values, ends[index], result.omnibus, test, p_fair, detectable, None, note)
-        columns = self._own_columns(
+        columns = self._outcome_columns(
             BEYOND, effects.groups[index], "the sum of both", smallest_margin=self._scale * least
         )
-        yield Judged(row, columns, fair, told)
+        yield Judged(row, columns, fair, enough_data)
         for index, p in enumerate(result.each):
             values = self._beyond_values(result.effects, index)
             row = self._row(values, ends[index], float(p), "corrected together", 1.0, None, None, "")
-            yield Judged(row, self._own_columns(CROSSED, effects.groups[index], "the sum of both"), False, told)
+            yield Judged(
+                row, self._outcome_columns(CROSSED, effects.groups[index], "the sum of both"), False, enough_data
+            )
 
     def _beyond_values(self, beyond: np.ndarray, index: int) -> tuple[float, float]:
         value = float(self._effects.fit.values[index])
@@ -372,7 +381,7 @@ class GroupRows:
     def _plain(self) -> PlainTest:
         return PlainTest(self._effects.cells, self._draws, self._cells, rates=self._unit == "percent")
 
-    def _own_columns(self, contrast: str, group: str, against: str, **more: Any) -> dict[str, Any]:
+    def _outcome_columns(self, contrast: str, group: str, against: str, **more: Any) -> dict[str, Any]:
         return {
             "outcome": self._name,
             "attribute": CROSS.join(self._columns),

@@ -31,7 +31,7 @@ from fairness_pipeline.measures.outcomes.rows import (
     measure_of,
 )
 from fairness_pipeline.statistics.comparison import Comparison, bare_row
-from fairness_pipeline.statistics.many_sample import GroupsTold, Texts, tell_groups
+from fairness_pipeline.statistics.many_sample import ManySampleResult, Texts, distinguish_groups
 from fairness_pipeline.statistics.verdicts import too_few
 
 _LEVEL = 0.05
@@ -100,13 +100,13 @@ def _columns(trials: Trials, unmarked: str | None) -> Iterator[tuple[str, str, C
         yield CROSS.join(marked), OMNIBUS, reduce(Codes.crossed, marked.values()).used()
     for name, codes in trials.groups.items():
         if unmarked is not None and unmarked in codes.names:
-            yield name, SAID, codes.said_or_not(name, unmarked)
+            yield name, SAID, codes.mentioned_or_not(name, unmarked)
             return  # crossed columns are all said, or none is
 
 
 def _test_groups(
     trials: Trials, codes: Codes, others: Sequence[str], present: sparse.csr_array, known: np.ndarray, seed: int
-) -> tuple[GroupsTold, int, float]:
+) -> tuple[ManySampleResult, int, float]:
     """The test, the number of bundles of spans of the group with the fewest, and the smallest p that they can show.
     Bundles of one slot, or matched texts that mean the same, change groups."""
     assert trials.item is not None
@@ -117,7 +117,7 @@ def _test_groups(
     columns = np.stack([slot, arms, codes.code[known], *other_codes])
     units, bundle = np.unique(columns, axis=1, return_inverse=True)
     stratum = np.unique(units[[0, *range(3, len(units))]], axis=1, return_inverse=True)[1].ravel()
-    result = tell_groups(Texts(present[known], item, bundle.ravel(), units[2], stratum), seed=seed)
+    result = distinguish_groups(Texts(present[known], item, bundle.ravel(), units[2], stratum), seed=seed)
     fewest = int(np.bincount(units[2], minlength=len(codes.names)).min())
     if fewest < FEWEST_NAMES:
         result = result._replace(p=1.0, p_features=np.ones_like(result.p_features))
@@ -144,7 +144,7 @@ def _slots(trials: Trials, known: np.ndarray) -> np.ndarray:
 
 
 def _telling_words(
-    result: GroupsTold,
+    result: ManySampleResult,
     codes: Codes,
     texts: pa.StringArray,
     index: np.ndarray,
@@ -202,7 +202,7 @@ def word_rows(words: pa.Table, unmarked: str | None) -> Iterator[Judged]:
     rows = words.to_pylist()
     for key in dict.fromkeys((row["attribute"], row["contrast"]) for row in rows):
         first = next(row for row in rows if (row["attribute"], row["contrast"]) == key)
-        told = first["spans"] >= FEWEST_NAMES and first["smallest_p"] < _LEVEL
+        enough_data = first["spans"] >= FEWEST_NAMES and first["smallest_p"] < _LEVEL
         against = f"{first['attribute']} said" if first["group"] == unmarked else unmarked
         row = _comparison(first, _note(first))
         columns = {
@@ -212,7 +212,7 @@ def word_rows(words: pa.Table, unmarked: str | None) -> Iterator[Judged]:
             "group": first["group"],
             "against": against if first["contrast"] == SAID else "the others",
         }
-        yield Judged(row, columns, False, told, differs=True)
+        yield Judged(row, columns, False, enough_data, differs=True)
 
 
 def _note(first: Mapping[str, Any]) -> str:

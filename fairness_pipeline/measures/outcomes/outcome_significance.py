@@ -68,7 +68,7 @@ def _rare_row(name: str, outcome: Outcome, column: str) -> Judged:
     """The row of an outcome that so few answers have that its groups do not meet in the same questions."""
     row = bare_row(measure_of(name, (column,)), unit_of(outcome)[0], f"so few answers have it that they are {TOO_FEW}")
     columns = {"outcome": name, "attribute": column, "contrast": OMNIBUS, "group": "", "against": ""}
-    return Judged(row, columns, fair=False, told=False)
+    return Judged(row, columns, fair=False, enough_data=False)
 
 
 def _outcome_rows(

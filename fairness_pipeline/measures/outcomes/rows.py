@@ -52,7 +52,7 @@ OUTCOME_SIGNIFICANCE = schema(
 )  # fmt: skip
 """The verdicts of a table in one condition."""
 
-OWN_COLUMNS = tuple(name for name in OUTCOME_SIGNIFICANCE.names if name not in COMPARISON.names)
+OUTCOME_COLUMNS = tuple(name for name in OUTCOME_SIGNIFICANCE.names if name not in COMPARISON.names)
 """The columns that only this table has."""
 
 
@@ -62,26 +62,26 @@ class Judged:
 
     Attributes:
         row: The comparison.
-        columns: The values of `OWN_COLUMNS`.
+        columns: The values of `OUTCOME_COLUMNS`.
         fair: Whether the difference is shown to be small.
-        told: Whether there is enough data to tell a difference.
+        enough_data: Whether there is enough data to tell a difference.
         differs: Whether it is about any difference in words; no list says whether such a difference is harmful.
     """
 
     row: Comparison
     columns: dict[str, Any]
     fair: bool
-    told: bool
+    enough_data: bool
     differs: bool = False
 
     def without_verdict(self, unread: float) -> "Judged":
         """The row without a verdict, as too many answers could not be read."""
         note = f"{unread:.0%} of the answers could not be read: {TOO_FEW} are left"
         row = replace(self.row, note=joined_notes(note, self.row.note))
-        return replace(self, row=row, fair=False, told=False)
+        return replace(self, row=row, fair=False, enough_data=False)
 
     @property
-    def place(self) -> tuple[str, str]:
+    def outcome_and_group(self) -> tuple[str, str]:
         """The outcome and the group column."""
         return self.columns["outcome"], self.columns["attribute"]
 
@@ -108,21 +108,25 @@ def corrected(judged: Sequence[Judged], alpha: float, *, is_control: bool = Fals
     }
     gated: dict[tuple[str, str], set[str]] = {}
     for entry in family:
-        gated.setdefault(entry.place, set()).add(decided[id(entry)])
+        gated.setdefault(entry.outcome_and_group, set()).add(decided[id(entry)])
     rows = []
     for entry in judged:
         p_holm, p_bh = adjusted.get(id(entry), (entry.row.p_paired, entry.row.p_paired))
         word = decided.get(id(entry))
         if word is None:
-            parents = gated.get(entry.place, gated.get((entry.place[0], ""), {"biased"}))
+            parents = gated.get(entry.outcome_and_group, gated.get((entry.outcome_and_group[0], ""), {"biased"}))
             word = _single_verdict(entry, p_holm, alpha, parents)
         row = replace(entry.row, p_holm=p_holm, p_bh=p_bh, verdict=word)
-        rows.append({**dict.fromkeys(OWN_COLUMNS), **asdict(row), **entry.columns})
+        rows.append({**dict.fromkeys(OUTCOME_COLUMNS), **asdict(row), **entry.columns})
     return rows
 
 
 def _plain_verdict(entry: Judged, p_holm: float, alpha: float) -> str:
-    return verdict(equivalent=entry.fair, p_holm=p_holm, alpha=alpha) if entry.told or entry.fair else "inconclusive"
+    return (
+        verdict(equivalent=entry.fair, p_holm=p_holm, alpha=alpha)
+        if entry.enough_data or entry.fair
+        else "inconclusive"
+    )
 
 
 def _gated_verdict(entry: Judged, p_holm: float, alpha: float, *, is_control: bool) -> str:

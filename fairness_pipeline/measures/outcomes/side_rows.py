@@ -54,16 +54,16 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
         clusters, differ = means.clusters[index], means.differing[index]
         p_fair = tost(estimate, Bound(margin / scale)).p
         needed = _clusters_for_mean(estimate, clusters, margin / scale)
-        notes, told = [], clusters >= FEWEST_TO_TELL
-        if not told:
+        notes, enough_data = [], clusters >= FEWEST_TO_TELL
+        if not enough_data:
             notes.append(too_few(clusters, "cluster"))
         elif differ < FEWEST_THAT_DIFFER:
-            told = False
+            enough_data = False
             bound = scale * float(most_that_differ(differ, clusters))
             notes.append(
                 f"{differ} of {number_of(clusters, 'cluster')} lean to a side: {AT_THE_END} {bound:.2g} (exact, 95%)"
             )
-        fair = told and p_fair <= judging.alpha and clusters >= FEWEST_FOR_FAIR
+        fair = enough_data and p_fair <= judging.alpha and clusters >= FEWEST_FOR_FAIR
         low, high = estimate.interval(0.95)
         value = scale * (estimate.centre + middle)
         detectable = estimate.minimum_detectable(judging.alpha)
@@ -107,7 +107,7 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
             "differing": differ,
             "smallest_margin": finite(scale * least),
         }
-        yield Judged(row, columns, fair, told)
+        yield Judged(row, columns, fair, enough_data)
 
 
 def _deviation(cells: OutcomeCells) -> float:

@@ -27,7 +27,7 @@ def unmarked_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Jud
     columns = [column for column in judging.columns if level in cells.groups[column].names]
     for index, column in enumerate(columns):
         if index == 0:
-            for row in GroupRows(name, outcome, cells.said_or_not(column, level), (column,), judging, None):
+            for row in GroupRows(name, outcome, cells.mentioned_or_not(column, level), (column,), judging, None):
                 if row.columns["contrast"] == OMNIBUS:
                     comparison = replace(row.row, measure=row.row.measure + SAID_OR_NOT)
                     yield replace(row, row=comparison, columns={**row.columns, "contrast": SAID})

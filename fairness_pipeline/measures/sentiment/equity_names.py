@@ -74,7 +74,7 @@ class CellOfNames(NamedTuple):
     highest: str
 
 
-def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
+def cells_of_names(names: Names, draws: int = DRAWS) -> list[CellOfNames]:
     """Whether outlying names gather in one cell, for each affect.
 
     First the common effects of a gender and of a race are removed (median polish), because the other two audits cover
@@ -83,33 +83,33 @@ def cells_of_names(found: Names, draws: int = DRAWS) -> list[CellOfNames]:
     affects in the same draws (Westfall and Young 1993). `p_holm` is adjusted over the audits of gender, race and names.
 
     Args:
-        found: The names and their scores.
+        names: The names and their scores.
         draws: The number of exchanges.
     """
-    residuals = _polished(found)
+    residuals = _polished(names)
     u = _signed_squares(residuals)
     centred = u - u.mean(axis=0)
-    members = np.array([found.cell == number for number in range(len(found.cells))]).astype(float)
+    members = np.array([names.cell == number for number in range(len(names.cells))]).astype(float)
     sums = np.abs(members @ centred)
-    drawn = np.abs(_exchanged(tuple(found.cell.tolist()), draws) @ centred)
+    drawn = np.abs(_exchanged(tuple(names.cell.tolist()), draws) @ centred)
     drawn = drawn.reshape(draws, len(members), -1).max(axis=1)
     observed = sums.max(axis=0)
     p = _min_p(observed, drawn)
     rows = []
     for affect, p_value in enumerate(p):
         number = int(sums[:, affect].argmax())
-        inside = found.cell == number
-        scores, residual = found.scores[:, affect], residuals[:, affect]
+        inside = names.cell == number
+        scores, residual = names.scores[:, affect], residuals[:, affect]
         sign = np.sign(centred[inside, affect].sum())
         outlying = inside & (sign * u[:, affect] > _LISTED**2)
         gap = float(residual[outlying].mean() - residual[~outlying].mean()) if outlying.any() else 0.0
         rows.append(
             CellOfNames(
-                float(p_value), min(1.0, _AUDITS * float(p_value)), found.cells[number],
+                float(p_value), min(1.0, _AUDITS * float(p_value)), names.cells[number],
                 float(residual[inside].mean() - residual[~inside].mean()),
                 gap,
-                [name for name, chosen in zip(found.names, outlying, strict=True) if chosen],
-                float(scores.std(ddof=1)), found.names[int(scores.argmin())], found.names[int(scores.argmax())],
+                [name for name, chosen in zip(names.names, outlying, strict=True) if chosen],
+                float(scores.std(ddof=1)), names.names[int(scores.argmin())], names.names[int(scores.argmax())],
             )
         )  # fmt: skip
     return rows
@@ -133,21 +133,21 @@ class Outlier(NamedTuple):
     score: float
 
 
-def outliers(found: Names, affect: int, margin: float) -> list[Outlier]:
+def outliers(names: Names, affect: int, margin: float) -> list[Outlier]:
     """The names whose mean score is off the median of their gender by five scaled median deviations and by the margin.
 
     Args:
-        found: The names and their scores.
+        names: The names and their scores.
         affect: The column of the affect.
         margin: The largest difference that does not matter.
     """
-    scores = found.scores[:, affect]
-    medians = np.array([np.median(scores[found.gender == gender]) for gender in found.gender])
+    scores = names.scores[:, affect]
+    medians = np.array([np.median(scores[names.gender == gender]) for gender in names.gender])
     difference = scores - medians
     threshold = max(_OUTLYING * 1.4826 * float(np.median(np.abs(difference - np.median(difference)))), margin)
     return [
         Outlier(name, float(deviation), float(median), float(score))
-        for name, deviation, median, score in zip(found.names, difference, medians, scores, strict=True)
+        for name, deviation, median, score in zip(names.names, difference, medians, scores, strict=True)
         if abs(deviation) > threshold
     ]
 

@@ -240,7 +240,7 @@ def _membership(row: dict[str, Any], dimension: str) -> tuple[str, str] | None:
     return (f"{row['gender']} names", _SIDES[row["race"]]) if row["race"] else None
 
 
-def told_apart(sentences: pa.Table, affects: list[str], scores: np.ndarray) -> float:
+def measure_separation(sentences: pa.Table, affects: list[str], scores: np.ndarray) -> float:
     """How well the best affect separates its own sentences from the others: an area under the curve; 0.5 means not at
     all.
 

@@ -11,7 +11,7 @@ from fairness_pipeline.models.specification import Decoding
 
 _ANSWER = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 _MAX_TOKENS = 8
-_ADVICE = Advice(what="prompt", less="the corpus's 'maximum'")
+_ADVICE = Advice(prompt_name="prompt", less="the corpus's 'maximum'")
 
 
 class AskedClassifierScorer(Asker):

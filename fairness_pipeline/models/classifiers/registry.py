@@ -37,10 +37,10 @@ def tokens_of(specification: ClassifierSpecification, folder: Path) -> "Tokens":
 
 def new_network(specification: ClassifierSpecification, tokens: "Tokens") -> "TextNetwork":
     """A classifier before training, on its device. Torch draws its random weights."""
-    from fairness_pipeline.models.devices import placed
+    from fairness_pipeline.models.devices import to_device
 
     network: TextNetwork = _module(specification).network(specification, tokens)
-    return placed(network, specification.device)
+    return to_device(network, specification.device)
 
 
 def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Scorer:

@@ -180,7 +180,7 @@ class ClassifierSpecification(ModelFile):
         excluded = {"endpoint": HOW_REACHED, "fitting": {"checkpoint_seconds"}}
         return self.model_dump(mode="json", exclude={"device": True, "published_as": True, **excluded})
 
-    def told(self) -> dict[str, object]:
+    def identity_for_readers(self) -> dict[str, object]:
         """`identity` for a reader: without the training settings if the classifier is not trained here."""
         left_out = () if self.trained else ("fitting", "seeds", "threads")
         return {name: value for name, value in self.identity().items() if name not in left_out}

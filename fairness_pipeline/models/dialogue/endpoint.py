@@ -13,7 +13,7 @@ from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import EndpointSource
 
 _SOURCE = "source.json"
-_ADVICE = Advice(what="context", less="pairs.maximum in the profile")
+_ADVICE = Advice(prompt_name="context", less="pairs.maximum in the profile")
 
 
 def prepare(

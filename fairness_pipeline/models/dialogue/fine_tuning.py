@@ -19,7 +19,7 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.checkpoints import load_weights
-from fairness_pipeline.models.devices import check_room_to_train, moved, placed
+from fairness_pipeline.models.devices import check_room_to_train, moved, to_device
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.dialogue.training import PenaltyOf, fit, turns_of
 from fairness_pipeline.models.training import Trainer
@@ -115,7 +115,7 @@ def fine_tune(
         return [] if tokenizer.unk_token_id in numbers else numbers
 
     torch.manual_seed(seed)
-    wrapped = placed(CausalDialogueModel(model), specification.device)
+    wrapped = to_device(CausalDialogueModel(model), specification.device)
     check_room_to_train(wrapped)
     bound = penalty(model.get_input_embeddings(), rows) if penalty else None
     return fit(wrapped, specification, encoded("train"), encoded("valid"), folder, seed, progress, bound)

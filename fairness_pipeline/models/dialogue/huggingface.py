@@ -232,7 +232,7 @@ class HuggingFaceResponder:
         import torch
         import transformers
 
-        from fairness_pipeline.models.devices import placed
+        from fairness_pipeline.models.devices import to_device
 
         source = _source(self.specification)
         recorded = noted_source(self.folder)
@@ -248,7 +248,7 @@ class HuggingFaceResponder:
             tokenizer.padding_side = tokenizer.truncation_side = "left"  # the model answers the end of a prompt
         # `generate` takes missing options from the model's own configuration: it must be replaced, not updated.
         model.generation_config = self._generation(model, tokenizer)
-        return placed(model, self.specification.device), tokenizer
+        return to_device(model, self.specification.device), tokenizer
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> HuggingFaceResponder:

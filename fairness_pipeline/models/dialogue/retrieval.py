@@ -17,7 +17,7 @@ from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.models.batching import Batch, cut, pad
 from fairness_pipeline.models.checkpoints import load_weights
-from fairness_pipeline.models.devices import placed, roomy
+from fairness_pipeline.models.devices import roomy, to_device
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes
 from fairness_pipeline.models.dialogue.training import PenaltyOf, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
@@ -215,7 +215,7 @@ def _sizes(specification: ModelSpecification) -> RetrievalSizes:
 def _ranker(specification: ModelSpecification, vocabulary: Vocabulary, folder: Path) -> Ranker:
     model = Ranker(_sizes(specification), len(vocabulary))
     restore(model, load_weights(folder / Trainer.WEIGHTS))
-    return placed(model, specification.device).eval()
+    return to_device(model, specification.device).eval()
 
 
 def _encode_texts(texts: list[str], vocabulary: Vocabulary, longest: int) -> list[np.ndarray]:

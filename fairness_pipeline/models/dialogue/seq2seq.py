@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import Batch, EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
-from fairness_pipeline.models.devices import in_batches, placed, roomy
+from fairness_pipeline.models.devices import in_batches, roomy, to_device
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import PenaltyOf, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
@@ -270,4 +270,4 @@ def load(specification: ModelSpecification, folder: Path) -> tuple[Seq2Seq, Voca
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     model = Seq2Seq(_sizes(specification), len(vocabulary))
     restore(model, load_weights(folder / Trainer.WEIGHTS))
-    return placed(model, specification.device), vocabulary
+    return to_device(model, specification.device), vocabulary

@@ -11,7 +11,7 @@ from torch import nn
 
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import EncodedDialogues
-from fairness_pipeline.models.devices import placed
+from fairness_pipeline.models.devices import to_device
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes, Seq2SeqSizes
 from fairness_pipeline.models.training import Penalty, Trainer
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
@@ -53,7 +53,7 @@ def train_on_dialogues(
     vocabulary.save(folder / VOCABULARY)
     train, valid = (EncodedDialogues.of_texts(*turns[n], vocabulary, sizes.longest) for n in ("train", "valid"))
     torch.manual_seed(seed)
-    model = placed(build(len(vocabulary)), specification.device)
+    model = to_device(build(len(vocabulary)), specification.device)
     embedding = model.embedding
     assert isinstance(embedding, nn.Embedding)
     bound = penalty(embedding, vocabulary.rows) if penalty else None

@@ -67,7 +67,7 @@ def load(specification: LanguageModelSpecification, folder: Path, *, trains: boo
     import torch
     import transformers
 
-    from fairness_pipeline.models.devices import placed
+    from fairness_pipeline.models.devices import to_device
 
     use_threads(specification.threads)
     source, recorded = specification.huggingface, noted_source(folder)
@@ -78,7 +78,7 @@ def load(specification: LanguageModelSpecification, folder: Path, *, trains: boo
         raise FairnessError(f"{_FIELD}: '{name}' has a tokenizer that cannot say where in a text its tokens stand")
     kind: Any = transformers.AutoModelForCausalLM if specification.causal else transformers.AutoModelForMaskedLM
     model = load_model(kind, name, revision, _FIELD, dtype=getattr(torch, dtype))
-    return placed(model, specification.device).eval(), tokenizer
+    return to_device(model, specification.device).eval(), tokenizer
 
 
 def perplexity_scorer(specification: LanguageModelSpecification, folder: Path | None) -> Scorer:
@@ -143,7 +143,7 @@ def _trained(
     import torch
     import transformers
 
-    from fairness_pipeline.models.devices import placed
+    from fairness_pipeline.models.devices import to_device
     from fairness_pipeline.models.language import fine_tuning
     from fairness_pipeline.models.language.perplexity import PerplexityScorer
 
@@ -160,7 +160,7 @@ def _trained(
         vocab_size=len(tokenizer), n_positions=sizes.positions, n_embd=sizes.embedding, n_layer=sizes.layers,
         n_head=sizes.heads, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
-    model: Any = placed(transformers.GPT2LMHeadModel(configuration), specification.device)
+    model: Any = to_device(transformers.GPT2LMHeadModel(configuration), specification.device)
     end = tokenizer.eos_token_id
     encoded = tokenizer(texts[held_out:], truncation=True, max_length=sizes.positions - 2)["input_ids"]
     examples = [{"input_ids": [end, *row, end]} for row in encoded]

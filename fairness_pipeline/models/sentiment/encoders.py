@@ -11,7 +11,7 @@ from torch import nn
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.batching import EncodedDialogues, pad
 from fairness_pipeline.models.checkpoints import load_weights
-from fairness_pipeline.models.devices import in_batches, placed
+from fairness_pipeline.models.devices import in_batches, to_device
 from fairness_pipeline.models.sentiment.linear_svm import of_affect
 from fairness_pipeline.models.sentiment.specification import EncoderSettings, SystemSpecification
 from fairness_pipeline.models.text_encoder import TextEncoder
@@ -98,7 +98,7 @@ def prepare(
     affects = np.repeat(np.arange(len(parts)), [part.num_rows for part in parts])
     torch.manual_seed(seed)
     model = Regressor(specification.architecture, settings, len(vocabulary), len(specification.affects))
-    trainer = Trainer(placed(model, specification.device), settings.training, folder, seed)
+    trainer = Trainer(to_device(model, specification.device), settings.training, folder, seed)
     losses = trainer.fit(ScoredTweets(vocabulary.turns(texts, settings.longest), goals, affects), None, progress)
     return {"tweets": len(texts), "vocabulary": len(vocabulary), "epochs": len(losses), "loss": losses[-1]}
 
@@ -141,7 +141,7 @@ class RegressorScorer:
                 specification.architecture, _settings(specification), len(vocabulary), len(specification.affects)
             )
             model.load_state_dict(load_weights(self.folder / Trainer.WEIGHTS))
-            self._loaded = placed(model, specification.device).eval(), vocabulary
+            self._loaded = to_device(model, specification.device).eval(), vocabulary
         return self._loaded
 
 

@@ -14,7 +14,7 @@ _FIGURES = re.compile(r"[-\d.,/%–]*\d[-\d.,/%–]*")
 _NUMBER = re.compile(r"(0?\.\d+|1\.0+|[01])\.?")
 """A number from 0 to 1, optionally followed by a full stop; `0.` may be a number that was cut off."""
 _MAX_TOKENS = 12
-_ADVICE = Advice(what="prompt", less="the file's 'affects'")
+_ADVICE = Advice(prompt_name="prompt", less="the file's 'affects'")
 
 
 class AskedScorer(Asker):
@@ -41,9 +41,9 @@ class AskedScorer(Asker):
         columns = {affect: scores[i * count : (i + 1) * count] for i, affect in enumerate(self.affects)}
         return pa.table({affect: pa.array(column, pa.float64()) for affect, column in columns.items()})
 
-    def tell(self, told: Callable[[int], None]) -> None:
-        """As `Asker.tell`; a sentence has a prompt for each affect."""
-        super().tell(lambda count: told(count // len(self.affects)))
+    def set_report(self, report: Callable[[int], None]) -> None:
+        """As `Asker.set_report`; a sentence has a prompt for each affect."""
+        super().set_report(lambda count: report(count // len(self.affects)))
 
     def _prompts(self, sentences: list[str]) -> list[str]:
         """The prompts, one affect after the other."""

@@ -18,8 +18,8 @@ from fairness_pipeline.reporting.results import (
     Audit,
     audits_of,
     beside_subject,
-    said,
     severity,
+    shown_verdict,
     warnings_of,
     worst_first,
 )
@@ -247,7 +247,7 @@ def _verdicts(study: AnyStudy, part: AnyPart, audit: Audit, state: State) -> Ite
     stale = state.stale(study.table, audit.key)
     for row in sorted(filter(study.gated, audit.rows), key=severity(study)):
         groups = study.subtracted(study.compared(part, audit.key, row))
-        decisive, verdict = study.decisive(row), said(row)
+        decisive, verdict = study.decisive(row), shown_verdict(row)
         doubts = study.doubts(part, audit.key, row) if verdict == "biased" else []
         low, high = (
             decisive[end] if decisive[end] is None else f"{decisive[end]:+.3g}" for end in ("ci_low", "ci_high")

@@ -88,7 +88,7 @@ def write_archive(folder: Path, files: Iterable[Path]) -> Path:
 def _signature(gate: Gate | None, changed: int) -> str:
     if not gate:
         return "The run behind it is not signed; fairness-pipeline run --sign KEYFILE signs one."
-    summary = f"signed/summary.json beside this file (check --signed checks it): {gate.told}."
+    summary = f"signed/summary.json beside this file (check --signed checks it): {gate.description}."
     if changed:
         return (
             f"A run is signed, but {changed} partitions have changed since, so not all that stands here is: {summary}"

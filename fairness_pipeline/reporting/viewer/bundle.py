@@ -23,7 +23,7 @@ from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
-from fairness_pipeline.reporting.results import Audit, audits_of, gravest, said, severity
+from fairness_pipeline.reporting.results import Audit, audits_of, gravest, severity, shown_verdict
 from fairness_pipeline.reporting.samples import SAMPLE, Samples
 from fairness_pipeline.reporting.viewer.address import folder_of, slug
 from fairness_pipeline.statistics.units import with_unit
@@ -173,7 +173,7 @@ def _verdicts(study: AnyStudy, project: Project, audit: Audit) -> list[dict[str,
             {
                 "measure": row[column],
                 "label": study.label(row),
-                "verdict": said(row),
+                "verdict": shown_verdict(row),
                 "difference": with_unit(study.decisive(row)),
                 "sign": int(np.sign(study.decisive(row)["difference"])),
                 "groups": list(groups),
@@ -184,7 +184,7 @@ def _verdicts(study: AnyStudy, project: Project, audit: Audit) -> list[dict[str,
 
 
 def _finding(study: AnyStudy, project: Project, key: Key, row: Row) -> str:
-    return study.finding(project.parts[study.name], key, row) if said(row) in FINDINGS else ""
+    return study.finding(project.parts[study.name], key, row) if shown_verdict(row) in FINDINGS else ""
 
 
 def _write_pairs(samples: Samples, rows: list[dict[str, Any]], folder: Path) -> None:

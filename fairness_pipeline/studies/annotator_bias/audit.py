@@ -41,7 +41,7 @@ annotator_bias:
     margin: {{cohens_h: 0.1}}      # the largest difference of rates that does not matter
 """
 SPLITS = ""
-MODEL_SAYS = {
+MODEL_COMMENTS = {
     "task": "what is labelled, in words",
     "path": "a table; or form: label_studio, form: prodigy",
     "at_least": "of ratings; or positive: [..], negative: [..]; or classes: {name: [labels]}",
@@ -60,7 +60,7 @@ STARTER: dict[str, Any] = {
     "licence": "ours",
     "citation": "internal",
 }  # fmt: skip
-STARTER_SAYS = (
+STARTER_COMMENT = (
     "A table of labels, beside this file, and what its columns mean. Without any file of this kind:\n"
     "#   fairness-pipeline audit labels.csv"
 )
@@ -90,7 +90,7 @@ def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.N
     columns = find_columns(read_label_rows(path, left_out), raters, roles, _positive(arguments.label), path)
     lines = [*columns.lines, *(f"  left out   {count:,} {reason}" for reason, count in left_out.items())]
     print(f"{path}: {number_of(len(columns.table), 'label')}", *lines, sep="\n", file=sys.stderr)
-    target = part.place_of(name) / "labels.parquet"
+    target = part.folder_of(name) / "labels.parquet"
     document = columns.document | {"annotations": [{"path": target.name, **columns.document["annotations"][0]}]}
     target.parent.mkdir(parents=True, exist_ok=True)
     put(part.about(name), document, AnnotatedCorpus, name, part.project.name)
@@ -100,7 +100,7 @@ def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.N
     return f"'{name}': {len(columns.table):,} labels in {target}; what its columns are: {part.about(name)}"
 
 
-def told(part: AnnotatorBiasPart, lake: Lake, name: str) -> list[str]:
+def describe_results(part: AnnotatorBiasPart, lake: Lake, name: str) -> list[str]:
     """Further results, one line each: agreement, and which labels to use."""
     rows = lake.read("label_agreement_by_group", {"corpus": name}).to_pylist()
     alphas = [f"{row['alpha']:.2f} ({row['scale']})" for row in rows if not row["group"] and row["alpha"] is not None]

@@ -171,16 +171,16 @@ class Compared:
         tuple(part.corpora[key["corpus"]].compared),
         published.positive_rates(part.corpora[key["corpus"]]),
     ),
-    reads={"labels": annotations, "who": annotators},
+    reads={"labels": annotations, "annotators": annotators},
     code_version="7",
     libraries=("numpy", "scipy"),
     schema=GROUP_POSITIVE_RATES,
     checks=(checks.not_empty, checks.rates_in_range),
     show=judged(STUDY),
 )
-def group_positive_rates(inputs: Compared, labels: pa.Table, who: pa.Table) -> Result:
+def group_positive_rates(inputs: Compared, labels: pa.Table, annotators: pa.Table) -> Result:
     """Positive rates of both groups of each category over the items that both labelled, compared (table 5.2)."""
-    labelled = Labelled.of(_first_draw(labels), _first_draw(who), len(inputs.classes))
+    labelled = Labelled.of(_first_draw(labels), _first_draw(annotators), len(inputs.classes))
     table = compare_positive_rates(labelled, inputs.significance, inputs.published, inputs.classes)
     missing = [name for name in inputs.categories if name not in table["measure"].to_pylist()]
     columns = ["measure", "group", "against", "n", "value_a", "value_b", "difference", "ci_low", "ci_high", "p_holm"]
@@ -210,15 +210,15 @@ class Variance:
         len(_classes(part, key)),
         tuple((*line, value) for line, value in published.anova(part.corpora[key["corpus"]]).items()),
     ),
-    reads={"labels": annotations, "who": annotators},
+    reads={"labels": annotations, "annotators": annotators},
     code_version="3",
     libraries=("numpy", "scipy"),
     schema=ANNOTATOR_ANOVA,
     checks=(checks.not_empty,),
 )
-def annotator_anova(inputs: Variance, labels: pa.Table, who: pa.Table) -> Result:
+def annotator_anova(inputs: Variance, labels: pa.Table, annotators: pa.Table) -> Result:
     """Annotators' sensitivities and specificities against the majority vote, by group (table 5.3)."""
-    labelled = Labelled.of(_first_draw(labels), _first_draw(who), inputs.classes)
+    labelled = Labelled.of(_first_draw(labels), _first_draw(annotators), inputs.classes)
     factors = {name: levels for name, levels in labelled.levels.items() if CROSS not in name}
     table = analyse_variance(labelled._replace(levels=factors), _by_line(inputs.published))
     return Result(table, tables={"anova": table})
@@ -226,15 +226,15 @@ def annotator_anova(inputs: Variance, labels: pa.Table, who: pa.Table) -> Result
 
 @of_labels(
     inputs=lambda part, key: Classes(len(_classes(part, key))),
-    reads={"labels": annotations, "who": annotators},
+    reads={"labels": annotations, "annotators": annotators},
     code_version="1",
     libraries=("numpy", "krippendorff"),
     schema=LABEL_AGREEMENT,
     checks=(checks.not_empty,),
 )
-def label_agreement_by_group(inputs: Classes, labels: pa.Table, who: pa.Table) -> Result:
+def label_agreement_by_group(inputs: Classes, labels: pa.Table, annotators: pa.Table) -> Result:
     """Krippendorff's alpha of all annotators and within each group."""
-    table = label_agreement(Labelled.of(_first_draw(labels), _first_draw(who), inputs.count))
+    table = label_agreement(Labelled.of(_first_draw(labels), _first_draw(annotators), inputs.count))
     return Result(table, tables={"agreement": table})
 
 
@@ -247,9 +247,13 @@ class Inference:
     categories: tuple[str, ...]
     classes: int
 
-    def modelled(self, who: pa.Table) -> pa.Table:
+    def modelled(self, annotators: pa.Table) -> pa.Table:
         """The annotators in the categories that the method models; in all of them for other methods."""
-        return who.filter(pc.is_in(who["category"], pa.array(self.categories))) if self.categories else who
+        return (
+            annotators.filter(pc.is_in(annotators["category"], pa.array(self.categories)))
+            if self.categories
+            else annotators
+        )
 
 
 def _method(part: AnnotatorBiasPart, key: Key) -> Inference:
@@ -259,15 +263,15 @@ def _method(part: AnnotatorBiasPart, key: Key) -> Inference:
 @of_a_method(
     stage="truths",
     inputs=_method,
-    reads={"labels": annotations, "who": annotators},
+    reads={"labels": annotations, "annotators": annotators},
     code_version="3",
     libraries=("numpy", "scipy"),
     schema=INFERRED,
     checks=(checks.not_empty,),
 )
-def truth_inference(inputs: Inference, labels: pa.Table, who: pa.Table, run: Run) -> Result:
+def truth_inference(inputs: Inference, labels: pa.Table, annotators: pa.Table, run: Run) -> Result:
     """The inferred label of each item and its probability (section 5.3, tables 5.5 and 5.6)."""
-    truths = inferred(inputs.method, inputs.settings, labels, inputs.modelled(who), run.progress, inputs.classes)
+    truths = inferred(inputs.method, inputs.settings, labels, inputs.modelled(annotators), run.progress, inputs.classes)
     binary = inputs.classes == 2
     return Result(truths, {"positive": round(float(pc.mean(truths["label"]).as_py()), 4)} if binary else {})
 
@@ -286,16 +290,16 @@ class Choosing:
     inputs=lambda part, key: Choosing(
         part.infer_truths(key["corpus"]), part.corpora[key["corpus"]].modelled_categories, len(_classes(part, key))
     ),
-    reads={"labels": annotations, "who": annotators, "items": annotated_items},
+    reads={"labels": annotations, "annotators": annotators, "items": annotated_items},
     code_version="1",
     libraries=("numpy", "scipy"),
     schema=LABEL_CHOICE,
     checks=(checks.not_empty,),
 )
-def label_choice(inputs: Choosing, labels: pa.Table, who: pa.Table, items: pa.Table, run: Run) -> Result:
+def label_choice(inputs: Choosing, labels: pa.Table, annotators: pa.Table, items: pa.Table, run: Run) -> Result:
     """Which method's labels to use: by gold labels, or by truths planted in labels of the same design."""
     first_labels, first_items = _first_draw(labels), _first_draw(items)
-    groups = people(_first_draw(who))
+    groups = people(_first_draw(annotators))
     groups = groups[[name for name in groups.columns if name in inputs.categories]]
     gold = gold_of(first_items, first_labels, 1.0)
     makers = {name: partial(method, name, settings, groups) for name, settings in inputs.methods.items()}
@@ -320,15 +324,17 @@ class Estimated:
         part.corpora[key["corpus"]].without("licence", "citation", "published_as", "task", "modelled"),
         tuple((*line, value) for line, value in published.contrasts(part.corpora[key["corpus"]]).items()),
     ),
-    reads={"labels": annotations, "who": annotators, "truths": truth_inference},
+    reads={"labels": annotations, "annotators": annotators, "truths": truth_inference},
     code_version="3",
     libraries=("numpy", "scipy"),
     schema=BIAS_ESTIMATES,
     checks=(checks.not_empty,),
 )
-def annotator_bias_estimates(inputs: Estimated, labels: pa.Table, who: pa.Table, truths: pa.Table, run: Run) -> Result:
+def annotator_bias_estimates(
+    inputs: Estimated, labels: pa.Table, annotators: pa.Table, truths: pa.Table, run: Run
+) -> Result:
     """Sensitivities and specificities of annotators and groups; of models of groups with intervals (table 5.4)."""
-    inference, modelled = inputs.inference, inputs.inference.modelled(who)
+    inference, modelled = inputs.inference, inputs.inference.modelled(annotators)
     if METHODS[inference.method].of_groups:
         printed = _by_line(inputs.published)
         table = of_model(inference.method, inference.settings, labels, modelled, inputs.corpus, printed, run.progress)
@@ -350,18 +356,18 @@ class Learning:
     stage="scores",
     covers=lambda part, key: part.learns(key),
     inputs=lambda part, key: Learning(_method(part, key), part.settings.classifier, part.settings.seeds),
-    reads={"labels": annotations, "who": annotators, "items": annotated_items},
+    reads={"labels": annotations, "annotators": annotators, "items": annotated_items},
     code_version="1",
     libraries=("numpy", "scipy"),
     schema=PREDICTED,
     checks=(checks.not_empty,),
 )
-def learned_classifiers(inputs: Learning, labels: pa.Table, who: pa.Table, items: pa.Table, run: Run) -> Result:
+def learned_classifiers(inputs: Learning, labels: pa.Table, annotators: pa.Table, items: pa.Table, run: Run) -> Result:
     """Predictions for test items by classifiers that learned from the labels of the others, by seed (section 5.4)."""
     inference = inputs.inference
     table = predicted(
-        inference.method, inference.settings, labels, inference.modelled(who), items, inputs.classifier, inputs.seeds,
-        run.seed % 2**20, run.folder, run.progress,
+        inference.method, inference.settings, labels, inference.modelled(annotators), items, inputs.classifier,
+        inputs.seeds, run.seed % 2**20, run.folder, run.progress,
     )  # fmt: skip
     return Result(table)
 

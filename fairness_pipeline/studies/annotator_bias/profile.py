@@ -132,13 +132,13 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         """The folders of labels given to `audit`."""
         return self._given
 
-    def place_of(self, corpus: str) -> Path:
+    def folder_of(self, corpus: str) -> Path:
         """The folder of labels that are given to `audit`."""
         return self.project.workspace / _GIVEN / corpus
 
     def about(self, corpus: str) -> Path:
         """The file that describes the columns of these labels."""
-        return self.place_of(corpus) / _ABOUT
+        return self.folder_of(corpus) / _ABOUT
 
     def files(self, corpus: str) -> Mapping[str, File]:
         """The files that a corpus is read from, by their declared path.

@@ -58,7 +58,7 @@ def of_kind(rows: list[Row], *kinds: str) -> list[Row]:
     return [row for row in rows if row["kind"] in kinds]
 
 
-def classes_said(rows: list[Row]) -> list[dict[str, Any]]:
+def class_shares(rows: list[Row]) -> list[dict[str, Any]]:
     """How often each group of each category says each class (modelled, raw, and above the mean of the groups' labels),
     and its confusion.
 

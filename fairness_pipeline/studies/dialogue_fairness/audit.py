@@ -35,7 +35,7 @@ dialogue_fairness:
       diversity: {{relative: 0.05}}  # of the mean
 """
 SPLITS = "  splits: {train: 0.6, valid: 0.08, test: 0.04, audit: 0.28}   # the audit's threads are never trained on\n"
-MODEL_SAYS = {
+MODEL_COMMENTS = {
     "studies": "which studies audit it",
     "corpus": "whose contexts it answers",
     "name": "a folder, or an id (pin it with revision)",
@@ -57,7 +57,7 @@ STARTER: dict[str, Any] = {
     },
 }  # fmt: skip
 """A small model that runs without changes, trained on the generated sample with planted bias."""
-STARTER_SAYS = (
+STARTER_COMMENT = (
     "A small model, trained on generated tweets with planted bias, to try every step once. For your own model:\n"
     "#   fairness-pipeline init NAME --model FOLDER_OR_ID_OR_ADDRESS"
 )

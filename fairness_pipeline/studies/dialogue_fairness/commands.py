@@ -122,7 +122,7 @@ def import_responses(
     existing = part.models.get(model)
     taken = existing is not None and (existing.architecture != "imported" or existing.corpus != corpus)
     usage = f"{existing.architecture}, corpus {existing.corpus}" if existing else ""
-    check_name(model, part.project.name, taken=taken, what=usage)
+    check_name(model, part.project.name, taken=taken, usage=usage)
     if dimension:
         _dimensions(part, dimension)
     file_dimensions = dimensions_of(path)

@@ -12,7 +12,7 @@ from fairness_pipeline.foundation.parquet import read_parquet
 from fairness_pipeline.measures.dialogue.measure import deciding
 from fairness_pipeline.measures.dialogue.recipe_effects import RECIPE_EFFECTS, misnames_more
 from fairness_pipeline.measures.dialogue.registry import is_part
-from fairness_pipeline.reporting.results import said
+from fairness_pipeline.reporting.results import shown_verdict
 from fairness_pipeline.statistics.verdicts import NOTHING_TO_JUDGE
 from fairness_pipeline.studies.dialogue_fairness import published
 from fairness_pipeline.studies.dialogue_fairness.models import is_seed
@@ -145,7 +145,7 @@ def _judged(part: DialoguePart, lake: Lake, key: Key) -> Rows:
         name: {
             **deciding(rows, name),
             "difference_percent": row["difference_percent"],
-            "verdict": NOTHING_TO_JUDGE if reason else said(row),
+            "verdict": NOTHING_TO_JUDGE if reason else shown_verdict(row),
         }
         for name, row in rows.items()
     }

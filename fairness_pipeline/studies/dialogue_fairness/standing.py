@@ -22,7 +22,7 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row
 Figures = Mapping[str, Any]
 
 
-def says_nothing(
+def find_degeneracy(
     answered: Figures, most: float, trained: Figures | None = None, base: Figures | None = None
 ) -> str | None:
     """Why a model's verdicts mean nothing: it gives nearly everything the same answer, was never trained, or learned
@@ -56,7 +56,7 @@ def degenerate(part: DialoguePart, key: Key, lake: Lake) -> str | None:
     )
     answered, trained, base = (card.figures if card else {} for card in cards)
     learns = part.models[key["model"]].seq2seq is not None
-    return says_nothing(answered, part.settings.max_identical_share, *((trained, base) if learns else ()))
+    return find_degeneracy(answered, part.settings.max_identical_share, *((trained, base) if learns else ()))
 
 
 def warnings(part: DialoguePart, lake: Lake) -> list[str]:

@@ -27,7 +27,7 @@ implicit_bias:
     margin: {{cohens_h: 0.05}}     # the largest difference of rates that does not matter
 """
 SPLITS = ""
-MODEL_SAYS = {
+MODEL_COMMENTS = {
     "name": "a folder, or an id (pin it with revision)",
     "positive": "its labels that mean the positive class",
     "base_url": "OpenAI's protocol; it is asked for yes or no",

@@ -526,14 +526,14 @@ def balance_rates(
     rows = [
         {
             "seed": seed,
-            "accuracy": float((said == judged.labels).mean()),
+            "accuracy": float((decisions == judged.labels).mean()),
             "dp_difference": 100 * float(a - b),
             **{
                 name: float(pc.mean(explained.filter(pc.equal(explained["seed"], seed))[name]).as_py())
                 for name in ("js_l2x", "js_gradients")
             },
         }
-        for seed, (said, (a, b)) in enumerate(zip(judged.said, rates(judged, DP), strict=True), start=1)
+        for seed, (decisions, (a, b)) in enumerate(zip(judged.decisions, rates(judged, DP), strict=True), start=1)
     ]
     table = pa.Table.from_pylist(rows, schema=BALANCE_RATES)
     return Result(table, tables={"rates": table})

@@ -51,7 +51,7 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         settings=part.settings.model_dump(
             include={"splits", "maximum", "balance_rate", "swept", "explainer", "significance"}, exclude_none=True
         ),
-        classifiers={key: classifier.told() for key, classifier in part.classifiers.items()},
+        classifiers={key: classifier.identity_for_readers() for key, classifier in part.classifiers.items()},
         trained=any(classifier.trained for classifier in part.classifiers.values()),
         methods={key: classifier.debiasing for key, classifier in part.classifiers.items()},
     )

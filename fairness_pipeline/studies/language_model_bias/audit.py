@@ -24,7 +24,7 @@ language_model_bias:
     margin: {{absolute: 0.05}}     # the largest difference of log-perplexities that does not matter: 5% of a perplexity
 """
 SPLITS = ""
-MODEL_SAYS = {
+MODEL_COMMENTS = {
     "studies": "which studies audit it",
     "name": "a folder, or an id (pin it with revision)",
 }

@@ -94,7 +94,7 @@ def questions_of(document: dict[str, Any], seed: int) -> Questions:
     return questions
 
 
-def told_of(questions: Questions) -> Iterator[str]:
+def describe_questions(questions: Questions) -> Iterator[str]:
     """Lines for the terminal: what is asked, and what is not, with the reasons."""
     rows = questions.left_out.to_pylist()
     asked = dict.fromkeys(" ".join(dict.fromkeys(crossed)) for crossed in questions.table["groups"].to_pylist())

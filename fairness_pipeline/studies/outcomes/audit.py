@@ -26,7 +26,7 @@ from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.yaml_files import read_yaml
 from fairness_pipeline.measures.outcomes.rates import lowest_ratio, rates_by_group
-from fairness_pipeline.studies.outcomes.asked_groups import message_document, questions_of, told_of
+from fairness_pipeline.studies.outcomes.asked_groups import describe_questions, message_document, questions_of
 from fairness_pipeline.studies.outcomes.columns import diagnose, settled
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 
@@ -72,7 +72,7 @@ def give(part: OutcomesPart, given: Given, name: str, arguments: argparse.Namesp
     for line in diagnosis.shows():
         print(line, file=sys.stderr)
     target = (
-        part.place_of(name) / f"{name}{''.join(path.suffixes[-2:] if path.suffix in PACKED else path.suffixes[-1:])}"
+        part.folder_of(name) / f"{name}{''.join(path.suffixes[-2:] if path.suffix in PACKED else path.suffixes[-1:])}"
     )
     earlier = [part.given_file(name)] if name in part.given else []
     document = {"file": {"path": target.name}, **diagnosis.document}
@@ -100,7 +100,7 @@ def _give_benchmark(part: OutcomesPart, given: Given, name: str, arguments: argp
     if file:
         document["file"] = {"path": str(Path(file).expanduser().resolve())}
     try:
-        questions = file_as_declared(CorpusFile.model_validate(document["file"]), part.place_of(name))
+        questions = file_as_declared(CorpusFile.model_validate(document["file"]), part.folder_of(name))
     except FairnessError as error:
         raise FairnessError(f"{error}; or name the authors' file: --benchmark {benchmark}=FILE") from None
     usage = _add_answers(document, given, model)
@@ -126,11 +126,11 @@ def _give_messages(part: OutcomesPart, given: Given, name: str, arguments: argpa
     if given.kind == "file":
         check_answers(Path(given.name), questions.table, keep_empty=arguments.keep_empty)
     elif answering_architecture(given) is None:
-        raise FairnessError(f"--groups: needs a model that writes answers; {given.name} is {given.said}")
+        raise FairnessError(f"--groups: needs a model that writes answers; {given.name} is {given.description}")
     else:
         model = answering_model(given, arguments, _MOST_TOKENS)
     usage = _add_answers(document, given, model)
-    for line in told_of(questions):
+    for line in describe_questions(questions):
         print(line, file=sys.stderr)
     return f"'{name}' ({usage} {questions.table.num_rows:,} questions): {_store(part, name, document)}"
 
@@ -160,5 +160,5 @@ def _model(form: Format, given: Given, arguments: argparse.Namespace) -> dict[st
     writes = BENCHMARKS[form].answer == "text"
     if (answering_architecture if writes else scoring_architecture)(given) is None:
         ability = "writes answers" if writes else "says how likely texts are, by folder or id"
-        raise FairnessError(f"--benchmark: {form} needs a model that {ability}; {given.name} is {given.said}")
+        raise FairnessError(f"--benchmark: {form} needs a model that {ability}; {given.name} is {given.description}")
     return answering_model(given, arguments) if writes else scoring_model(given)

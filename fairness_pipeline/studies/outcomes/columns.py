@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.corpora.outcomes.formats import MODEL, read_format, recognised, said_of, told_by
+from fairness_pipeline.corpora.outcomes.formats import MODEL, describe_source, find_log_roles, read_format, recognised
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, Format, OutcomeTable, key_of
 from fairness_pipeline.corpora.outcomes.structure import NONE, ROLES, Guess, as_document, guess
 from fairness_pipeline.corpora.outcomes.trials import read_trials
@@ -81,7 +81,7 @@ class Diagnosis:
 
     def lines(self) -> Iterator[str]:
         """Lines for a terminal: the role of each column, and what is wrong with the table."""
-        tool = said_of(self.document.get("format", "table"), self.table)
+        tool = describe_source(self.document.get("format", "table"), self.table)
         size = f"{number_of(self.table.num_rows, 'row')}, {number_of(self.table.num_columns, 'column')}"
         yield f"{self.path}: {tool}{'; ' if tool else ''}{size}"
         for role in ROLES:
@@ -149,7 +149,7 @@ def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
         first_guess = guess(table, roles)
         roles["group"] = [NONE] if "group" in first_guess.unsure else list(first_guess.roles["group"])
     outcome_columns = [outcome[key] for outcome in outcomes.values() for key in ("column", *_KINDS) if key in outcome]
-    format_roles = told_by(form, table)
+    format_roles = find_log_roles(form, table)
     shipped = _of_benchmark(form, table) if form != "table" and not (format_roles or roles or outcomes) else None
     known_roles = {**format_roles, **roles, **({"outcome": outcome_columns} if outcomes else {})}
     guessed = Guess({}, {}, {}, []) if shipped else guess(table, known_roles)

@@ -54,7 +54,7 @@ def _export_questions(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.foundation.csv_cells import say_escaped, write_rows
     from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.project.project import Project
-    from fairness_pipeline.studies.outcomes.asked_groups import message_document, questions_of, told_of
+    from fairness_pipeline.studies.outcomes.asked_groups import describe_questions, message_document, questions_of
 
     path = Path(arguments.output)
     check_output(path, _FORMS, force=arguments.force)
@@ -64,7 +64,7 @@ def _export_questions(arguments: argparse.Namespace) -> int:
     rows = ((row["id"], row["system"], row["text"], "") for row in questions.table.to_pylist())
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         escaped = write_rows(stream, names, rows, path.suffix)
-    for line in told_of(questions):
+    for line in describe_questions(questions):
         print(line)
     options = [f"--groups {arguments.groups}"]
     options += [f"--{name} {value}" for name in ("messages", "spans") if (value := getattr(arguments, name))]

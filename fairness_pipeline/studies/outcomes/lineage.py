@@ -217,7 +217,9 @@ def outcome_rates(source: Source, answers: pa.Table | None, run: Run) -> Result:
 @of_trials(
     inputs=lambda part, key: replace(_source(part, key), scorers=None),
     reads={"questions": group_questions, "answers": benchmark_answers},
-    covers=lambda part, key: part.asks_about_groups(key) and part.judged(key) and bool(part.tables[key["table"]].said),
+    covers=lambda part, key: (
+        part.asks_about_groups(key) and part.judged(key) and bool(part.tables[key["table"]].text_outcome)
+    ),
     code_version="1",
     libraries=("numpy", "scipy"),
     schema=GROUP_WORDS,
@@ -226,7 +228,7 @@ def outcome_rates(source: Source, answers: pa.Table | None, run: Run) -> Result:
 def telling_words(source: Source, questions: pa.Table, answers: pa.Table | None, run: Run) -> Result:
     """Whether an answer alone, with the groups' words masked, tells which group was asked about; and by which words."""
     trials, seed = source.trials(questions, answers, run), run.seed_without("condition")
-    table = group_words(trials, str(source.table.said), source.table.unmarked, seed)
+    table = group_words(trials, str(source.table.text_outcome), source.table.unmarked, seed)
     return Result(table, {"words": sum(map(bool, table["text"].to_pylist()))}, tables={"words": table.slice(0, 20)})
 
 

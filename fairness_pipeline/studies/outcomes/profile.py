@@ -206,7 +206,7 @@ class OutcomesPart(Part[Outcomes]):
         table = key["table"]
         if table in self._given and not self._by_name(table):
             return imported_file(self.given_file(table), self.project.workspace), {}, {}
-        specification, folder = self.tables[table], self._folders.get(table, self.place_of(table))
+        specification, folder = self.tables[table], self._folders.get(table, self.folder_of(table))
         declared = {**({"": specification.file} if specification.file else {}), **specification.answers}
         if specification.condition == MODEL:
             declared = {name: file for name, file in declared.items() if name in ("", key.get("condition"))}
@@ -240,15 +240,15 @@ class OutcomesPart(Part[Outcomes]):
     def given_file(self, table: str) -> Path:
         """The file of a table that was given to `audit`."""
         imported = imported_files(self._given[table])
-        return imported[0] if imported else self.place_of(table) / f"{table}.csv"
+        return imported[0] if imported else self.folder_of(table) / f"{table}.csv"
 
-    def place_of(self, table: str) -> Path:
+    def folder_of(self, table: str) -> Path:
         """The folder of a table that is given to `audit`."""
         return self.project.workspace / _GIVEN / table
 
     def about(self, table: str) -> Path:
         """The file that describes the columns of a table that is given to `audit`."""
-        return self.place_of(table) / _ABOUT
+        return self.folder_of(table) / _ABOUT
 
 
 def _shipped_margins() -> Mapping[str, Margin]:

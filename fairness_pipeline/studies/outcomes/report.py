@@ -48,7 +48,7 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
         rates=_by_partition(rates(part, lake)),
         figures={table: card.figures for table in part.tables if (card := _card(part, lake, table))},
         gated=GATED,
-        said_or_not=SAID,
+        mentioned_or_not=SAID,
         all_groups=ALL_GROUPS,
         names_and_items=NAMES_AND_ITEMS,
         level=f"{100 * part.level:g}%",

@@ -25,7 +25,7 @@ sentiment_equity:
   margin: {{absolute: 0.01}}       # the largest difference between the groups' scores (0 to 1) that does not matter
 """
 SPLITS = ""
-MODEL_SAYS = {
+MODEL_COMMENTS = {
     "affects": "what it scores: anger, fear, joy, sadness, valence",
     "name": "a folder, or an id (pin it with revision)",
     "labels": "which label stands for which affect",

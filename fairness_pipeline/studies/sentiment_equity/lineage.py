@@ -29,10 +29,10 @@ from fairness_pipeline.measures.sentiment.equity_pairs import (
     EQUITY_PAIRS,
     Design,
     commonest_share,
+    measure_separation,
     pair_table,
     reads,
     scores_matrix,
-    told_apart,
 )
 from fairness_pipeline.measures.sentiment.equity_significance import EQUITY_SIGNIFICANCE, judge_equity
 from fairness_pipeline.models.folders import model_folder
@@ -156,7 +156,7 @@ def equity_scores(inputs: Scoring, sentences: pa.Table, trained: Path | None, ru
         "commonest_share": round(commonest_share(scores), 4),
         "reads_names": reads(sentences, scores, names=True),
         "reads_persons": reads(sentences, scores, names=False),
-        "told_apart": round(told_apart(sentences, affects, scores), 4),
+        "told_apart": round(measure_separation(sentences, affects, scores), 4),
     }
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 

@@ -300,6 +300,7 @@ def test_dialects_by_hand(tmp_path: Path) -> None:
         DialectModel(tmp_path / "counts.txt", tmp_path / "vocab.txt")
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize(
     "name",
     [

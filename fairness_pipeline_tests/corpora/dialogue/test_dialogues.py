@@ -136,6 +136,7 @@ def test_paths_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.Mon
         CorpusFile(path="${SOMEWHERE}/a.tsv").resolve(tmp_path)
 
 
+@pytest.mark.verify
 def test_real_twitter_pairs(corpora: Path) -> None:
     """The 68,114 pairs that the corpus's page counts, with the checksums that the YAML pins."""
     source = Project("real").parts["dialogue_fairness"].corpora["twitter_real"]

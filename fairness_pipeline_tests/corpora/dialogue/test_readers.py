@@ -214,7 +214,9 @@ def test_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         list(read_dataset(str(tmp_path / "none"), specification("dataset", dataset={"name": str(tmp_path / "none")})))
     with pytest.raises(FairnessError, match=r"split elsewhere\) cannot be loaded"):
         list(read_dataset(str(folder), specification("dataset", dataset={"name": str(folder), "split": "elsewhere"})))
-    assert DatasetSource(name="chats").place(tmp_path) == str(folder)  # relative to the YAML, not to the working folder
+    assert DatasetSource(name="chats").resolve(tmp_path) == str(
+        folder
+    )  # relative to the YAML, not to the working folder
     assert [path.name for path in DatasetSource(name="chats").files(tmp_path)] == ["train.jsonl"]
     assert DatasetSource(name="some/chats").files(tmp_path) == []
     write(folder / "train.jsonl", {"dialog": ["a", "b"]}, "{broken")

@@ -21,7 +21,7 @@ def corpus(path: Path, **columns: Any) -> PhraseCorpus:
     return PhraseCorpus(comments=(file,), licence="test", citation="test")
 
 
-def test_blank_ids_are_numbered_and_told(tmp_path: Path) -> None:
+def test_blank_ids_are_numbered_and_reported(tmp_path: Path) -> None:
     dump = tmp_path / "dump.jsonl"
     rows: list[dict[str, Any]] = [
         {"id": "", "body": "one"}, {"id": None, "body": "two"}, {"id": " ", "body": "one"}, {"id": "x", "body": "three"},
@@ -59,6 +59,7 @@ def test_every_released_comment_is_read(
     assert comments.table.num_rows == len(kept)
 
 
+@pytest.mark.verify
 def test_what_retrieval_finds_of_the_released_phrases(corpora: Path) -> None:
     """Not all are found: 581 of religion1's come from comments of 150 characters or more; the authors count an empty word
     between two blanks, so that their windows end a word earlier; gender's raw file holds other comments."""

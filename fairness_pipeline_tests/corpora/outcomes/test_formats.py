@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 import fairness_pipeline as fp
-from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, read_format, recognised, told_by
+from fairness_pipeline.corpora.outcomes.formats import BENCHMARKS, find_log_roles, read_format, recognised
 from fairness_pipeline.corpora.outcomes.formats.choices import chosen, yes_or_no
 from fairness_pipeline.corpora.outcomes.formats.inspect_log import read as read_inspect
 from fairness_pipeline.corpora.outcomes.formats.promptfoo import read as read_promptfoo
@@ -117,17 +117,17 @@ def test_a_data_set_may_have_columns_of_the_tools_names(tmp_path: Path) -> None:
         {**record, "doc": {"doc_id": "own", "acc": "much", "town": "N"}}, {**record, "doc": {"town": "N", "year": 2}},
     )  # fmt: skip
     table = read_format("lm_eval", path, {})
-    assert told_by("lm_eval", table)["outcome"] == ["acc"] and table["doc_id"].to_pylist() == ["0", "0"]
+    assert find_log_roles("lm_eval", table)["outcome"] == ["acc"] and table["doc_id"].to_pylist() == ["0", "0"]
     log = json.loads(gzip.decompress((LOGS / "inspect_towns.json.gz").read_bytes()))
     log["samples"][0]["metadata"]["failed"] = "never"
     path = tmp_path / "log.json"
     path.write_text(json.dumps(log), encoding="utf-8")
-    assert told_by("inspect", read_format("inspect", path, {}))["outcome"] == ["match", "includes"]
+    assert find_log_roles("inspect", read_format("inspect", path, {}))["outcome"] == ["match", "includes"]
     results = json.loads(gzip.decompress((LOGS / "promptfoo_towns.json.gz").read_bytes()))
     results["results"]["results"][0]["vars"] |= {"score": "high"}
     results["results"]["results"][1]["vars"] |= {"year": 2}
     path.write_text(json.dumps(results), encoding="utf-8")
-    assert told_by("promptfoo", read_format("promptfoo", path, {}))["outcome"] == [
+    assert find_log_roles("promptfoo", read_format("promptfoo", path, {}))["outcome"] == [
         "score",
         "passed",
         "named.names_east",

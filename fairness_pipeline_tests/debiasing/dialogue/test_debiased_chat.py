@@ -187,7 +187,7 @@ def test_a_penalised_second_discriminator_is_flatter(prepared: Task) -> None:
     assert slopes[1] < slopes[0] / 10
 
 
-def test_the_placebo_is_told_as_many_of_each_group_but_not_which(prepared: Task) -> None:
+def test_the_placebo_gets_as_many_of_each_group_but_not_which(prepared: Task) -> None:
     drawn = {}
     for shuffled in (False, True):
         training, data = _parts(prepared, shuffled=shuffled, batch=200)
@@ -281,7 +281,7 @@ def test_temperature_falls_until_it_is_below_the_coldest() -> None:
     assert temperature_at(200 * 50, settings) == pytest.approx(coldest)
 
 
-def test_gendered_and_neutral_dialogues_are_told_apart(prepared: Task) -> None:
+def test_gendered_and_neutral_dialogues_are_distinguished(prepared: Task) -> None:
     _, data = _parts(prepared)
     train = [row for row in dialogues().to_pylist() if row["split"] == "train"]
     assert [i for i, row in enumerate(train) if "dog" in row["context"]] == data._neutral.tolist()
@@ -447,7 +447,7 @@ def test_state_keeps_the_best_test_and_knows_when_to_stop() -> None:
     assert State.restored(vars(state)) == state
 
 
-def test_a_model_that_says_one_thing_is_kept_only_where_all_do() -> None:
+def test_a_model_with_one_answer_is_kept_only_where_all_have_one() -> None:
     state = State()
     for look, kept in [
         (Look(2, 0.3, 0.1, False, {}, {}), True),

@@ -259,7 +259,7 @@ def test_the_strict_probe_finds_what_a_trained_one_misses() -> None:
     assert trained_accuracy(vectors.float(), groups, rest, test, 1) < 0.6
 
 
-def test_content_words_tell_the_group_as_far_as_they_differ() -> None:
+def test_content_words_predict_the_group_as_far_as_they_differ() -> None:
     """Planted: word 4 is in four of five utterances of group b and in one of five of group a; word 5 is in all."""
     random = np.random.default_rng(0)
     groups = random.integers(0, 2, 4000)
@@ -272,6 +272,7 @@ def test_content_words_tell_the_group_as_far_as_they_differ() -> None:
     assert content_accuracy(blank, 6, rest, test, 1) == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("shortlist", [None, 20])
 def test_training_resumes_exactly_and_keeps_what_the_report_needs(
     shortlist: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

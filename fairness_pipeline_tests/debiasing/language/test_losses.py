@@ -219,7 +219,7 @@ def test_each_method_leaves_a_model(tmp_path: Path, method: str, monkeypatch: py
     ).read_bytes()
 
 
-def test_a_model_in_bfloat16_is_trained_in_32_bits_and_asked_in_its_own(tmp_path: Path) -> None:
+def test_a_model_in_bfloat16_is_trained_in_32_bits_and_answers_in_bfloat16(tmp_path: Path) -> None:
     """In bfloat16 most weights would not move at the paper's learning rate; both formats leave the same weights."""
     trained(tmp_path / "given")
     weights = {}

@@ -188,7 +188,7 @@ def test_a_category_without_groups_leaves_the_others_alone() -> None:
     }
 
 
-def test_who_labelled_nothing_of_a_class_is_left_out_of_its_response() -> None:
+def test_annotators_without_labels_of_a_class_are_left_out_of_its_response() -> None:
     rows = [("1", annotator, 1) for annotator in "abc"] + [("2", annotator, 0) for annotator in "bcd"]
     responses = against_majority(labelled(rows, {}).labels)
     assert np.isnan(responses["specificity"][0]) and np.isnan(responses["sensitivity"][3])

@@ -31,13 +31,13 @@ def test_strict_and_lenient_raters_of_both_groups_are_no_division(strictness: fl
     assert (p <= 0.05).mean() <= 0.12  # 3 standard errors above 5%
 
 
-def test_a_divided_group_is_found_and_its_size_told() -> None:
+def test_a_divided_group_is_detected_with_its_size() -> None:
     spreads = [spread_of(seed, 0.25) for seed in range(10)]
     assert all(spread.p <= 0.01 and spread.matters and not spread.small and spread.divided == 1 for spread in spreads)
     assert np.mean([spread.typical[1] for spread in spreads]) == pytest.approx(0.25, abs=0.03)
     assert (
         spreads[0]
-        .said("old")
+        .describe("old")
         .endswith(" points from their group's mean, 10 of 20 towards positive, the others towards negative")
     )
 

@@ -162,7 +162,7 @@ def test_false_alarms_at_the_nominal_rate(seeds: int, between: float, per_author
     assert coverage >= 0.92
 
 
-def test_a_planted_gap_is_found_with_power_and_covered() -> None:
+def test_a_planted_gap_is_detected_with_power_and_covered() -> None:
     rows = list(simulated(np.random.default_rng(4), 200, 3, 0.2, 0.02, spread=0.03))  # few probabilities outside 0 to 1
     assert np.mean([row["verdict"] == "biased" for row in rows]) > 0.9
     assert np.mean([row["ci_low"] <= 20 <= row["ci_high"] for row in rows]) >= 0.92

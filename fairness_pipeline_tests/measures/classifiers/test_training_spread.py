@@ -17,18 +17,18 @@ def spread_of(seed: int, gaps: tuple[float, ...], count: int = 2) -> TrainingSpr
     return training_spread(Predictions(1 - missed.astype(int), np.ones(len(authors), int), groups, authors), FN)
 
 
-def test_one_training_that_leans_far_is_found() -> None:
+def test_one_training_that_leans_far_is_detected() -> None:
     for seed in range(10):
         spread = spread_of(seed, (0.0, 0.0, 0.4))
         assert spread and spread.p < 0.01 and spread.typical > 0.15
-        assert spread.gaps[2] == pytest.approx(-0.4, abs=0.1) and spread.said(("a", "b")).endswith(" points")
+        assert spread.gaps[2] == pytest.approx(-0.4, abs=0.1) and spread.describe(("a", "b")).endswith(" points")
 
 
 def test_the_group_that_a_training_favours_is_named() -> None:
     for seed in range(10):
         spread = spread_of(seed, (0.0, 0.0, 0.5), 4)
         assert spread and spread.p < 0.01 and spread.pair[1] == 3
-        assert f" between {'abc'[spread.pair[0]]} and d are " in spread.said("abcd")
+        assert f" between {'abc'[spread.pair[0]]} and d are " in spread.describe("abcd")
 
 
 @pytest.mark.parametrize(("gap", "count"), [(0.0, 2), (0.2, 2), (0.2, 4)])

@@ -147,4 +147,7 @@ def test_full_shares_emojis_and_invalid_groups() -> None:
         with pytest.raises(FairnessError, match="groups: expected a"):
             fp.compare(["Fine."] * 96, ["Fine."] * 96, groups=wrong)
     carrier = distinguishable.Carrier("police", "b", 0.0, 100.0, 12, 12, 0.001, "", ())
-    assert distinguishable.told_by(Distinguished(96, 12, 100.0, 0.001, 0.001, (carrier,))) == '"police" (b 100%, a 0%)'
+    assert (
+        distinguishable.describe_carriers(Distinguished(96, 12, 100.0, 0.001, 0.001, (carrier,)))
+        == '"police" (b 100%, a 0%)'
+    )

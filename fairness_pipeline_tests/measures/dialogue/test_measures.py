@@ -121,7 +121,7 @@ def test_sentiment_is_vaders() -> None:
     assert scored["negative"].to_pylist() == [value < -0.8 for value in expected] == [False, True, False, False, False]
 
 
-def test_politeness_is_the_packages_own_answer() -> None:
+def test_politeness_equals_the_packages_answer() -> None:
     from profanity_check import predict_prob
 
     lines = ["you are a stupid idiot", "have a lovely day", "go to hell"]

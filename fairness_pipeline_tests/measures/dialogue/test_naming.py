@@ -125,6 +125,7 @@ def drawn(
     return pa.Table.from_pylist(rows, schema=NAMED_GROUPS), word
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("spread", [0.0, 0.1])
 def test_verdicts_keep_their_level_at_the_margin_and_are_found_beyond_it(spread: float) -> None:
     """Words differ: at 25% (the null) either verdict is rare, at 12% answers are fair, at 45% biased."""
@@ -174,6 +175,7 @@ def test_the_striking_pair_names_the_other_group_on_both_sides() -> None:
     assert striking_pair(cast(Lake, StubLake()), {}, row) is None
 
 
+@pytest.mark.verify
 def test_people_name_the_other_group_less_often_than_the_margin(corpora: Path) -> None:
     """As the docstring of `MARGIN` says of human answers to contexts that name one group."""
     swapper = Swapper(WORDS, pronouns="extended", senses=True, further=True)

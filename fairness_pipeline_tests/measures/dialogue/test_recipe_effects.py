@@ -218,6 +218,7 @@ def test_false_cures_are_rare(gaps: tuple[float, float, float | None], drawn: di
     assert rate(CURE, gaps, seed=3, **drawn) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
 
 
+@pytest.mark.verify
 @pytest.mark.usefixtures("no_power")
 @pytest.mark.parametrize(("seeds", "of_seeds"), [(5, 2.0), (5, 8.0), (3, 8.0), (2, 8.0)])
 def test_a_method_that_makes_answers_alike_cures_nothing_where_nothing_is_wrong(seeds: int, of_seeds: float) -> None:
@@ -231,6 +232,7 @@ def test_a_method_that_makes_answers_alike_cures_nothing_where_nothing_is_wrong(
     assert cures / REPEATS <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / REPEATS)
 
 
+@pytest.mark.verify
 @pytest.mark.usefixtures("no_power")
 @pytest.mark.parametrize(
     ("gap", "error", "measures", "least"), [(15.0, 0.3, 12, 0.1), (10.0, 0.3, 6, 0.05), (85.0, 1.2, 1, 0.05)]

@@ -66,7 +66,7 @@ def test_the_perplexity_of_references(tmp_path: Path) -> None:
     assert rows["perplexity_mean"]["n"] == 2
 
 
-def test_a_tracker_learns_what_can_be_told_from_the_text(tmp_path: Path) -> None:
+def test_a_tracker_learns_what_the_text_determines(tmp_path: Path) -> None:
     rows = [
         {"split": split, "text": f"the phone is {'new' if number % 2 else 'loud'}", "right": bool(number % 2)}
         for split, count in (("train", 160), ("test", 40))

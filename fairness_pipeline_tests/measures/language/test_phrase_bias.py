@@ -133,7 +133,7 @@ def test_one_target_words_gap_is_no_stereotype() -> None:
     assert row["survives"] == "comments"
 
 
-def test_what_the_words_alone_make_is_told() -> None:
+def test_an_effect_of_the_words_alone_is_reported() -> None:
     """Phrases without bias show the same difference: the word is likelier, which is no stereotype."""
     random = np.random.default_rng(3)
 

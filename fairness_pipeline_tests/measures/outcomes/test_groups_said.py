@@ -101,9 +101,9 @@ def test_cells_without_a_level_keep_everything_else() -> None:
     marked = cells.without(NOT_SAID)
     assert marked.groups["town"].names == ("A", "B") and len(marked.value) == 120
     assert cells.without(None) is cells and cells.without("nowhere") is cells
-    said_or_not = cells.said_or_not("town", NOT_SAID)
-    assert said_or_not.groups["town"].names == (NOT_SAID, "town said") and np.bincount(
-        said_or_not.groups["town"].code
+    mentioned_or_not = cells.mentioned_or_not("town", NOT_SAID)
+    assert mentioned_or_not.groups["town"].names == (NOT_SAID, "town said") and np.bincount(
+        mentioned_or_not.groups["town"].code
     ).tolist() == [
         60,
         120,
@@ -165,7 +165,7 @@ def test_words_that_tell_a_group_are_named() -> None:
     assert first["p"] < 0.01 and first["group"] == "East" and "police" in " ".join(table["sentence"].to_pylist())
     assert first["share"] == pytest.approx(30, abs=15) and first["share_of_others"] == 0
     (row,) = list(word_rows(table, NOT_SAID))
-    assert row.differs and row.told and not row.fair and row.row.value_a == first["share"]
+    assert row.differs and row.enough_data and not row.fair and row.row.value_a == first["share"]
 
 
 def test_equal_rates_have_a_valid_p() -> None:

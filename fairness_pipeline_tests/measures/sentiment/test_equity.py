@@ -84,7 +84,7 @@ def test_a_pairs_scores_are_those_means(sentences: pa.Table, designs: dict[str, 
 
 
 @pytest.mark.parametrize("dimension", PAIRS)
-def test_a_planted_shift_is_found_with_its_size_and_sign(
+def test_a_planted_shift_is_detected_with_its_size_and_sign(
     sentences: pa.Table, designs: dict[str, Design], dimension: str
 ) -> None:
     group = {"gender": "female", "race": "African American"}[dimension]
@@ -168,6 +168,7 @@ def noise(sentences: pa.Table, runs: int, seed: int, group: np.ndarray, **spread
     return scores
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("dimension", PAIRS)
 @pytest.mark.parametrize(
     ("spread", "paper_rate"),

@@ -22,7 +22,7 @@ def test_the_smallest_p_of_several_columns_by_brute_force() -> None:
     assert _min_p(observed, drawn) == pytest.approx(expected)
 
 
-def test_half_of_a_cells_names_are_found_and_named() -> None:
+def test_half_of_a_cells_names_are_detected_and_named() -> None:
     random = np.random.default_rng(2)
     scores = random.normal(0.5, 0.01, (40, 2))
     scores[30:35, 0] += 0.1

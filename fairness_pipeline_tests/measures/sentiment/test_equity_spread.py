@@ -19,7 +19,7 @@ def corpus() -> tuple[Design, np.ndarray, np.ndarray]:
     return Design(sentences, "race", PUBLISHED), race == "African American", person
 
 
-def test_noise_for_one_group_is_found_and_measured(corpus: tuple[Design, np.ndarray, np.ndarray]) -> None:
+def test_noise_for_one_group_is_detected_and_measured(corpus: tuple[Design, np.ndarray, np.ndarray]) -> None:
     design, african, _ = corpus
     random = np.random.default_rng(1)
     scores = 0.5 + random.normal(0, 0.01, len(african)) + random.normal(0, 0.1, len(african)) * african

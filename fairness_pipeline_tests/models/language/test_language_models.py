@@ -93,7 +93,7 @@ def test_a_chat_template_is_a_choice(tmp_path: Path) -> None:
         registry.perplexity_scorer(spec, tmp_path / "made")(texts)
 
 
-def test_a_mark_before_each_text_is_told(tmp_path: Path) -> None:
+def test_a_mark_before_each_text_is_reported(tmp_path: Path) -> None:
     from tokenizers.processors import TemplateProcessing
 
     model, tokenizer = registry.load(trained(tmp_path / "m"), tmp_path / "m")

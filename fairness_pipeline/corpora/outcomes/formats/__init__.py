@@ -56,7 +56,7 @@ def read_format(form: Format, path: Path | None, answers: Mapping[str, Answers])
     return with_models(tables) if path is None else read(path)
 
 
-def told_by(form: Format, table: pa.Table) -> dict[str, list[str]]:
+def find_log_roles(form: Format, table: pa.Table) -> dict[str, list[str]]:
     """The columns of a tool's log by role, and its outcomes under `outcome`; constant columns have no role.
 
     Args:
@@ -72,7 +72,7 @@ def told_by(form: Format, table: pa.Table) -> dict[str, list[str]]:
     return {**roles, "outcome": [name for name in outcomes if name in varying] or outcomes}
 
 
-def said_of(form: Format, table: pa.Table) -> str:
+def describe_source(form: Format, table: pa.Table) -> str:
     """The tool that wrote a file, and its tasks, for readers; empty for a table.
 
     Args:
@@ -90,4 +90,4 @@ def recognised(path: Path) -> Format:
     return next((form for form, module in _RECOGNISED.items() if module.recognises(path)), "table")
 
 
-__all__ = ["ASKED", "BENCHMARKS", "MODEL", "Answers", "read_format", "recognised", "said_of", "told_by"]
+__all__ = ["ASKED", "BENCHMARKS", "MODEL", "Answers", "describe_source", "find_log_roles", "read_format", "recognised"]

@@ -45,7 +45,7 @@ from fairness_pipeline.studies.dialogue_fairness.lineage.pairs import context_pa
 from fairness_pipeline.studies.dialogue_fairness.lineage.verdicts import TABLES, Tables, dialogue_significance
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.results import published_quality_of
-from fairness_pipeline.studies.dialogue_fairness.standing import Figures, says_nothing
+from fairness_pipeline.studies.dialogue_fairness.standing import Figures, find_degeneracy
 from fairness_pipeline.workspace.lake import Key
 
 asset = Assets(DialoguePart, stage="verdicts", axes=("dimension", "model"), covers=is_debiased)
@@ -146,9 +146,9 @@ class Compared:
     alike: float
     learns: bool
 
-    def says_nothing(self, answered: Figures, trained: Figures, base: Figures) -> bool:
+    def is_degenerate(self, answered: Figures, trained: Figures, base: Figures) -> bool:
         """Whether a model's verdicts mean nothing."""
-        return says_nothing(answered, self.alike, *((trained, base) if self.learns else ())) is not None
+        return find_degeneracy(answered, self.alike, *((trained, base) if self.learns else ())) is not None
 
 
 def _compared(part: DialoguePart, key: Key) -> Compared:
@@ -202,8 +202,8 @@ def debiasing_effects(
     before, after = Measured(answers_before, tables_before, judged_before), Measured(answers, tables, judged)
     clusters = moving_together(swapped_words(pairs), names_the_group=inputs.words.names_the_group)
     table = compare_models(before, after, inputs.significance, inputs.words, clusters)
-    base_degenerate = inputs.says_nothing(answered_before, trained_before, trained_before)
-    if base_degenerate or inputs.says_nothing(answered, trained, trained_before):
+    base_degenerate = inputs.is_degenerate(answered_before, trained_before, trained_before)
+    if base_degenerate or inputs.is_degenerate(answered, trained, trained_before):
         table = without_credit(table, base=base_degenerate)
     excerpt = table.select(["measure", "difference_before", "difference_after", "change", "p_holm", "effect"])
     figures = {
@@ -274,11 +274,11 @@ def recipe_effects(
         alpha=inputs.significance.alpha,
     )
     base_degenerate = all(
-        inputs.says_nothing(answered_before[name], trained_before[name], trained_before[name])
+        inputs.is_degenerate(answered_before[name], trained_before[name], trained_before[name])
         for name in inputs.base[: len(inputs.seeds)]
     )
     if base_degenerate or any(
-        inputs.says_nothing(answered[name], trained[name], trained_before[start])
+        inputs.is_degenerate(answered[name], trained[name], trained_before[start])
         for name, start in inputs.seeds.items()
     ):
         table = without_credit(table, base=base_degenerate)

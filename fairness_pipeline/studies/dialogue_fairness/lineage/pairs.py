@@ -18,7 +18,7 @@ from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lexicons.contexts import CONTEXT_PAIRS, CONTEXTS, find_contexts, make_pairs
 from fairness_pipeline.lexicons.dimensions import ExchangedWords, InterchangeableWords
 from fairness_pipeline.lexicons.no_effect import NO_EFFECT_CONTEXTS, make_no_effect
-from fairness_pipeline.lexicons.swapping import Places, PronounRule, Swapper
+from fairness_pipeline.lexicons.swapping import PersonSpans, PronounRule, Swapper
 from fairness_pipeline.lineage.assets import Assets, Result, one_of
 from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES, about, topic_of
@@ -42,12 +42,12 @@ class Search:
     frames: DataFile | None = optional()
     replace: Mapping[str, str] | None = optional()
 
-    def places(self) -> Places | None:
-        """The places of the persons in the contexts; None for contexts without frames."""
+    def spans(self) -> PersonSpans | None:
+        """The spans of the persons in the contexts; None for contexts without frames."""
         cleaned = partial(prepare, replace=self.replace or {})
         if self.frames is None:
             return None
-        return read_once(self.frames.name, read_frames).places(self.dimension, cleaned)
+        return read_once(self.frames.name, read_frames).spans(self.dimension, cleaned)
 
 
 def _search(part: DialoguePart, key: Key) -> Search:
@@ -69,20 +69,20 @@ def _search(part: DialoguePart, key: Key) -> Search:
 def contexts(search: Search, dialogues: pa.Table, run: Run) -> Result:
     """Contexts of the audit split in which a word of the dimension means the group, and that no model trained on."""
     swapper = Swapper(search.words, pronouns=search.pronouns, senses=search.senses, further=search.further)
-    matches = find_contexts(about(dialogues, search.topic), swapper, run.progress, search.places())
+    matches = find_contexts(about(dialogues, search.topic), swapper, run.progress, search.spans())
     if not matches.table.num_rows:
         count = f"of {matches.figures['audit_dialogues']:,} dialogues kept for the audit none"
         if search.frames and matches.ruled.num_rows:
             raise FairnessError(
                 f"{search.frames.name}: {count} has a person of '{search.dimension}' whose word is exchanged: "
-                f"{'; '.join(told_dropped(matches.ruled.to_pylist()))} (docs/pairs.md)"
+                f"{'; '.join(describe_dropped(matches.ruled.to_pylist()))} (docs/pairs.md)"
             )
         raise FairnessError(
             f"{count} has a context with a word of '{search.dimension}' that no model trained on; give it a larger "
             "corpus or commoner words, or leave the dimension out"
         )
     ruled = matches.ruled
-    dropped = told_dropped(ruled.to_pylist()) if search.frames else []
+    dropped = describe_dropped(ruled.to_pylist()) if search.frames else []
     if dropped:  # rows that give no pair first
         ruled = ruled.take(pc.sort_indices(pc.equal(ruled["outcome"], "stays")))
     figures = {**matches.figures, "rules_of_sense": ruled.slice(0, 8 + len(dropped)).to_pylist()}
@@ -92,7 +92,7 @@ def contexts(search: Search, dialogues: pa.Table, run: Run) -> Result:
     )
 
 
-def told_dropped(ruled: Sequence[Mapping[str, Any]]) -> list[str]:
+def describe_dropped(ruled: Sequence[Mapping[str, Any]]) -> list[str]:
     """The persons and frames that give no pair, with the reason, from what the rules did (rows of `RULED`)."""
     reasons = {
         "no counterpart": "the person {} has no counterpart by the rules of sense",

@@ -116,7 +116,9 @@ def _varied(part: DialoguePart, key: Key) -> Varied:
     model, dimension = part.models[key["model"]], part.dimensions[key["dimension"]]
     settings = part.settings.measures
     corpus = model.corpus
-    contexts_found = part.corpora[corpus].specification.contexts is None and part.pairing(corpus)["senses"] == "rules"
+    contexts_are_retrieved = (
+        part.corpora[corpus].specification.contexts is None and part.pairing(corpus)["senses"] == "rules"
+    )
     rescored = [measure for measure in single(settings.further) if measure.others(settings)]
     sizes = (model.seq2seq or model.retrieval) if model.trained else None
     libraries = {name for measure in rescored for name in measure.libraries}
@@ -126,7 +128,7 @@ def _varied(part: DialoguePart, key: Key) -> Varied:
         dimension.titles,
         {measure.table: measure.others(settings) for measure in rescored},
         sizes.longest if sizes else None,
-        (dimension.groups.a, dimension.groups.b) if contexts_found else None,
+        (dimension.groups.a, dimension.groups.b) if contexts_are_retrieved else None,
         library_versions(*sorted(libraries)),
     )
 
