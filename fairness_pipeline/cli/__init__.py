@@ -11,7 +11,7 @@ from importlib import import_module
 from types import FrameType
 
 from fairness_pipeline import __version__
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.plain_text import visible
 
 _GROUPS = {
@@ -36,7 +36,10 @@ def main(words: list[str] | None = None) -> None:
     _handle_signals()
     try:
         words = with_present_names(sys.argv[1:] if words is None else words)
-        arguments = _parser(words[0] if words else "").parse_args(words)
+        arguments, others = _parser(words[0] if words else "").parse_known_args(words)
+        if others:
+            options = [option for action in arguments.parser._actions for option in action.option_strings]
+            arguments.parser.error(unknown("option", others[0].partition("=")[0], options))
         status = arguments.command(arguments)
     except FairnessError as error:
         print(f"fairness-pipeline: {visible(str(error), lines=True)}", file=sys.stderr)
@@ -137,7 +140,7 @@ def _parser(selected: str = "") -> argparse.ArgumentParser:
             default=default_profile or profile_of_environment(),
             help="which profile (default: %(default)s)",
         )
-        subparser.set_defaults(command=run)
+        subparser.set_defaults(command=run, parser=subparser)
         return subparser
 
     for name in [selected] if selected in _COMMANDS else _COMMANDS:

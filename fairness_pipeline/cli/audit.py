@@ -209,11 +209,13 @@ def study_of(project: "Project", given: "Given", asked: str | None, *, certain: 
             return study
     hint = next((getattr(module, "HINT", "") for study, module in modules if study.name == asked), "")
     refusal = f"{asked} does not audit" if asked else "no study audits"
-    single = len(given.columns) == 1
+    header = given.columns[0] if len(given.columns) == 1 else ""
+    separator = next((sign for sign in ";|" if sign in header), "")
+    one_column = f"Its columns are separated by '{separator}'" if separator else "The file has only one column"
     raise FairnessError(
         f"{given.name}: {given.description}, which {refusal}; expected a language model, an encoder-decoder, a "
         "sequence classifier, an address, or a file with a column 'response', 'score' or 'text_id', with raters and "
         "their labels, or with groups and outcomes"
         + (f". If it is {hint}" if hint and given.kind == "file" else "")
-        + (". The file has only one column: are its columns separated by commas (.csv) or tabs?" if single else "")
+        + (f". {one_column}: separate columns by commas (.csv) or tabs" if header else "")
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fairness_pipeline.cli.arguments import add_format, add_selection, selection
 from fairness_pipeline.cli.commands import Command
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.paths import workspace_folder
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.project.project import Project
 
@@ -37,11 +38,9 @@ def add(command: Command) -> None:
 
 
 def _results(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.cli.console import print_next_steps, print_rows
     from fairness_pipeline.lineage.lineage import Lineage
+    from fairness_pipeline.lineage.plan import other_workspaces
     from fairness_pipeline.lineage.state import State
-    from fairness_pipeline.reporting.paper import verdict_rows
-    from fairness_pipeline.reporting.results import flat
     from fairness_pipeline.workspace.lake import Lake
 
     project = Project(arguments.profile)
@@ -51,8 +50,33 @@ def _results(arguments: argparse.Namespace) -> int:
     studies = [study for study in project.studies if chosen.study in (None, study.name)]
     if arguments.against:
         return _print_turned(arguments, lineage, state, studies, chosen)
-    # Two studies' tables have different columns: print one, the first with results unless another is requested.
-    study = next((study for study in studies if project.parts[study.name].subjects), studies[0])
+    measured = [study for study in studies if any(audit.measured for audit in _audits(state, study, chosen)[1])]
+    if not measured and (others := [name for name in other_workspaces(project) if _has_results(project, name)]):
+        print(f"nothing of that was measured here; with results: --profile {' or '.join(others)}", file=sys.stderr)
+    # Rows of two studies have different columns: a file has those of one.
+    with_subjects = [study for study in studies if project.parts[study.name].subjects]
+    shown = measured or (with_subjects or studies)[:1]
+    shown = shown[: None if arguments.format == "table" else 1]
+    for number, study in enumerate(shown):
+        if len(shown) > 1:
+            print(f"{'' if number == 0 else chr(10)}{study.title}, profile {project.name}")
+        _print_results(arguments, project, state, study, chosen)
+    if others := [study.name for study in measured if study not in shown]:
+        print(f"left out: {', '.join(others)}; for each of them: --study NAME", file=sys.stderr)
+    return 0
+
+
+def _has_results(project: Project, profile: str) -> bool:
+    return any((workspace_folder(profile) / "tables" / study.table).is_dir() for study in project.studies)
+
+
+def _print_results(
+    arguments: argparse.Namespace, project: Project, state: "State", study: "AnyStudy", chosen: "Selection"
+) -> None:
+    from fairness_pipeline.cli.console import print_next_steps, print_rows
+    from fairness_pipeline.reporting.paper import verdict_rows
+    from fairness_pipeline.reporting.results import flat
+
     all_audits, selected = _audits(state, study, chosen)
     part = project.parts[study.name]
     every = [{**row, "stale": audit.stale} for audit in selected for row in flat(study, [audit])]
@@ -63,20 +87,19 @@ def _results(arguments: argparse.Namespace) -> int:
     ]
     rows = every if arguments.format in ("csv", "json") else verdicts
     if not rows:
-        print(f"profile '{project.name}' audits nothing in study {study.name}", file=sys.stderr)
+        names = " and ".join(f"{axis} '{value}'" for axis, value in chosen.axes.items())
+        about = f" of {names}" if names else ""
+        print(f"profile '{project.name}' has no audit{about} in study {study.name}", file=sys.stderr)
     needed = (*study.axes, "measure", "difference", "verdict", "stale")
     print_rows(list(dict.fromkeys(name for row in rows for name in row)), rows, arguments.format, needed)
     if rows and arguments.format == "table":
         if more := len(every) - len(verdicts):
-            print(
-                f"({number_of(more, 'further row')}, such as parts and other readings, and all columns: --format csv)"
-            )
+            print(f"({number_of(more, 'further row')} (parts, other readings), all columns: --format csv)")
         print_next_steps(study, project, selected)
     stale = [audit.key for audit in all_audits if audit.stale]
     if stale:
         by_default = all(part.by_default(key) for key in stale)
         _print_stale(project, [" ".join(key.values()) for key in stale], "" if by_default else " --all")
-    return 0
 
 
 def _audits(state: "State", study: "AnyStudy", chosen: "Selection") -> tuple[list["Audit"], list["Audit"]]:

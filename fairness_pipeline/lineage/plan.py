@@ -95,11 +95,16 @@ def _scope_of(project: Project, study: str | None) -> str:
 
 def _other_profile(project: Project, model: str) -> str:
     """Names the profile that has the model, if it is another one with a workspace: audits are in `audit`."""
-    for name in yaml_files("profiles"):
+    for name in other_workspaces(project):
         with suppress(FairnessError):
-            if name != project.name and workspace_folder(name).is_dir() and Project(name).studies_of(model):
+            if Project(name).studies_of(model):
                 return f"; profile '{name}' has it: add --profile {name}"
     return ""
+
+
+def other_workspaces(project: Project) -> list[str]:
+    """The other profiles that have a workspace."""
+    return [name for name in yaml_files("profiles") if name != project.name and workspace_folder(name).is_dir()]
 
 
 @dataclass(frozen=True)

@@ -296,7 +296,7 @@ def find(kind: str, key: str, named_in: Path | None = None, field: str = "") -> 
     if key not in known:
         source = f"{named_in}: {field}: " if named_in else ""
         problem = unknown(kind.removesuffix("s").replace("corpora", "corpus"), key, known)
-        folders = " or ".join(map(str, paths.data_folders()))
+        folders = " or ".join(dict.fromkeys(map(str, paths.data_folders())))
         raise FairnessError(f"{source}{problem} (one YAML file each in {kind}/ of {folders})")
     return known[key]
 

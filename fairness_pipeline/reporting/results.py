@@ -1,5 +1,6 @@
 """Prepares the verdicts that the lake holds of a study for readers; knows no study."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -214,7 +215,9 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
     more = f" and {len(fair) - _NAMED} more" if len(fair) > _NAMED else ""
     widest: dict[str, tuple[float, str]] = {}
     for audit, row in rows:
+        exact = re.search(rf"{AT_THE_END} ([\d.]+) points", row.get("note") or "")  # wider than the interval
         reach = [abs(row[end]) for end in ("ci_low", "ci_high") if row.get(end) is not None]
+        reach += [float(exact[1])] if exact and reach else []
         if shown_verdict(row) not in FINDINGS and reach and not together(row):
             gap = max(reach), f"{audit.name} {study.label(row)}"
             widest[row["unit"]] = max(widest.get(row["unit"], gap), gap)
@@ -222,7 +225,7 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
     blind = [shown_verdict(row) for _, row in rows if shown_verdict(row) in (NEVER_SEEN, CANNOT_TELL)]
     return [
         f"Shown absent: {f'differences beyond the margin in {names}{more}' if fair else 'nothing; no verdict is fair'}",
-        f"Largest gap that could remain where none was found (95%): {remaining or 'not known'}",
+        f"Largest gap that could remain where none was found (95%): {remaining or 'none; see each interval'}",
         f"Not looked at: {study.unseen}"
         + (f"; {len(blind)} of {len(rows)} measures saw too little to judge" if blind else ""),
     ]

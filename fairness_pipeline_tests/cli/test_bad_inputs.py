@@ -20,7 +20,7 @@ from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 WRONG_CALLS: list[tuple[str, int, str]] = [
     ("", 2, "the following arguments are required: COMMAND"),
     ("audits", 2, "invalid choice: 'audits'"),
-    ("run --nonsense", 2, "unrecognized arguments: --nonsense"),
+    ("run --nonsense", 2, "unknown option '--nonsense'; "),
     ("run --profile ''", 2, "expected a profile's name, found an empty text"),
     ("run --profile '  '", 2, "expected a profile's name, found an empty text"),
     ("run --profile nope", 1, "unknown profile 'nope'; known: "),
@@ -102,7 +102,7 @@ WRONG_CALLS: list[tuple[str, int, str]] = [
     ("audit notes.txt", 1, "expected a table that ends in .csv, .tsv, .jsonl"),
     ("audit empty.csv", 1, "empty.csv: expected a file with named columns, found an empty one"),
     ("audit other.csv", 1, "a file with the columns a, b, which no study audits"),
-    ("audit semicolons.csv", 1, "are its columns separated by commas"),
+    ("audit semicolons.csv", 1, "Its columns are separated by ';': separate columns by commas"),
     ("audit model --name 'Our Bot'", 1, "--name: expected lower-case letters, digits, _ . -; found 'Our Bot'"),
     ("audit model --name seq2seq", 1, "--name: profile 'tiny' has a model 'seq2seq' already"),
     ("audit model --dimension age", 1, "unknown dimension 'age' in profile 'tiny'"),

@@ -122,7 +122,7 @@ def test_from_corpus_to_report(
     assert csv_lines[0].startswith("dimension,model,measure,unit,n,value_a")
     assert len(csv_lines) == 1 + 22 + 21  # the words of dialect name nobody
     table = command("results").stdout
-    assert "further rows (parts, other readings) and all columns" in table
+    assert "further rows (parts, other readings), all columns" in table
     assert "Offence rate" in table and "What to do now" in table
     assert "What to do now" not in command("results", "--format", "csv").stdout
     query = "select count(*) as n, min(dimension) as d from dialogue_significance"

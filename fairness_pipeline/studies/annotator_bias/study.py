@@ -92,7 +92,7 @@ def _more(part: AnnotatorBiasPart, rows: Sequence[Judged]) -> str:
 
 def _cure(part: AnnotatorBiasPart, rows: Sequence[Judged]) -> str:
     corpus = rows[0].key["corpus"]
-    command = f"fairness-pipeline export labels --profile {part.project.name} --corpus {corpus} --output labels.csv"
+    command = f"fairness-pipeline export labels --profile {part.project.name} --corpus {corpus} --output inferred.csv"
     return f"use the labels that the report advises, or soft labels, and agree on a labelling rule ({command})"
 
 

@@ -66,7 +66,8 @@ STARTER_COMMENT = (
 def takes(given: Given) -> bool:
     """Whether this study can audit the given model or file."""
     if given.kind == "file":
-        return "response" in given.columns and not {"pair_id", "context"}.isdisjoint(given.columns)
+        exported = {"pair_id", "side", "context"} <= {*given.columns}  # `response` may be missing: the import says so
+        return exported or ("response" in given.columns and not {"pair_id", "context"}.isdisjoint(given.columns))
     return given.kind == "address" or answering_architecture(given) is not None
 
 

@@ -61,7 +61,10 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         striking=lambda audit, row: _striking(part, lake, audit, row),
         filters={"measure": measure_label},
         caveats=[
-            f"{dimension.label}: {caveat}" for dimension in part.dimensions.values() for caveat in dimension.caveats
+            f"{dimension.label}: {caveat}"
+            for key, dimension in part.dimensions.items()
+            if any(audit.key["dimension"] == key and audit.measured for audit in audits)
+            for caveat in dimension.caveats
         ],
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, audits) if audit.measured],
         debiased=debiasing_sections(part, lake, outdated),

@@ -130,6 +130,7 @@ STUDY = Study(
     asked="classifier_predictions",
     identity=("corpus", "classifier", "measure"),
     headings=tuple(HEADINGS.values()),
+    unseen="other texts, labels, groups",
     heading=lambda row: HEADINGS[rate_of(row)] if row["contrast"] in GATED else None,
     label=lambda row: HEADINGS[rate_of(row)] + str(row["measure"]).removeprefix(rate_of(row)),
     gated=lambda row: row["contrast"] in GATED,

@@ -148,6 +148,7 @@ STUDY = Study(
     asked="outcome_cells",
     identity=("table", "condition", "measure", "contrast", "group", "against"),
     headings=("outcomes",),
+    unseen="other items, groups, outcomes",
     heading=lambda row: "outcomes" if row["contrast"] in GATED else None,
     label=lambda row: str(row["measure"]),
     harmful=lambda row: row["outcome"].endswith(HARMFUL),
