@@ -13,7 +13,11 @@ from fairness_pipeline.models.vocabulary import END, PAD, START, Vocabulary
 
 R = TypeVar("R")
 _WINDOW = 100
-"""How many batches of dialogues are sorted by length together: little padding is wasted and the order stays random."""
+"""How many batches of dialogues are sorted by length together: little padding is wasted and the order stays random.
+
+Sorted by the response's length and then the context's, an epoch takes 3 to 20% less, but the batches are fewer and more
+alike: over three seeds of the sample the LSTM ended at perplexities of 1.22 to 1.27 instead of 1.17 to 1.18.
+"""
 
 
 Words = Sequence[int] | np.ndarray
