@@ -67,7 +67,7 @@ def _answer(context: str, sentences: list[str], words: int) -> str:
 
 _SHORT, _LONG = 2, 400
 """Words of an answer."""
-_SIZES = ((100_000, _SHORT), (300_000, _SHORT), (1_000_000, _SHORT), (3_000, _LONG), (30_000, _LONG))
+_SIZES = ((100_000, _SHORT), (300_000, _SHORT), (1_000_000, _SHORT), (3_000, _LONG), (30_000, _LONG), (100_000, _LONG))
 
 
 def peaks() -> list[dict[str, float]]:
