@@ -103,6 +103,17 @@ def test_from_the_doctor_to_the_evidence(
     assert not (workspace / "trials" / "decisions").exists()
 
 
+def test_the_doctor_names_the_study_that_audits_a_file(tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    rows = [
+        f"i{item},r{rater},{'ab'[rater % 2]},{'yes' if item % 3 else 'no'}" for item in range(9) for rater in range(6)
+    ]
+    labels.write_text("item,rater,sex,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    output = command("doctor", str(labels)).stdout
+    assert f"the study of annotator group bias:\nfairness-pipeline audit {labels}\n" in output
+    assert "Audit it as a table of outcomes" in output
+
+
 def test_the_doctor_asks_where_it_is_not_sure(
     mine: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

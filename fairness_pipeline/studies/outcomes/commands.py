@@ -32,7 +32,11 @@ def add_commands(command: Command) -> None:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
+    from fairness_pipeline.cli.audit import study_of
+    from fairness_pipeline.cli.given import look_at
+    from fairness_pipeline.project.project import Project
     from fairness_pipeline.studies.outcomes.columns import diagnose
+    from fairness_pipeline.studies.outcomes.profile import NAME
 
     diagnosis = diagnose(Path(arguments.file), arguments)
     for line in diagnosis.lines():
@@ -45,8 +49,14 @@ def _doctor(arguments: argparse.Namespace) -> int:
         print("\nNot sure:")
         for role, reason in diagnosis.guess.unsure.items():
             print(f"  {role}: {reason}")
+    study = study_of(Project(arguments.profile), look_at(arguments.file), None)
+    if study.name != NAME:
+        print(
+            f"\nIt looks like a file for the study of {study.title.lower()}:\nfairness-pipeline audit {arguments.file}"
+        )
     instruction = "fill in each ?" if diagnosis.guess.unsure else "the columns spelled out"
-    print(f"\nAudit it ({instruction}):\n{diagnosis.command}")
+    kind = "it" if study.name == NAME else "it as a table of outcomes"
+    print(f"\nAudit {kind} ({instruction}):\n{diagnosis.command}")
     return 0
 
 
