@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from fairness_pipeline.cli.gate import gate
+from fairness_pipeline.cli.gate import examine, gate
 from fairness_pipeline.cli.rule import Rule
 from fairness_pipeline.defs.assets import Log
 from fairness_pipeline.defs.runs import Maker
@@ -176,8 +176,9 @@ def test_a_gate_does_not_open_on_stale_results(tiny: Project, data: Path) -> Non
     }  # fmt: skip  # in the order of work, which follows measured durations
     assert {f"{table} gender {model}" for table in ("politeness", "dialogue_significance")
             for model in ("retrieval", "retrieval-cda")} <= set(planned())  # fmt: skip
+    plan = Plan(Lineage(Project("tiny")), Selection())
     with pytest.raises(FairnessError, match="out of date: gender × retrieval-cda; the gate stays closed"):
-        gate(Plan(Lineage(Project("tiny")), Selection()), Rule())
+        gate(plan, Rule(), examine(plan, Rule(), plan.state))
 
 
 @pytest.mark.verify
