@@ -1,10 +1,12 @@
 """Describes a table's columns and what they can show; exports questions about groups."""
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 
 from fairness_pipeline.cli.arguments import add_group_options, add_table_options, check_output
 from fairness_pipeline.cli.commands import Command
+from fairness_pipeline.foundation.errors import FairnessError
 
 _FORMS = (".csv", ".jsonl")
 
@@ -49,13 +51,14 @@ def _doctor(arguments: argparse.Namespace) -> int:
         print("\nNot sure:")
         for role, reason in diagnosis.guess.unsure.items():
             print(f"  {role}: {reason}")
-    study = study_of(Project(arguments.profile), look_at(arguments.file), None)
-    if study.name != NAME:
-        print(
-            f"\nIt looks like a file for the study of {study.title.lower()}:\nfairness-pipeline audit {arguments.file}"
-        )
+    kind = "it"
+    with suppress(FairnessError):  # a profile may lack the study of tables
+        study = study_of(Project(arguments.profile), look_at(arguments.file), None)
+        if study.name != NAME:
+            kind = "it as a table of outcomes"
+            title = study.title.lower()
+            print(f"\nIt looks like a file for the study of {title}:\nfairness-pipeline audit {arguments.file}")
     instruction = "fill in each ?" if diagnosis.guess.unsure else "the columns spelled out"
-    kind = "it" if study.name == NAME else "it as a table of outcomes"
     print(f"\nAudit {kind} ({instruction}):\n{diagnosis.command}")
     return 0
 
