@@ -38,8 +38,11 @@ def main(words: list[str] | None = None) -> None:
         words = with_present_names(sys.argv[1:] if words is None else words)
         arguments, others = _parser(words[0] if words else "").parse_known_args(words)
         if others:
+            word = others[0].partition("=")[0]
             options = [option for action in arguments.parser._actions for option in action.option_strings]
-            arguments.parser.error(unknown("option", others[0].partition("=")[0], options))
+            arguments.parser.error(
+                unknown("option", word, options) if word.startswith("-") else f"'{word}' is one word too many"
+            )
         status = arguments.command(arguments)
     except FairnessError as error:
         print(f"fairness-pipeline: {visible(str(error), lines=True)}", file=sys.stderr)

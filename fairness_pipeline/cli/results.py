@@ -50,7 +50,8 @@ def _results(arguments: argparse.Namespace) -> int:
     studies = [study for study in project.studies if chosen.study in (None, study.name)]
     if arguments.against:
         return _print_turned(arguments, lineage, state, studies, chosen)
-    measured = [study for study in studies if any(audit.measured for audit in _audits(state, study, chosen)[1])]
+    audits = {study.name: _audits(state, study, chosen) for study in studies}
+    measured = [study for study in studies if any(audit.measured for audit in audits[study.name][1])]
     if not measured and (others := [name for name in other_workspaces(project) if _has_results(project, name)]):
         print(f"nothing of that was measured here; with results: --profile {' or '.join(others)}", file=sys.stderr)
     # Rows of two studies have different columns: a file has those of one.
@@ -58,9 +59,11 @@ def _results(arguments: argparse.Namespace) -> int:
     shown = measured or (with_subjects or studies)[:1]
     shown = shown[: None if arguments.format == "table" else 1]
     for number, study in enumerate(shown):
+        if number:
+            print()
         if len(shown) > 1:
-            print(f"{'' if number == 0 else chr(10)}{study.title}, profile {project.name}")
-        _print_results(arguments, project, state, study, chosen)
+            print(f"{study.title}, profile {project.name}")
+        _print_results(arguments, project, study, *audits[study.name], chosen)
     if others := [study.name for study in measured if study not in shown]:
         print(f"left out: {', '.join(others)}; for each of them: --study NAME", file=sys.stderr)
     return 0
@@ -71,13 +74,17 @@ def _has_results(project: Project, profile: str) -> bool:
 
 
 def _print_results(
-    arguments: argparse.Namespace, project: Project, state: "State", study: "AnyStudy", chosen: "Selection"
+    arguments: argparse.Namespace,
+    project: Project,
+    study: "AnyStudy",
+    all_audits: list["Audit"],
+    selected: list["Audit"],
+    chosen: "Selection",
 ) -> None:
     from fairness_pipeline.cli.console import print_next_steps, print_rows
     from fairness_pipeline.reporting.paper import verdict_rows
     from fairness_pipeline.reporting.results import flat
 
-    all_audits, selected = _audits(state, study, chosen)
     part = project.parts[study.name]
     every = [{**row, "stale": audit.stale} for audit in selected for row in flat(study, [audit])]
     verdicts = [

@@ -25,10 +25,13 @@ def unknown(kind: str, name: str, known: Iterable[str], scope: str = "") -> str:
         "unknown model 'seq2sq' in profile 'sample'; did you mean 'seq2seq'? known: seq2seq, retrieval"
     """
     names = list(dict.fromkeys(known))
-    close = (
-        difflib.get_close_matches(name, names)
-        or [entry for entry in names if len(name) > 2 and entry.startswith(name)][:3]
-    )
+    close = closest(name, names)
     guess = f"did you mean {' or '.join(map(repr, close))}?" if close else ""
     listed = f"known: {', '.join(names) or 'none'}" if not close or len(names) <= _LISTED else ""
     return f"unknown {kind} '{name}'{f' in {scope}' if scope else ''}; {' '.join(filter(None, (guess, listed)))}"
+
+
+def closest(name: str, names: list[str]) -> list[str]:
+    """Up to three names that a name may have been meant for, the likeliest first."""
+    beginning = [entry for entry in names if len(name) > 2 and entry.startswith(name)]
+    return difflib.get_close_matches(name, names) or beginning[:3]

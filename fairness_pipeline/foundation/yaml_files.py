@@ -1,6 +1,5 @@
 """Reads the YAML files of `data/` strictly and safely; errors name the file, the line and the key."""
 
-import difflib
 import re
 import warnings
 from collections.abc import Callable, Hashable, Mapping
@@ -14,7 +13,7 @@ import pydantic
 import yaml
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
-from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.errors import FairnessError, closest
 
 
 class Specification(pydantic.BaseModel):
@@ -273,7 +272,7 @@ def _explain(
     key = ".".join(str(part) for part in location) or "the whole file"
     if details["type"] == "extra_forbidden":
         known = sorted(_keys_at(schema, details["loc"][:-1]))
-        close = difflib.get_close_matches(str(location[-1]), known, 1)
+        close = closest(str(location[-1]), known)
         guess = f"; did you mean '{close[0]}'" if close else ""
         return f"{where}: unknown key '{key}'{guess}" + (f"; expected one of: {', '.join(known)}" if known else "")
     if details["type"] == "missing":

@@ -1,6 +1,5 @@
 """Prepares the verdicts that the lake holds of a study for readers; knows no study."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.project.thresholds import not_as_shipped
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
-from fairness_pipeline.statistics.comparison import AT_THE_END
+from fairness_pipeline.statistics.comparison import AT_THE_END, exact_bound
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import (
     ARTEFACT,
@@ -215,9 +214,9 @@ def ends(study: AnyStudy, audits: Iterable[Audit]) -> list[str]:
     more = f" and {len(fair) - _NAMED} more" if len(fair) > _NAMED else ""
     widest: dict[str, tuple[float, str]] = {}
     for audit, row in rows:
-        exact = re.search(rf"{AT_THE_END} ([\d.]+) points", row.get("note") or "")  # wider than the interval
+        exact = exact_bound(row.get("note") or "")  # wider than the interval
         reach = [abs(row[end]) for end in ("ci_low", "ci_high") if row.get(end) is not None]
-        reach += [float(exact[1])] if exact and reach else []
+        reach += [exact] if exact and reach else []
         if shown_verdict(row) not in FINDINGS and reach and not together(row):
             gap = max(reach), f"{audit.name} {study.label(row)}"
             widest[row["unit"]] = max(widest.get(row["unit"], gap), gap)

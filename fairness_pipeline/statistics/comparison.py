@@ -1,6 +1,7 @@
 """One row of a significance table: the two sides of one measure, compared by every test that the design asks for."""
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
@@ -190,6 +191,17 @@ _FLOOR = 0.01
 """At this rate or below on both sides, or above one minus it, a yes/no measure cannot tell the sides apart."""
 AT_THE_END = "a difference of at most"
 """In the note of a row whose measure is at its floor or ceiling."""
+
+
+def exact_bound(note: str) -> float | None:
+    """The largest difference, in points, that the note of a row at its floor or ceiling does not exclude.
+
+    Examples:
+        >>> exact_bound("never seen in any response: a difference of at most 0.92 points either way (exact, 95%)")
+        0.92
+    """
+    bound = re.search(rf"{AT_THE_END} (\S+) points", note)
+    return float(bound[1]) if bound else None
 
 
 def compare_counts(

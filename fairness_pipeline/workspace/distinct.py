@@ -21,8 +21,8 @@ Scorer = Callable[[pa.Table], pa.Table]
 """Takes a table with a column `text` and returns one row for each text, which depends on those texts alone.
 
 It may have `CHUNK`, the number of texts that it takes at once; `check_allowed`, which gets all texts beforehand;
-`SIDE_BY_SIDE`: it is small, computes on one core, and may be copied into several processes; and `tell`, which gets a
-callback for the number of texts scored so far within a chunk.
+`SIDE_BY_SIDE`: it is small, computes on one core, and may be copied into several processes; and `set_report`, which
+gets a callback for the number of texts scored so far within a chunk.
 It keeps nothing from one chunk to the next that would change a result, as other processes may score other chunks.
 """
 

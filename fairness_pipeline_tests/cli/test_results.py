@@ -33,6 +33,8 @@ def test_a_misspelt_option_is_answered_with_the_closest_one() -> None:
     assert wrong.returncode == 2
     assert "usage: fairness-pipeline results" in wrong.stderr
     assert "unknown option '--fromat'; did you mean '--format'?" in wrong.stderr
+    more = command("results", "gender")
+    assert more.returncode == 2 and "'gender' is one word too many" in more.stderr
 
 
 def test_what_could_remain_is_the_exact_bound_where_nothing_was_seen(made: Project) -> None:

@@ -1,9 +1,9 @@
 """Attribute words: how many words of each list a response holds (Liu et al. 2020, section 2.4.4)."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -78,12 +78,12 @@ class _WordList:
             form for entry in phrases for form in ([entry[:-1], entry[:-1] + "s"] if entry[-1] == "*" else [entry])
         ]
         self._phrases = TermMatcher(spelled) if spelled else None
-        self._listed = _Remembered(self._is_listed)
+        self._listed = cache(self._is_listed)  # chunks of texts share most of their words
 
     def count(self, texts: pa.ChunkedArray, encoded: EncodedWords) -> np.ndarray:
         """How many listed phrases and words each text holds. `encoded` holds the words of the texts. A phrase
         counts once."""
-        listed = np.array(list(map(self._listed.__getitem__, encoded.words)), dtype=bool)
+        listed = np.array(list(map(self._listed, encoded.words)), dtype=bool)
         counts = np.bincount(encoded.owners[listed[encoded.codes]], minlength=len(texts))
         if self._phrases:
             likely = pc.indices_nonzero(pc.match_substring_regex(texts, self._phrases.prefilter())).to_pylist()
@@ -96,21 +96,10 @@ class _WordList:
         ends = [0, *(phrase.end for phrase in phrases)]
         starts = [*(phrase.start for phrase in phrases), len(text)]
         outside = " . ".join(text[end:start] for end, start in zip(ends, starts, strict=True))
-        return len(phrases) + sum(map(self._listed.__getitem__, tokenize(outside)))
+        return len(phrases) + sum(map(self._listed, tokenize(outside)))
 
     def _is_listed(self, word: str) -> bool:
         return not self._words.isdisjoint(_forms(word)) or word.startswith(self._beginnings)
-
-
-class _Remembered(dict[str, bool]):
-    """The answers to a question about words. Chunks of texts share most words, and a repeated one costs no call."""
-
-    def __init__(self, ask: Callable[[str], bool]) -> None:
-        self._ask = ask
-
-    def __missing__(self, word: str) -> bool:
-        self[word] = answer = self._ask(word)
-        return answer
 
 
 @remembered(1 << 18)

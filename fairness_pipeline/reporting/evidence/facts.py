@@ -154,8 +154,7 @@ def facts(lineage: Lineage, lake: Lake, chosen: Selection | None = None) -> Fact
         (study, [audit for audit in audits if selection.matches(study, project.parts[study.name], audit.key)])
         for study, audits in every
     ]
-    names = {audit.key[study.subject] for study, audits_chosen in audits for audit in audits_chosen}
-    in_pack, measured = (sum(audit.measured for _, those in each for audit in those) for each in (audits, every))
+    names = {audit.key[study.subject] for study, study_audits in audits for audit in study_audits}
     corpora = {
         corpus.name: corpus
         for study, study_audits in audits
@@ -169,7 +168,7 @@ def facts(lineage: Lineage, lake: Lake, chosen: Selection | None = None) -> Fact
         version=__version__,
         libraries=library_versions(*_LIBRARIES),
         seed=project.profile.seed,
-        left_out=measured - in_pack,
+        left_out=_count_measured(every) - _count_measured(audits),
         warnings=[
             warning
             for study, study_audits in audits
@@ -201,6 +200,10 @@ def facts(lineage: Lineage, lake: Lake, chosen: Selection | None = None) -> Fact
             if (digest := lake.bytes_of(name, key))
         ],
     )
+
+
+def _count_measured(audits: Iterable[tuple[AnyStudy, list[Audit]]]) -> int:
+    return sum(audit.measured for _, study_audits in audits for audit in study_audits)
 
 
 def subjects(
