@@ -192,6 +192,11 @@ def fill_in(path: Path) -> None:
     path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
 
 
+def runs_to_an_end(words: list[str]) -> bool:
+    """Whether the line is a command of ours that does not serve until it is interrupted."""
+    return words[0] == "fairness-pipeline" and (words[1] not in SERVES or "--output" in words)
+
+
 def follow(words: list[str], stands_for: dict[str, str]) -> None:
     """Does what one line of a page says."""
     for text, real in stands_for.items():
@@ -202,7 +207,7 @@ def follow(words: list[str], stands_for: dict[str, str]) -> None:
     elif words[0] == "cp":
         Path(words[2]).write_bytes(Path(words[1]).read_bytes())
         fill_in(Path(words[2]))
-    elif words[0] == "fairness-pipeline" and (words[1] not in SERVES or "--output" in words):
+    elif runs_to_an_end(words):
         done = command(*words[1:])
         may_close = "--fail-on" in words
         nothing_yet = "previous" in words and "no kept run differs from the present tables" in done.stderr
@@ -216,7 +221,7 @@ def follow(words: list[str], stands_for: dict[str, str]) -> None:
     [
         pytest.param(page, marks=pytest.mark.verify if page.stem in LONG else (), id=page.stem)
         for page in PAGES
-        if page.stem != "first-ten-minutes"
+        if page.stem != "first-ten-minutes" and any(runs_to_an_end(words) for words in commands(page))
     ],
 )
 def test_every_command_is_run_as_it_stands(page: Path, reader: dict[str, str], data: Path) -> None:
@@ -252,10 +257,6 @@ def test_every_command_of_a_page_can_be_parsed(page: Path, capsys: pytest.Captur
             _parser(words[0]).parse_args(words)
         except SystemExit as ended:
             assert not ended.code, (line, capsys.readouterr().err)
-
-
-def test_there_are_commands_to_run() -> None:
-    assert sum(len(commands(page)) for page in PAGES) > 40
 
 
 def test_every_gate_that_is_shown_looks_at_all_measures() -> None:

@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 
 import fairness_pipeline as fp
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline_tests.commands import command
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,6 +36,7 @@ def test_the_wheel_holds_every_data_folder_and_every_template(tmp_path: Path) ->
     assert not [name for name in held if "lake" in Path(name).parts]
 
 
+@pytest.mark.verify
 def test_the_wheel_works_in_an_environment_of_its_own(tmp_path: Path) -> None:
     """Its libraries are those of this environment; the package and its data come from the wheel alone."""
     from hatchling.builders.wheel import WheelBuilder
@@ -64,10 +66,7 @@ def test_the_wheel_works_in_an_environment_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "fairness_pipeline.cli", "--version"], capture_output=True, text=True, cwd=ROOT
-    )
-    assert done.stdout == f"fairness-pipeline {fp.__version__}\n"
+    assert command("--version").stdout == f"fairness-pipeline {fp.__version__}\n"
     for name in ("pyproject.toml", "CITATION.cff"):
         assert fp.__version__ in (ROOT / name).read_text(encoding="utf-8")
 

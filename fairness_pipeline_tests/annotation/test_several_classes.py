@@ -144,6 +144,7 @@ def test_group_effects_of_each_class_are_recovered_and_no_others() -> None:
     assert np.abs(model.wrong_ - WRONG_LABELS).max() < 0.2
 
 
+@pytest.mark.verify
 def test_on_public_sets_of_four_classes_results_are_the_authors(corpora) -> None:  # type: ignore[no-untyped-def]
     """Zheng et al. 2017, the results in their released code (`exp-3`, no known truth): Dawid-Skene and ZenCrowd to the
     last item; CATD, PM-CRH and the vote draw where they tie, and GLAD is fitted by another optimiser."""

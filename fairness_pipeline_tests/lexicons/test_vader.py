@@ -35,7 +35,7 @@ TEXT = st.lists(st.tuples(TOKEN, st.sampled_from([" ", " ", " ", "", "\n", "\u00
 )
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(TEXT)
 def test_text_made_of_words_that_the_rules_use(text: str) -> None:
     assert VADER.compound([text]) == expected([text])

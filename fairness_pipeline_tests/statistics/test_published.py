@@ -40,11 +40,9 @@ def agrees(row: dict[str, str]) -> bool:
     return p_agrees and min(statistics) <= rounded(row["z"])[-1] and max(statistics) >= rounded(row["z"])[0]
 
 
-@pytest.mark.parametrize(
-    "row", RATES, ids=lambda row: f"{row['source']}-{row['model']}-{row['dimension']}-{row['measure']}"
-)
-def test_published_rates_give_the_published_z_and_p(row: dict[str, str]) -> None:
-    assert agrees(row) == row["check"].startswith("agrees")
+def test_published_rates_give_the_published_z_and_p() -> None:
+    for row in RATES:
+        assert agrees(row) == row["check"].startswith("agrees"), row
 
 
 def test_46_of_48_rows_agree() -> None:

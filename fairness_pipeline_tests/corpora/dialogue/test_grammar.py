@@ -13,7 +13,7 @@ from fairness_pipeline.project.project import load_dimension
 import pyarrow as pa  # isort: skip
 
 GRAMMAR = Grammar.load("grammars/twitter_sample.yaml")
-DIALOGUES = list(GRAMMAR.generate(6000, seed=1))
+DIALOGUES = list(GRAMMAR.generate(2000, seed=1))
 
 
 @cache

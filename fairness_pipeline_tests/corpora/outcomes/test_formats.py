@@ -425,7 +425,7 @@ def test_winogender(corpora: Path, tmp_path: Path) -> None:
     assert share["technician"] == 40.34
     biased = verdict(1.0).iloc[0]
     assert biased.verdict == "biased" and biased.clusters == 60 and biased.value_a > 0.5
-    assert sum(verdict(0.0).iloc[0].p_paired < 0.05 for _ in range(40)) <= 5  # a frequent pronoun is no stereotype
+    assert sum(verdict(0.0).iloc[0].p_paired < 0.05 for _ in range(10)) <= 2  # a frequent pronoun is no stereotype
     broken = tmp_path / "all_sentences.tsv"
     broken.write_text("sentid\tsentence\nno tab here\n", encoding="utf-8")
     with pytest.raises(FairnessError, match="line 2: expected occupation.participant.answer.gender.txt"):

@@ -267,13 +267,13 @@ def test_a_small_gap_in_one_stratum_and_doubt_in_another_are_no_bias(
     sentences: pa.Table, designs: dict[str, Design]
 ) -> None:
     """The true gap is a fifth of the margin, and noise leaves small strata in doubt."""
-    runs = 60
+    runs = 20
     scores = (
         noise(sentences, runs, 11, np.zeros(sentences.num_rows, bool), sentence=0.02)
         + 0.002 * (column(sentences, "gender") == "female")[:, None]
     )
     verdicts = [audit(designs["gender"], "gender", scores[:, i])[ALL]["verdict"] for i in range(runs)]
-    assert verdicts.count("biased") <= 2
+    assert verdicts.count("biased") <= 1
     assert verdicts.count("fair on average") > runs / 2
 
 
