@@ -215,11 +215,6 @@ def describe_blind_verdicts(examined: Examined) -> list[str]:
 def gate(plan: Plan, rule: Rule, examined: Examined) -> int:
     """Checks every verdict in a plan's selection; returns 0, or `REFUSED`.
 
-    Args:
-        plan: The plan with the selection.
-        rule: The conditions that close the gate.
-        examined: The result of `examine`.
-
     Raises:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
             verdict that counts could have been biased. A gate that saw nothing stays closed.

@@ -101,13 +101,6 @@ def name_of(location: str) -> str:
 def put(path: Path, document: dict[str, Any], schema: type[Specification], name: str, profile: str) -> None:
     """Writes the file of the input into the workspace; a name that is in use is not given to anything else.
 
-    Args:
-        path: The file.
-        document: The content of the file.
-        schema: The type that reads the file.
-        name: The name of the input.
-        profile: The profile's name.
-
     Raises:
         FairnessError: the file would be wrong, or a file of that name exists with another content.
     """

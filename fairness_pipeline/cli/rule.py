@@ -37,11 +37,7 @@ class Requirement(NamedTuple):
     custom_margins: bool = False
 
     def lacks(self, gate: Gate) -> Iterator[str]:
-        """Yields a phrase for each reason why a signed gate does not meet it.
-
-        Args:
-            gate: The signed gate.
-        """
+        """Yields a phrase for each reason why a signed gate does not meet it."""
         if not gate.refused:
             yield "no gate was asked"
             return

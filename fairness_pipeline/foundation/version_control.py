@@ -16,9 +16,6 @@ checkout belongs to another user."""
 def tracked_file(folder: Path) -> str | None:
     """A file of a folder that Git tracks, by its path in the folder; None if there is none.
 
-    Args:
-        folder: A folder, which need not exist.
-
     Raises:
         FairnessError: the folder is in a checkout, and Git cannot tell.
     """

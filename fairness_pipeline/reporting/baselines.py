@@ -49,14 +49,7 @@ class _File(BaseModel):
 
 
 def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tuple[AnyStudy, Audit]]) -> None:
-    """Writes the present results into a file with which later runs are compared.
-
-    Args:
-        path: The file.
-        project: The profile.
-        lake: What has been made.
-        audits: The audits that it holds, with their studies.
-    """
+    """Writes the present results into a file with which later runs are compared."""
     by_study: dict[str, list[Audit]] = {}
     for study, audit in audits:
         if audit.measured:

@@ -69,13 +69,7 @@ def keep(
 
 
 def prune(workspace: Path, studies: Iterable[AnyStudy], count: int) -> int:
-    """Deletes the oldest entries beyond `count`, except the last two of each study; returns the number of deleted ones.
-
-    Args:
-        workspace: The workspace's folder.
-        studies: All studies that may have entries.
-        count: The number of entries that are kept.
-    """
+    """Deletes the oldest entries beyond `count`, except the last two of each study; returns the number of deleted ones."""
     folders = sorted(path for path in (workspace / "history").glob("*") if path.is_dir())
     protected = {entry for study in studies for entry in entries(workspace, study)[-2:]}
     expired = [path for path in folders[:-count] if path.name not in protected]
@@ -139,13 +133,7 @@ def entries(workspace: Path, study: AnyStudy) -> list[str]:
 
 
 def note_refusal(workspace: Path, study: AnyStudy, keys: Iterable[Key]) -> None:
-    """Records beside the last entry which of its audits have closed a gate.
-
-    Args:
-        workspace: The workspace's folder.
-        study: The study.
-        keys: The audits' partitions.
-    """
+    """Records beside the last entry which of its audits have closed a gate."""
     if known := entries(workspace, study):
         with replacing(workspace / "history" / known[-1] / f"{study.table}{_REFUSED}") as temporary:
             temporary.write_text(json.dumps([*keys]), encoding="utf-8")

@@ -49,12 +49,7 @@ class Summary(BaseModel):
 
 
 def write_summary(plan: Plan, gate: Gate) -> Path:
-    """Writes `signed/summary.json` in the workspace, and returns its path.
-
-    Args:
-        plan: What was run.
-        gate: The outcome of the gate.
-    """
+    """Writes `signed/summary.json` in the workspace, and returns its path."""
     project, lake = plan.project, plan.lake
     verdicts, audited = [], []
     for study in project.studies:

@@ -101,9 +101,6 @@ def partition_name(key: Key) -> str:
 class Lake:
     """The data of one workspace.
 
-    Args:
-        root: The workspace's folder.
-
     Raises:
         FairnessError: its format is of a later version.
     """

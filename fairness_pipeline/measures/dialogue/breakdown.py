@@ -92,12 +92,7 @@ A_SAMPLE = 10
 
 
 def moving_together(words: Words, *, names_the_group: bool) -> list[np.ndarray]:
-    """How pairs move together: by their words, unless these are the group's own name and there are few others.
-
-    Args:
-        words: The words of each pair.
-        names_the_group: Whether the words are the group's own name.
-    """
+    """How pairs move together: by their words, unless these are the group's own name and there are few others."""
     return [] if names_the_group and words.effective < A_SAMPLE else words.clusterings
 
 

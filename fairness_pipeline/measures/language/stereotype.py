@@ -213,9 +213,6 @@ def _bound(estimates: list[Estimate], margin: float) -> float:
 def odds_ratio(row: dict[str, float]) -> tuple[float, float, float]:
     """How many times likelier the stereotype, rather than its opposite, is about side b than about side a.
 
-    Args:
-        row: The row of the measure `STEREOTYPE`.
-
     Returns:
         The odds ratio and its 95% interval. The bounds are infinite if nothing is known.
     """

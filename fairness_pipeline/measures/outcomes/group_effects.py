@@ -190,9 +190,6 @@ class GroupEffects:
     def largest_possible(self, alpha: float = _LEVEL) -> np.ndarray:
         """(pairs,) the exact upper limit of the share of clusters that differ; a rate differs by no more. Other
         outcomes have no limit.
-
-        Args:
-            alpha: The level.
         """
         if not self.rates:
             return np.full(len(self._few), math.inf)
@@ -281,9 +278,6 @@ class GroupEffects:
     def p_equivalence(self, margin: float) -> np.ndarray:
         """The p that each pair of groups differs by the margin or more, by two one-sided tests: (pairs,). If few of
         many clusters differ, it is at least the p of the exact bound for rates, and 1 for other outcomes.
-
-        Args:
-            margin: The largest difference that does not matter.
         """
         p = np.array([tost(estimate, Bound(margin)).p for estimate in self._every_pair.estimates()])
         return np.maximum(p, self._p_where_few_differ(margin))
@@ -319,9 +313,6 @@ class GroupEffects:
     def minimum_detectable(self, alpha: float) -> float:
         """The difference of one group from all others that the omnibus test would find with 80% power: for k groups
         of equal variance its statistic is noncentral chi-square of k - 1 degrees of freedom, widened as Student's t is.
-
-        Args:
-            alpha: The level.
         """
         count = len(self.groups)
         critical = scipy.special.chdtri(count - 1, alpha)

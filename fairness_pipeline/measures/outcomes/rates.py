@@ -75,13 +75,7 @@ def rates_by_group(
 
 
 def lowest_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) -> str:
-    """The lowest ratio of an outcome's groups, in words; empty if there is none.
-
-    Args:
-        rows: Rows of a table of `OUTCOME_RATES`.
-        outcome: The outcome.
-        attribute: The group column.
-    """
+    """The lowest ratio of an outcome's groups, in words; empty if there is none."""
     by_group = {row["group"]: row for row in rows if (row["outcome"], row["attribute"]) == (outcome, attribute)}
     overall = by_group.get(ALL_GROUPS)
     if overall is None or overall["ratio"] is None:

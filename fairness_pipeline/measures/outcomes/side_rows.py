@@ -25,12 +25,6 @@ from fairness_pipeline.statistics.verdicts import too_few
 def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging) -> Iterator[Judged]:
     """The rows of a signed outcome: its mean compared with 0, or a share with one half, over all cells and over those
     about each group.
-
-    Args:
-        name: The name of the outcome.
-        outcome: The specification of the outcome.
-        cells: Its cells.
-        judging: How it is judged.
     """
     unit, scale = unit_of(outcome)
     middle = 0.5 if outcome.kind == "preference" else 0.0
