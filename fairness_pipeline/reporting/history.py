@@ -69,7 +69,7 @@ def keep(
 
 
 def prune(workspace: Path, studies: Iterable[AnyStudy], count: int) -> int:
-    """Deletes the oldest entries beyond `count`, except the last two of each study; returns the number of deleted ones."""
+    """Deletes the oldest entries beyond `count`, except the last two of each study; returns how many were deleted."""
     folders = sorted(path for path in (workspace / "history").glob("*") if path.is_dir())
     protected = {entry for study in studies for entry in entries(workspace, study)[-2:]}
     expired = [path for path in folders[:-count] if path.name not in protected]

@@ -105,7 +105,7 @@ class Labelled(NamedTuple):
         return cls(labels, {str(name): levels_of(groups[name]) for name in groups.columns})
 
     def against_rest(self, names: Sequence[str]) -> list["Labelled"]:
-        """These labels if they have two classes; else each class against the rest, with its name after the category's."""
+        """These labels if they have two classes; else each class against the rest, its name after the category's."""
         if self.labels.classes == 2:
             return [self]
         return [
