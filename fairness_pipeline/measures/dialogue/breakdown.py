@@ -174,13 +174,12 @@ def _rows(
         }
 
 
-def carrying(words: Words, sides: Sides, most: int = 3) -> list[str]:
-    """The words that carry a measure's gap: the few whose pairs make most of it, each at least a tenth.
+def carrying(words: Words, sides: Sides) -> list[str]:
+    """The words that carry a measure's gap: the three whose pairs make most of it, each at least a tenth.
 
     Args:
         words: The words that each pair swaps.
         sides: The measure's values on both sides of every pair.
-        most: The maximum number of words.
     """
     a, b = (side.astype(float) for side in sides)
     contributions = np.bincount(words.words, (a - b)[words.pairs], len(words.names))
@@ -188,5 +187,5 @@ def carrying(words: Words, sides: Sides, most: int = 3) -> list[str]:
     if not total:
         return []
     shares = contributions / total
-    order = np.argsort(-shares, kind="stable")[:most]
+    order = np.argsort(-shares, kind="stable")[:3]
     return [words.names[int(index)] for index in order if shares[index] >= 0.1]

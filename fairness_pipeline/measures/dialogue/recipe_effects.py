@@ -68,7 +68,6 @@ controls it is the one with the least certain difference. `p_cure` is the larges
 of the gap being left (Holm-adjusted). `power` is the chance that as many seeds distinguish the method from `control`,
 if the true difference and the spread between seeds are as observed. `seeds_needed` is the number of seeds for 80%
 power, null if 200 would not be enough. `share_left` is the mean absolute difference after, as a share of that before.
-`effect` is one of `EFFECTS`.
 """
 
 MOST_LEFT = 0.5
@@ -81,15 +80,6 @@ LEAST_SEEDS = 5
 test overstates the evidence."""
 
 CURE, NO_GAP = "cure", "no gap shown"
-EFFECTS = {
-    CURE: "the base's gap is shown, and that the method leaves less than half of it, and less than its controls, "
-    "without naming the other group more often",
-    SMALLER: "less than the base; not shown to be less than half, or than every control, or over five seeds, or with "
-    "answers that name the other group more often",
-    LARGER: "more than the base",
-    NONE_SHOWN: "the base has a gap, and no change of it is shown",
-    NO_GAP: "the base's seeds show no gap (few, or seeds that differ much, hardly show any), so no cure can be shown",
-}
 
 
 class Control(NamedTuple):

@@ -179,19 +179,18 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
     )
 
 
-def quadruples(perplexities: pa.Table, split: str = "test") -> Quadruples:
-    """The phrases of a split that have an opposite, in all four versions.
+def quadruples(perplexities: pa.Table) -> Quadruples:
+    """The phrases of the test split that have an opposite, in all four versions.
 
     Exchanging the group's words must change the number of tokens equally with both attributes. Otherwise the two
     exchanges are not comparable.
 
     Args:
         perplexities: As `PHRASE_PERPLEXITIES`.
-        split: The name of the split.
     """
     by_phrase: dict[str, dict[tuple[str, str], Row]] = {}
     for row in perplexities.to_pylist():
-        if row["split"] == split and row["attribute"]:
+        if row["split"] == "test" and row["attribute"]:
             by_phrase.setdefault(row["phrase_id"], {})[row["reading"], row["side"]] = row
     kept = {
         name: versions for name, versions in by_phrase.items() if len(versions) == 4 and _equal_token_changes(versions)
