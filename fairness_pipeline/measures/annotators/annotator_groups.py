@@ -357,20 +357,17 @@ def _compare_category(
         rates._replace(estimate=estimate),
         settings,
     )
+    all_meet = len(pairs) == math.comb(len(levels.names), 2)
     row = replace(
         largest,
         measure=category,
         paired_test="annotators' scores exchanged (Welch's statistic)",
         paired_statistic=None,
         p_paired=p,
-        p_equivalence=max(pair.p_equivalence for pair, _, _ in pairs) if _all_meet(levels, pairs) else 1.0,
+        p_equivalence=max(pair.p_equivalence for pair, _, _ in pairs) if all_meet else 1.0,
     )
     of_pairs = [(pair, columns) for pair, columns, _ in pairs]
     return _CategoryComparison(row, pair_columns | {"contrast": LARGEST}, of_pairs, items, spread, levels.names)
-
-
-def _all_meet(levels: Levels, pairs: Sequence[object]) -> bool:
-    return len(pairs) == len(levels.names) * (len(levels.names) - 1) // 2
 
 
 def _row(category: str, groups: tuple[str, str], rates: Rates, settings: AnnotatorGroupsSettings) -> Comparison:

@@ -296,14 +296,8 @@ def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Regrouped | None:
     new_groups = np.array([LETTERS.find(groups.get(name, "?")) for name in ids])
     if min(int(((new_groups == group) & (original.labels == label)).sum()) for group in (0, 1) for label in (0, 1)) < 2:
         return None
-    kept = new_groups >= 0
-    regrouped = original._replace(
-        decisions=original.decisions[:, kept],
-        labels=original.labels[kept],
-        groups=new_groups[kept],
-        authors=original.authors[kept],
-    )
-    return _Regrouped(regrouped, original.groups[kept] == new_groups[kept])
+    regrouped = original._replace(groups=new_groups).only(range(len(LETTERS)))
+    return _Regrouped(regrouped, (original.groups == new_groups)[new_groups >= 0])
 
 
 def _judged(

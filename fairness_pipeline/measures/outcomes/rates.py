@@ -70,8 +70,7 @@ def rates_by_group(
             for attribute, codes in {**groups, **crossed}.items():
                 for row in _attribute_rows(trials.values[name][chosen], labels, codes, cluster):
                     rows.append({"outcome": name, "attribute": attribute, **row})
-    complete = [{**dict.fromkeys(OUTCOME_RATES.names), **row} for row in rows]
-    return pa.Table.from_pylist(complete, schema=OUTCOME_RATES)
+    return pa.Table.from_pylist(rows, schema=OUTCOME_RATES)
 
 
 def lowest_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) -> str:

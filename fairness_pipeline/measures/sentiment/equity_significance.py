@@ -166,7 +166,6 @@ def _names(
 ) -> Iterator[dict[str, Any]]:
     """The audit of names: one row per affect, and one row for each name that is an outlier by itself."""
     names = Names.of(design, scores, GROUPS["race"])
-    empty = dict.fromkeys(EQUITY_SIGNIFICANCE.names)
     for column, (affect, cell) in enumerate(zip(affects, cells_of_names(names), strict=True)):
         means = names.scores[:, column]
         inside = names.cell == names.cells.index(cell.cell)
@@ -174,7 +173,7 @@ def _names(
         alike = float(np.abs(means - np.median(means)).max()) <= amount and cell.p_holm >= alpha
         gathers = cell.p_holm < alpha and abs(cell.difference) > amount
         shared = {
-            **empty, "measure": "score", "unit": "score", "affect": affect, "templates": design.templates,
+            "measure": "score", "unit": "score", "affect": affect, "templates": design.templates,
             "subset": ALL, "margin": amount, "beyond_margin": False, "sd_persons": cell.spread,
         }  # fmt: skip
         yield {
