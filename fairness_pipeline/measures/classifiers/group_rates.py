@@ -62,12 +62,9 @@ CLASSIFIER_FAIRNESS = schema(
     trainings=optional(pa.float64(), "the standard deviation of the trainings' differences beyond chance, in points"),
     trainings_upper=optional(pa.float64(), "its upper 95% bound"),
 )
-"""One row per rate. Values are means over the seeds. `sd_seeds` is the standard deviation of the seeds' differences.
-`authors_*` is the effective number of a group's authors: few if one of them wrote most of the texts. `masked_*`
-belong to the same rate after a second inference of the groups, without the words that predict the label; they are
-null if groups are known. If a difference is shown only with the original groups, the verdict is `artefact` if less
-is shown to be left than groups that are merely inferred less reliably would leave. Otherwise it stays `biased`, and
-`note` says that the control is too small to tell."""
+"""One row per rate. Values are means over the seeds. If a difference is shown only with the original groups, the
+verdict is `artefact` if less is shown to be left than groups that are merely inferred less reliably would leave.
+Otherwise it stays `biased`, and `note` says that the control is too small to tell."""
 CLASSIFIER_METRICS = schema(
     metric=(
         pa.string(),
@@ -81,8 +78,7 @@ CLASSIFIER_METRICS = schema(
     ci_high=optional(pa.float64(), "upper end of it"),
     published_value=optional(pa.float64(), "what the thesis prints"),
 )
-"""Accuracy, F1, FPED, FNED and DPD: the value of each seed, the mean, and its 95% interval over seeds (null with one
-seed)."""
+"""One row per metric."""
 
 
 class GroupRatesSettings(Specification):

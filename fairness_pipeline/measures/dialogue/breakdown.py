@@ -22,12 +22,8 @@ BREAKDOWN = schema(
     ci_high=(pa.float64(), "upper end of its 95% interval"),
     contribution=(pa.float64(), "how much of the whole difference the level's pairs make"),
 )
-"""One row per measure, factor and level, in the unit of the measure.
-
-`shrunken` and its 95% interval draw a level's difference towards the mean of all levels; fewer pairs mean more
-shrinkage. `contribution` is the level's part of the whole difference: the sum over its pairs, divided by the number of
-all pairs.
-"""
+"""One row per measure, factor and level. `contribution` is the sum over a level's pairs, divided by the number of all
+pairs."""
 
 
 class Words(NamedTuple):
