@@ -367,11 +367,6 @@ class Lake:
         path = self.table_path(table, key)
         return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
 
-    def content(self, asset: str, key: Key) -> str | None:
-        """The hash of a partition's content; None if the partition is missing or damaged."""
-        card = self.card(asset, key)
-        return card.content if card else None
-
     @contextmanager
     def lock(self, asset: str, key: Key, waiting: Callable[[str], None]) -> Iterator[None]:
         """Holds the lock of a partition, so that one run at a time makes it. It ends with the process at the latest.
