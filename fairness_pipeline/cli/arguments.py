@@ -1,6 +1,7 @@
 """Defines arguments that several commands share."""
 
 import argparse
+import math
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from fairness_pipeline.lineage.plan import Selection
 
 FORMATS = ("table", "csv", "json", "markdown", "latex")
+NAMES, WORSE = "names", "worse"
+REFUSABLE = ("biased", "inconclusive", NAMES, WORSE)
+"""What may close a gate: verdicts, findings about single names, and gaps that became worse than a baseline's."""
 
 
 class Once(argparse.Action):
@@ -52,6 +56,25 @@ def selection(arguments: argparse.Namespace) -> "Selection":
     everything, asset = getattr(arguments, "all", False), getattr(arguments, "select", None)
     values = {axis: getattr(arguments, axis) for axis in ("study", "dimension", "model", "corpus", "condition")}
     return Selection(**values, asset=asset, everything=everything)
+
+
+def refusals(text: str) -> tuple[str, ...]:
+    """Parses what closes the gate, for argparse: names separated by commas."""
+    names = tuple(name.strip() for name in text.split(","))
+    if unknown := [name for name in names if name not in REFUSABLE]:
+        raise argparse.ArgumentTypeError(f"invalid choice: '{unknown[0]}' (choose from {', '.join(REFUSABLE)})")
+    return names
+
+
+def points(text: str) -> float:
+    """Parses percentage points, for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 100:
+        raise argparse.ArgumentTypeError(f"expected percentage points from 0 to 100, found '{text}'")
+    return number
 
 
 def count(text: str) -> int:

@@ -15,7 +15,7 @@ from fairness_pipeline.cli.run import (
     seal_older_imports,
     with_new_epochs,
 )
-from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
+from fairness_pipeline.cli.run_options import add_run_options, asks_anew, environment_of_options
 from fairness_pipeline.foundation.errors import FairnessError, unknown
 
 if TYPE_CHECKING:
@@ -82,7 +82,6 @@ def add(command: Command) -> None:
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    check_run_options(arguments)
     with environment_of_options(arguments):
         return _give_and_run(arguments)
 

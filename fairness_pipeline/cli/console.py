@@ -8,8 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -85,6 +84,7 @@ class RunDisplay(Listener):
         total: The number of steps in the selection.
 
     Attributes:
+        bars: The bars; they are shown while this context manager is open.
         forecast: The forecast of the remaining time; None until the number of workers is known.
     """
 
@@ -94,27 +94,18 @@ class RunDisplay(Listener):
         self._done = 0
         self.forecast: Forecast | None = None
         self._last_forecast = time.monotonic()
-        self._bars = Progress(
+        self.bars = Progress(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(), console=self.console, transient=True, disable=not self.console.is_terminal,
         )  # fmt: skip
         self._tasks: dict[PartitionId, TaskID] = {}
         self.console.print(f"Profile [b]{profile}[/b]: {stale} of {total} partitions to make")
 
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bars.stop()
-
     def starting(self, steps: Sequence[Step]) -> None:
         """Shows that a unit of steps begins; its steps share a bar."""
         if self.forecast:
             self.forecast.began(steps[0].partition_id)
-        task = self._bars.add_task(escape(steps[0].label), total=None, note="")
+        task = self.bars.add_task(escape(steps[0].label), total=None, note="")
         self._tasks |= {step.partition_id: task for step in steps}
 
     def ended(self, outcome: Outcome) -> Outcome:
@@ -124,7 +115,7 @@ class RunDisplay(Listener):
             self.forecast.ended(outcome.step.partition_id, outcome.seconds if outcome.state == "made" else None)
         task = self._tasks.pop(outcome.step.partition_id, None)
         if task is not None and task not in self._tasks.values():
-            self._bars.remove_task(task)
+            self.bars.remove_task(task)
         if outcome.state == "skipped":  # the step that it needed has failed and says why
             return outcome
         text = f"[{self._done:>3}/{self._stale}] {outcome.step.label}"
@@ -148,14 +139,14 @@ class RunDisplay(Listener):
         partition = asset, partition_name(key)
         task = self._tasks.get(partition)
         if task is not None:  # a message may come after its unit has ended
-            self._bars.reset(task, description=escape(label), total=None, note="")
+            self.bars.reset(task, description=escape(label), total=None, note="")
         if self.forecast:
             self.forecast.began(partition)
 
         def update(done: int, total: int | None, note: str) -> None:
             nonlocal last
-            if task in self._bars.task_ids:
-                self._bars.update(task, total=total, completed=done, note=note)
+            if task in self.bars.task_ids:
+                self.bars.update(task, total=total, completed=done, note=note)
             if not self.console.is_terminal and time.monotonic() - last > _PLAIN_EVERY:
                 last = time.monotonic()
                 share = f"{100 * done / total:3.0f}%" if total else f"{done:,}"
@@ -178,13 +169,13 @@ class RunDisplay(Listener):
         self.console.print(f"          about {remaining} to the end", style="dim", markup=False)
 
 
-def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit], console: Console | None = None) -> None:
+def print_verdicts(study: AnyStudy, project: Project, audits: list[Audit]) -> None:
     """Prints a table of verdicts: a row for each audit, the worst first; a mark and a number under each heading.
 
     If the terminal is too narrow for the numbers, the table only has marks. A line with counts and the worst findings
     in words come below the table.
     """
-    output = Console(file=(console or Console()).file, width=_width(150), highlight=False)
+    output = Console(width=_width(150), highlight=False)
     marks = _MARKS if output.encoding.lower().startswith("utf") else _PLAIN_MARKS
     part = project.parts[study.name]
     ordered = worst_first(study, audits)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fairness_pipeline.cli.gate import Entry, Examined, describe_blind_verdicts, describe_rule, detectable
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.project.study import AnyStudy
@@ -43,8 +43,7 @@ def write_for_machines(
     if summary:
         texts[summary] = _summary(plan, rule, examined, reasons)
     for path, text in texts.items():
-        with replacing(Path(path)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(Path(path), text)
     return list(texts)
 
 

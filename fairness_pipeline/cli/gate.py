@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
-from fairness_pipeline.cli.rule import NAMES, REFUSED, WORSE
+from fairness_pipeline.cli.arguments import NAMES, WORSE
+from fairness_pipeline.cli.rule import REFUSED
 from fairness_pipeline.foundation.errors import FairnessError, unknown
 from fairness_pipeline.foundation.plain_text import number_of, some
 from fairness_pipeline.lineage.plan import Plan
@@ -26,7 +28,7 @@ from fairness_pipeline.reporting.rule import Rule
 from fairness_pipeline.statistics.intervals import quantile
 from fairness_pipeline.statistics.units import UNITS
 from fairness_pipeline.statistics.verdicts import ARTEFACT, FAIR_ON_AVERAGE, FINDING, FINDINGS
-from fairness_pipeline.workspace.lake import Key, Row
+from fairness_pipeline.workspace.lake import Row
 
 Baseline = Callable[[AnyStudy], Earlier]
 """Returns the results of an earlier run for a study."""
@@ -101,12 +103,14 @@ def examine(plan: Plan, rule: Rule, state: State, baseline: Baseline | None = No
     audits = [
         (study, audit)
         for study in project.studies
-        for audit in audits_of(study, project.parts[study.name], plan.lake, asked=_selected(plan, study))
+        for audit in audits_of(
+            study, project.parts[study.name], plan.lake, asked=partial(plan.selection.covers, study, project)
+        )
         if plan.selection.covers(study, project, audit.key)
     ]
     fresh = [(study, audit) for study, audit in audits if audit.measured and not state.stale(study.table, audit.key)]
-    row_names = _row_names(plan, rule.measures)
-    looked_at = [entry for study, audit in fresh for entry in _looked_at(study, audit, row_names)]
+    required = row_names(plan, rule.measures)
+    looked_at = [entry for study, audit in fresh for entry in _looked_at(study, audit, required)]
     biased = [entry for entry in looked_at if "biased" in rule.refused and entry.row["verdict"] in FINDINGS]
     significant = _after_correction(plan, looked_at)
     tolerated = [entry for entry in biased if _is_tolerated(entry, rule.tolerated)]
@@ -125,7 +129,7 @@ def examine(plan: Plan, rule: Rule, state: State, baseline: Baseline | None = No
     blind = [entry for entry in looked_at if not could_be_biased(entry.row)]
     margins, not_shipped = _margins_and_changes(plan, audits)
     examined = Examined(
-        audits, fresh, row_names, looked_at, closing, alone, tolerated, blind, changes, name, margins, not_shipped, ""
+        audits, fresh, required, looked_at, closing, alone, tolerated, blind, changes, name, margins, not_shipped, ""
     )
     return examined._replace(open=_open(examined, rule))
 
@@ -214,11 +218,6 @@ def describe_blind_verdicts(examined: Examined) -> list[str]:
 
 def gate(plan: Plan, rule: Rule, examined: Examined) -> int:
     """Checks every verdict in a plan's selection; returns 0, or `REFUSED`.
-
-    Args:
-        plan: The plan with the selection.
-        rule: The conditions that close the gate.
-        examined: The result of `examine`.
 
     Raises:
         FairnessError: no verdict is refused, but a part was not measured, is out of date, or is degenerate; or no
@@ -345,17 +344,12 @@ def detectable(plan: Plan, rows: list[Entry]) -> list[str]:
     ]
 
 
-def _selected(plan: Plan, study: AnyStudy) -> Callable[[Key], bool]:
-    return lambda key: plan.selection.covers(study, plan.project, key)
+def row_names(plan: Plan, measures: str | None) -> list[str]:
+    """Returns the names of the rows that count; empty if all count. No table is needed for this.
 
-
-def check_measures(plan: Plan, measures: str | None) -> None:
-    """Raises FairnessError if a name in `measures` is none of the plan's measures; no table is needed for this."""
-    _row_names(plan, measures)
-
-
-def _row_names(plan: Plan, measures: str | None) -> list[str]:
-    """Returns the names of the rows that count; empty if all count."""
+    Raises:
+        FairnessError: a name is none of the plan's measures.
+    """
     if measures is None:
         return []
     names = [*Rule(measures=measures).names]

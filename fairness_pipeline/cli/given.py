@@ -12,7 +12,7 @@ from typing import Any, Literal
 import yaml
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.foundation.yaml_files import Specification, read_yaml, validate
 from fairness_pipeline.models.specification import CONTEXT
 
@@ -101,13 +101,6 @@ def name_of(location: str) -> str:
 def put(path: Path, document: dict[str, Any], schema: type[Specification], name: str, profile: str) -> None:
     """Writes the file of the input into the workspace; a name that is in use is not given to anything else.
 
-    Args:
-        path: The file.
-        document: The content of the file.
-        schema: The type that reads the file.
-        name: The name of the input.
-        profile: The profile's name.
-
     Raises:
         FairnessError: the file would be wrong, or a file of that name exists with another content.
     """
@@ -117,8 +110,7 @@ def put(path: Path, document: dict[str, Any], schema: type[Specification], name:
             f"--name: '{name}' already names something from another location or with other options ({path}); "
             f"choose another name, or remove the first: fairness-pipeline forget {name} --profile {profile}"
         )
-    with replacing(path) as temporary:
-        temporary.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    write_text(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
 
 def check_free(file: Path, taken: Collection[str], profile: str, name: str | None = None) -> None:

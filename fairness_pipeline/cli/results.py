@@ -106,7 +106,12 @@ def _print_results(
     stale = [audit.key for audit in all_audits if audit.stale]
     if stale:
         by_default = all(part.by_default(key) for key in stale)
-        _print_stale(project, [" ".join(key.values()) for key in stale], "" if by_default else " --all")
+        print(
+            "stale (made with other settings, data or answers than now): "
+            f"{some([' '.join(key.values()) for key in stale], 5)}; "
+            f"run: fairness-pipeline run --profile {project.name}{'' if by_default else ' --all'}",
+            file=sys.stderr,
+        )
 
 
 def _audits(state: "State", study: "AnyStudy", chosen: "Selection") -> tuple[list["Audit"], list["Audit"]]:
@@ -167,11 +172,3 @@ _NOT_IN_LABEL = (
     "study", "difference_then", "difference_now", "verdict_then", "verdict_now", "change", "change_low", "change_high",
     "change_p_holm", "why",
 )  # fmt: skip
-
-
-def _print_stale(project: Project, names: list[str], options: str) -> None:
-    print(
-        f"stale (made with other settings, data or answers than now): {some(names, 5)}; "
-        f"run: fairness-pipeline run --profile {project.name}{options}",
-        file=sys.stderr,
-    )

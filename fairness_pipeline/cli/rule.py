@@ -1,28 +1,17 @@
 """Parses the rules of gates on the command line, and checks that a signed gate was as strict as required."""
 
 import argparse
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from fairness_pipeline.cli.arguments import points, refusals
 from fairness_pipeline.reporting.rule import FAIL_ON, MEASURES, STRICT, TOLERATE, Gate, Rule
 
 REFUSED = 3
 """The exit status if a verdict is refused. It is not 2, which means that the command was called wrongly."""
-NAMES, WORSE = "names", "worse"
-REFUSABLE = ("biased", "inconclusive", NAMES, WORSE)
-"""What may close a gate: verdicts, findings about single names, and gaps that became worse than a baseline's."""
 _MARGINS = "margins"
 _PARTS = (FAIL_ON, MEASURES, TOLERATE, STRICT, _MARGINS)
 _EXAMPLE = "'fail-on=biased; measures=length; tolerate=3; strict; margins=own', of which the first is needed"
-
-
-def refusals(text: str) -> tuple[str, ...]:
-    """Parses what closes the gate, for argparse: names separated by commas."""
-    names = tuple(name.strip() for name in text.split(","))
-    if unknown := [name for name in names if name not in REFUSABLE]:
-        raise argparse.ArgumentTypeError(f"invalid choice: '{unknown[0]}' (choose from {', '.join(REFUSABLE)})")
-    return names
 
 
 class Requirement(NamedTuple):
@@ -37,11 +26,7 @@ class Requirement(NamedTuple):
     custom_margins: bool = False
 
     def lacks(self, gate: Gate) -> Iterator[str]:
-        """Yields a phrase for each reason why a signed gate does not meet it.
-
-        Args:
-            gate: The signed gate.
-        """
+        """Yields a phrase for each reason why a signed gate does not meet it."""
         if not gate.refused:
             yield "no gate was asked"
             return
@@ -80,14 +65,3 @@ def requirement(text: str) -> Requirement:
     tolerated = points(parts[TOLERATE]) if TOLERATE in parts else 0.0
     rule = Rule(refusals(parts[FAIL_ON]), parts.get(MEASURES), tolerated, STRICT in parts)
     return Requirement(rule, _MARGINS in parts)
-
-
-def points(text: str) -> float:
-    """Parses percentage points, for argparse."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 100:
-        raise argparse.ArgumentTypeError(f"expected percentage points from 0 to 100, found '{text}'")
-    return number

@@ -10,9 +10,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairness_pipeline.cli.arguments import add_selection, selection
+from fairness_pipeline.cli.arguments import WORSE, add_selection, selection
 from fairness_pipeline.cli.commands import Command
-from fairness_pipeline.cli.run_options import add_run_options, asks_anew, check_run_options, environment_of_options
+from fairness_pipeline.cli.run_options import add_run_options, asks_anew, environment_of_options
 from fairness_pipeline.engines.settings import ray_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.plain_text import number_of, some, visible
@@ -52,7 +52,6 @@ def add(command: Command) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    check_run_options(arguments)
     with environment_of_options(arguments):
         return _plan_and_run(arguments)
 
@@ -168,8 +167,8 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.cli.check import check_as_written
     from fairness_pipeline.cli.console import RunDisplay, print_verdicts
     from fairness_pipeline.cli.for_machines import write_for_machines
-    from fairness_pipeline.cli.gate import check_measures, describe_blind_verdicts, examine, gate
-    from fairness_pipeline.cli.rule import REFUSED, WORSE
+    from fairness_pipeline.cli.gate import describe_blind_verdicts, examine, gate, row_names
+    from fairness_pipeline.cli.rule import REFUSED
     from fairness_pipeline.cli.standing import Standing
     from fairness_pipeline.defs.at_rest import is_synchronised
     from fairness_pipeline.lineage.query_epochs import end_query_epochs
@@ -181,7 +180,7 @@ def bring_up_to_date(project: "Project", chosen: "Selection", plan: "Plan", argu
     from fairness_pipeline.reporting.rule import Gate, Rule
 
     if arguments.fail_on:
-        check_measures(plan, arguments.measures)
+        row_names(plan, arguments.measures)  # refuses an unknown name before anything is made
     key = Path(arguments.baseline_key) if arguments.baseline and arguments.baseline_key else None
     gated = WORSE in (arguments.fail_on or ())
     baseline = find_baseline(project, arguments.baseline, key, gated=gated) if arguments.baseline else None
@@ -301,7 +300,7 @@ def _make_stale(plan: "Plan", requested: int | None, display: "RunDisplay", stan
     try:
         with ExitStack() as stack:
             stack.callback(plan.durations.save)
-            stack.enter_context(display)
+            stack.enter_context(display.bars)
             instance = stack.enter_context(open_instance(project))
             workers = _workers(stack, plan, requested, display, instance) if plan.stale else None
             display.forecast = plan.forecast(workers.idle) if workers else None
@@ -383,20 +382,8 @@ def make(project: "Project", study: str, asset: str, dimension: str | None = Non
 
     chosen = Selection(study, dimension, subject, asset)
     plan = Plan(Lineage(project), chosen)
-    options = argparse.Namespace(
-        workers=1,
-        fail_on=None,
-        measures=None,
-        tolerate=None,
-        sign=None,
-        junit=None,
-        summary=None,
-        mlflow=None,
-        budget=None,
-        strict=False,
-        baseline=None,
-        write_baseline=None,
-    )
+    unset = "fail_on measures tolerate sign junit summary mlflow budget baseline write_baseline".split()
+    options = argparse.Namespace(workers=1, strict=False, **dict.fromkeys(unset))
     if plan.stale and bring_up_to_date(project, chosen, plan, options):
         raise FairnessError(f"{asset} could not be made; the reason is given above")
 

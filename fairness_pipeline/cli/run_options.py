@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairness_pipeline.cli.arguments import count
+from fairness_pipeline.cli.arguments import count, points, refusals
 from fairness_pipeline.engines.settings import ADDRESS, ENGINE, ENGINES, checked_address
 from fairness_pipeline.foundation.checksums import REHASH
 from fairness_pipeline.foundation.errors import FairnessError
@@ -30,7 +30,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         metavar="A,B",
-        type=_refusals,
+        type=refusals,
         help="exit with status 3 on any of: biased, inconclusive, names (findings about one name), worse (than the "
         "baseline); asks endpoints and unpinned models anew, unless you say --reuse",
     )
@@ -52,7 +52,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--measures", metavar="A,B", help="which verdicts --fail-on looks at (default: all)")
     parser.add_argument(
-        "--tolerate", metavar="POINTS", type=_points, help="biased rates that differ by at most POINTS close no gate"
+        "--tolerate", metavar="POINTS", type=points, help="biased rates that differ by at most POINTS close no gate"
     )
     parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML; what closes the gate fails")
     parser.add_argument(
@@ -65,18 +65,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEYFILE",
         help="sign a summary of the run, and the baseline, with this private key (Ed25519, PEM or OpenSSH)",
     )
-
-
-def _refusals(text: str) -> tuple[str, ...]:
-    from fairness_pipeline.cli.rule import refusals
-
-    return refusals(text)
-
-
-def _points(text: str) -> float:
-    from fairness_pipeline.cli.rule import points
-
-    return points(text)
 
 
 def _amount(text: str) -> float:
@@ -104,8 +92,9 @@ def environment_of_options(arguments: argparse.Namespace) -> Iterator[None]:
     A gate or a signature also makes them hash large files anew: a stored checksum may be wrong or forged.
 
     Raises:
-        FairnessError: an address is given for an engine that has none.
+        FairnessError: the options do not fit together.
     """
+    _check_options(arguments)
     if arguments.address and arguments.engine == "embedded":
         raise FairnessError("--address is that of a Ray cluster; add --engine ray")
     engine = arguments.engine or ("ray" if arguments.address else None)
@@ -122,7 +111,7 @@ def environment_of_options(arguments: argparse.Namespace) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def check_run_options(arguments: argparse.Namespace) -> None:
+def _check_options(arguments: argparse.Namespace) -> None:
     """Raises FairnessError if the options do not fit together; deletes what an earlier run wrote to their files."""
     if arguments.sign:
         from fairness_pipeline.workspace.signatures import private_key

@@ -7,11 +7,7 @@ from fairness_pipeline.workspace.lake import partition_name
 
 
 class Standing:
-    """Tracks which audits of a plan are complete.
-
-    Args:
-        plan: The plan to follow.
-    """
+    """Tracks which audits of a plan are complete."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

@@ -13,7 +13,7 @@ from fairness_pipeline.defs.processes import show_signs_of_life
 from fairness_pipeline.defs.records import MAKING
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.file_systems import shared_by_hosts
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.machine import cores
 from fairness_pipeline.foundation.yaml_files import read_yaml
@@ -100,8 +100,7 @@ def home(project: Project) -> Path:
     with leased(folder / _LOCK):
         if not configuration.exists():
             storage = _IN_POSTGRES if os.environ.get(POSTGRES) else _IN_FILES
-            with replacing(configuration) as temporary:
-                temporary.write_text(_CONFIGURATION.substitute(cores=cores(), storage=storage), encoding="utf-8")
+            write_text(configuration, _CONFIGURATION.substitute(cores=cores(), storage=storage))
     _check_storage(configuration)
     return folder
 

@@ -26,9 +26,6 @@ class LakeIOManager(dg.ConfigurableIOManager):
     table has a column for each axis of its partitions; several partitions come as one table. All of them must be made,
     unless the input's metadata say `allow_missing_partitions`, as for Dagster's own IO managers.
 
-    Args:
-        profile: The profile's key.
-
     Examples:
         >>> import dagster as dg, pandas as pd
         >>> from fairness_pipeline import LakeIOManager, build_definitions

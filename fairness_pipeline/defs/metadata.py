@@ -13,7 +13,6 @@ import pyarrow as pa
 from fairness_pipeline.defs.partitions import Shown
 from fairness_pipeline.foundation.plain_text import markdown_table
 from fairness_pipeline.foundation.schemas import describe
-from fairness_pipeline.foundation.version_control import page_of
 from fairness_pipeline.lineage.assets import Asset, Glance, Result
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.statistics.comparison import COMPARISON
@@ -74,15 +73,12 @@ def copied_columns(lineage: Lineage, asset: Asset) -> dict[str, list[str]]:
 
 
 def code_references(function: Callable[..., object]) -> dict[str, Any]:
-    """Where a function is written: its file here, and its page where the checkout has a remote repository."""
+    """Where a function is written."""
     code = inspect.unwrap(function).__code__
-    path, line = Path(code.co_filename), code.co_firstlineno
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # pinned in pyproject.toml
-        references: list[Any] = [dg.LocalFileCodeReference(file_path=str(path), line_number=line)]
-        if page := page_of(path):
-            references.append(dg.UrlCodeReference(url=f"{page}#L{line}"))
-        return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=references)}
+        reference = dg.LocalFileCodeReference(file_path=code.co_filename, line_number=code.co_firstlineno)
+        return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[reference])}
 
 
 def card_metadata(card: Card, path: Path, workspace: Path) -> dict[str, Any]:

@@ -13,13 +13,7 @@ _SETTINGS = "settings"
 
 @dataclass(frozen=True)
 class Names:
-    """The names and owners of a profile's definitions.
-
-    Args:
-        key_prefix: Comes before every asset's key, and before the names of jobs, schedules, sensors and resources.
-        group_prefix: Comes before the name of every group.
-        owners: Own every asset: e-mail addresses, or `team:` and a name.
-    """
+    """The names and owners of a profile's definitions, as `definitions.build_definitions` explains them."""
 
     key_prefix: tuple[str, ...] = ()
     group_prefix: str = ""

@@ -19,10 +19,6 @@ def prune(project: Project, instance: dg.DagsterInstance) -> int:
 
     The last run of each partition stays, because Dagster reads the partition and its checks from it.
 
-    Args:
-        project: The profile.
-        instance: The workspace's instance.
-
     Returns:
         How many runs were deleted.
     """

@@ -13,13 +13,7 @@ from fairness_pipeline.project.project import Project
 
 
 class Maker:
-    """Makes units of a profile in this process; definitions and libraries are loaded once.
-
-    Args:
-        project: The profile.
-        instance: Where Dagster records the runs.
-        listener: Receives the waiting notices and progress of the partition.
-    """
+    """Makes units of a profile in this process; definitions and libraries are loaded once."""
 
     def __init__(self, project: Project, instance: dg.DagsterInstance, listener: Listener) -> None:
         self._instance = instance

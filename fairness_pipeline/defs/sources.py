@@ -27,11 +27,7 @@ _KINDS = {
 
 
 class Sources:
-    """The sources of a lineage.
-
-    Args:
-        shown: The partitions that Dagster shows.
-    """
+    """The sources of a lineage."""
 
     def __init__(self, shown: Shown) -> None:
         self._shown = shown

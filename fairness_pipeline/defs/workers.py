@@ -35,11 +35,7 @@ _GRACE = 20.0
 
 
 class ThisProcess:
-    """Makes one unit at a time in this process.
-
-    Args:
-        make: Makes a unit.
-    """
+    """Makes one unit at a time in this process."""
 
     def __init__(self, make: Callable[[Unit], list[StepResult]]) -> None:
         from fairness_pipeline.defs.records import PrintsInFiles
@@ -77,13 +73,7 @@ class _Worker:
 
 
 class Pool:
-    """Worker processes; a context manager that ends them.
-
-    Args:
-        profile: The profile that they load.
-        count: The number of workers.
-        listener: Receives the waiting notices and progress of all workers.
-    """
+    """Worker processes; a context manager that ends them."""
 
     def __init__(self, profile: str, count: int, listener: Listener) -> None:
         self._profile = profile
@@ -244,11 +234,7 @@ def passed_on(listener: Listener, progress: Progress | None, kind: str, *message
 
 
 class Telling(Listener):
-    """Reports to the process that started this one.
-
-    Args:
-        send: Sends a tuple to it.
-    """
+    """Reports to the process that started this one."""
 
     def __init__(self, send: Callable[[tuple[Any, ...]], None]) -> None:
         self._send = send

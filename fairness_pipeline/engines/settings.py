@@ -60,9 +60,6 @@ def checked_address(address: str) -> str:
 def ray_of(settings: EngineSettings) -> RaySettings | None:
     """The Ray cluster to run on; None for this machine. The environment overrides the profile.
 
-    Args:
-        settings: The profile's engine.
-
     Raises:
         FairnessError: a variable of the environment is wrong, or Ray is not installed.
     """

@@ -20,8 +20,7 @@ SALIENCY = schema(
     js_l2x=(pa.float64(), "Jensen-Shannon divergence of S_Y and S_Z by explainers, in nats"),
     js_gradients=(pa.float64(), "the same by integrated gradients"),
 )
-"""For each text and seed, one share per word: for the label (S_Y) and for the author's group (S_Z), each by an
-explainer (L2X) and by integrated gradients; and JS(S_Y, S_Z) in nats by both methods."""
+"""One row per text and seed. The explainer is L2X."""
 
 
 def js_divergence(one: np.ndarray, other: np.ndarray) -> float:

@@ -22,7 +22,7 @@ _SEED_OFFSET = 500_000_000
 
 
 def saliency(
-    network: TextNetwork, task: Task, ids: list[str], words: list[np.ndarray], settings: ExplainerSettings
+    network: TextNetwork, task: Task, ids: list[str], words: list[np.ndarray], settings: ExplainerSettings, seed: int
 ) -> pa.Table:
     """A table of `SALIENCY` for one classifier.
 
@@ -35,6 +35,7 @@ def saliency(
         ids: The ids of the texts to explain.
         words: The words of these texts, encoded.
         settings: The settings of the explainers.
+        seed: The seed of the classifier.
 
     Raises:
         FairnessError: the loss is not a number.
@@ -48,12 +49,14 @@ def saliency(
     folder.mkdir(parents=True, exist_ok=True)
     fit(group_network, train, valid, classifier.fitting, folder, group_seed, task.progress)
     shares = {}
-    for name, explained, goals, seed in (
+    for name, explained, goals, explainer_seed in (
         ("label", network, task.train.labels, task.seed),
         ("group", group_network, task.train.groups, group_seed),
     ):
         texts = LabelledTexts(task.train.words, goals)
-        explainer = train_explainer(explained, texts, settings, task.folder / f"explainer-{name}", seed, task.progress)
+        explainer = train_explainer(
+            explained, texts, settings, task.folder / f"explainer-{name}", explainer_seed, task.progress
+        )
         shares[f"{name}_l2x"] = explainer.explain(words)
         shares[f"{name}_gradients"] = integrated_gradients(explained, words, settings.steps)
     columns: dict[str, Any] = {name: [text.tolist() for text in by_text] for name, by_text in shares.items()}
@@ -61,14 +64,9 @@ def saliency(
         pairs = zip(shares[f"label_{name}"], shares[f"group_{name}"], strict=True)
         columns[f"js_{name}"] = [js_divergence(label, group) for label, group in pairs]
     columns["text_id"] = ids
-    columns["seed"] = [0] * len(ids)
+    columns["seed"] = [seed] * len(ids)
     columns["words"] = [task.tokens.words(text_words) for text_words in words]
     return pa.table({name: columns[name] for name in SALIENCY.names}, schema=SALIENCY)
-
-
-def numbered(table: pa.Table, seed: int) -> pa.Table:
-    """The same table, with the seed of the classifier."""
-    return table.set_column(1, "seed", pa.array([seed] * table.num_rows, pa.int64()))
 
 
 def part_of(task: Task, folder: Path, number: int, total: int) -> Task:

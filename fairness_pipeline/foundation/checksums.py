@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.foundation.paths import cache_folder
 from fairness_pipeline.foundation.text_files import parse_json, unreadable
 
@@ -35,8 +35,7 @@ def checksum(path: Path) -> str:
         _hashed[resolved] = record = {"file": str(path), "state": state, "sha256": sha256_of(path)}
     except OSError as error:
         raise unreadable(path, error) from None
-    with replacing(_record_path(resolved)) as temporary:
-        temporary.write_text(json.dumps(record), encoding="utf-8")
+    write_text(_record_path(resolved), json.dumps(record))
     return str(record["sha256"])
 
 

@@ -12,11 +12,7 @@ _LOCAL_FUSE = ("encfs", "fuse-overlayfs", "gocryptfs", "mergerfs", "ntfs", "unio
 
 
 def shared_by_hosts(folder: Path) -> str | None:
-    """The kind of file system, if other machines may have it mounted too; None if the disk is this machine's own.
-
-    Args:
-        folder: A folder that exists.
-    """
+    """The kind of file system, if other machines may have it mounted too; None if the disk is this machine's own."""
     try:
         lines = _MOUNTS.read_text(encoding="utf-8").splitlines()
     except OSError:  # not Linux: the mounts are unknown

@@ -48,6 +48,13 @@ def replacing(path: Path, still_ours: Callable[[], None] = lambda: None) -> Iter
             temporary.unlink()
 
 
+def write_text(path: Path, text: str, still_ours: Callable[[], None] = lambda: None, errors: str = "strict") -> Path:
+    """Writes a text in UTF-8 as `replacing` does, and returns `path`. `errors` is that of `str.encode`."""
+    with replacing(path, still_ours) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors=errors)
+    return path
+
+
 def _is_left_over(temporary: Path) -> bool:
     """Whether its writer was killed: its process on this host is gone, or the file is a day old."""
     host, _, number = temporary.name.split(".")[-2].rpartition("-")[0].rpartition("-")

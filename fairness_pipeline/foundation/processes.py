@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import socket
-import subprocess
 import threading
 from functools import cache
 from hashlib import sha256
@@ -74,15 +73,7 @@ def _start_of(number: int) -> str:
         fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return _ENDED if fields[0] in "ZX" else fields[19]
     except (OSError, IndexError):
-        if Path("/proc/self/stat").exists():  # others' processes may be hidden
-            return _UNKNOWN if _exists(number) else _ENDED
-    try:
-        command = ["ps", "-o", "stat=,lstart=", "-p", str(number)]
-        words = subprocess.run(
-            command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C", "TZ": "UTC"}
-        ).stdout.split()
-        return _ENDED if words[0].startswith("Z") else " ".join(words[1:])
-    except (OSError, IndexError, subprocess.CalledProcessError):
+        # Others' processes may be hidden.
         return _UNKNOWN if _exists(number) else _ENDED
 
 

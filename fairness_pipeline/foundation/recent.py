@@ -25,9 +25,6 @@ def _chunk_key(chunk: pa.Array) -> object:
 class Recent(Generic[R]):
     """The last results, by key. Keys are compared, not hashed.
 
-    Args:
-        size: How many results are kept.
-
     Examples:
         >>> squares = Recent[int](1)
         >>> squares.get("a", lambda: 4), squares.get("a", lambda: 5)

@@ -21,12 +21,7 @@ def optional(kind: pa.DataType, text: str) -> Column:
 
 
 def fields(base: pa.Schema, *names: str) -> dict[str, pa.Field]:
-    """Columns of another schema, so that each is described only once.
-
-    Args:
-        base: The other schema.
-        names: The names of the columns.
-    """
+    """Columns of another schema, so that each is described only once."""
     return {name: base.field(name) for name in names}
 
 

@@ -62,11 +62,6 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
 def read_csv_rows(path: Path, encoding: str = "utf-8", mark: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The cells of each row of a CSV file, with the number of the row's first line. Blank lines are skipped.
 
-    Args:
-        path: The file.
-        encoding: Its encoding.
-        mark: The separator.
-
     Raises:
         FairnessError: the quotation marks are wrong; names the file and the line.
     """

@@ -47,11 +47,7 @@ def asking(address: str, model: str) -> Iterator[None]:
 
 @contextmanager
 def turns_end(progress: Progress | None = None) -> Iterator[None]:
-    """Releases the GPU and its unused memory at the end of the block, if this process has it.
-
-    Args:
-        progress: Receives the waiting notices.
-    """
+    """Releases the GPU and its unused memory at the end of the block, if this process has it."""
     global _gpu, _progress
     _progress = progress
     try:

@@ -296,7 +296,7 @@ def make_pairs(
     distinct = _first_of_each(unequal, ["context_a", "context_b"])
     words = _words_of(distinct)
     usable = distinct.filter(pa.array(words.single)) if one_word else distinct
-    kept = _draw(usable, words.where(words.single) if one_word else words, maximum, largest_share, seed)
+    kept = _draw(usable, words.numbers[words.single] if one_word else words.numbers, maximum, largest_share, seed)
     counted = pc.value_counts(pc.struct_field(pc.list_flatten(kept["matches"]), "term")).to_pylist()
     pairs = kept.add_column(0, "pair_id", pa.array(np.arange(kept.num_rows)))
     return ContextPairs(
@@ -410,9 +410,6 @@ class _Words(NamedTuple):
     numbers: np.ndarray
     single: np.ndarray
 
-    def where(self, kept: np.ndarray) -> "_Words":
-        return _Words(self.numbers[kept], self.single[kept])
-
 
 def _words_of(pairs: pa.Table) -> _Words:
     terms = pairs["terms"].combine_chunks()
@@ -431,7 +428,7 @@ def _words_of(pairs: pa.Table) -> _Words:
     return _Words(words, single)
 
 
-def _draw(pairs: pa.Table, words: _Words, maximum: int, largest_share: float, seed: int) -> pa.Table:
+def _draw(pairs: pa.Table, words: np.ndarray, maximum: int, largest_share: float, seed: int) -> pa.Table:
     """Draws at most `maximum` pairs, so that no word of either side exceeds the largest share. They keep the table's
     order.
 
@@ -439,7 +436,7 @@ def _draw(pairs: pa.Table, words: _Words, maximum: int, largest_share: float, se
     """
     ranks = np.array([_rank(identity, seed) for identity in pairs["dialogue_id"].to_pylist()], dtype=np.uint64)
     order = np.argsort(ranks, kind="stable")
-    kept = _balanced(words.numbers[order], min(maximum, pairs.num_rows), largest_share)
+    kept = _balanced(words[order], min(maximum, pairs.num_rows), largest_share)
     return pairs if len(kept) == pairs.num_rows else pairs.take(np.sort(order[kept]))
 
 
@@ -477,20 +474,15 @@ def _first(words: np.ndarray, most: int) -> np.ndarray:
 
 def _hold_unlisted_pronoun(pairs: pa.Table, dimension: Words, pronouns: PronounRule) -> int:
     """How many contexts hold a pronoun that the dimension knows but that is not among the pairs in use."""
-    unlisted = _unlisted_pronouns(dimension, pronouns)
-    if unlisted is None or not unlisted.terms:
+    if dimension.pronouns is None or pronouns == "extended":
+        return 0
+    listed = {word for pair in dimension.pairs for word in pair}
+    unlisted = TermMatcher({word for pair in dimension.pronouns.pairs for word in pair} - listed)
+    if not unlisted.terms:
         return 0
     context = pc.if_else(pc.equal(pairs["source_side"], "b"), pairs["context_b"], pairs["context_a"])
     likely = context.filter(pc.match_substring_regex(context, unlisted.prefilter()))
     return sum(bool(matches) for matches in unlisted.find_all(likely))
-
-
-def _unlisted_pronouns(dimension: Words, pronouns: PronounRule) -> TermMatcher | None:
-    """Finds the pronouns that the dimension knows but that are not among the pairs in use."""
-    if dimension.pronouns is None or pronouns == "extended":
-        return None
-    listed = {word for pair in dimension.pairs for word in pair}
-    return TermMatcher({word for pair in dimension.pronouns.pairs for word in pair} - listed)
 
 
 def _rank(identity: str, seed: int) -> int:

@@ -21,12 +21,8 @@ COUNTERFACTUAL_PHRASES = schema(
     opposite_a=(pa.string(), "the phrase about side a with the opposite attribute"),
     opposite_b=(pa.string(), "the phrase about side b with the opposite attribute"),
 )
-"""`text_b` is the original phrase about side b, `text_a` its counterfactual about side a. `target` holds the exchanged
-words.
-
-`attribute`: the terms of the stereotype that `opposite_a` and `opposite_b` replace with their opposites. All three are
-empty if no term has an opposite, or if the phrase names both groups and would say different things about them.
-"""
+"""`attribute`, `opposite_a` and `opposite_b` are empty if no term has an opposite, or if the phrase names both groups
+and would say different things about them."""
 
 DISAGREEMENTS = schema(
     phrase=(pa.string(), "seven tokens on either side of the target's first word"),

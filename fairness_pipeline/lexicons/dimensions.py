@@ -219,36 +219,21 @@ class Dimension(_Pairs, Specification):
         return lists
 
     @pydantic.model_validator(mode="after")
-    def _check_titles(self) -> Self:
-        listed = {fold(word) for pair in self.all_pairs("extended") for word in pair}
+    def _check_words(self) -> Self:
+        pairs, all_pairs = self.all_pairs("extended"), self.all_pairs("extended", further=True)
+        listed = {fold(word) for pair in pairs for word in pair}
         if unknown := [title for title in self.titles if fold(title) not in listed]:
             raise ValueError(f"'titles': '{unknown[0]}' is no word of 'pairs'")
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _check_all_pairs(self) -> Self:
-        _checked(self.all_pairs("extended", further=True))
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _check_interchangeable(self) -> Self:
-        listed = {fold(a) for a, _ in self.all_pairs("extended", further=True)}
-        if unknown := [word for words in self.interchangeable for word in words if fold(word) not in listed]:
+        _checked(all_pairs)
+        of_a = {fold(a) for a, _ in all_pairs}
+        if unknown := [word for words in self.interchangeable for word in words if fold(word) not in of_a]:
             raise ValueError(f"'interchangeable': '{unknown[0]}' is no word of side a in 'pairs' or 'further'")
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _check_senses(self) -> Self:
         if self.senses:
             more = self.senses.all_pairs()
-            _checked(tuple(dict.fromkeys((*self.all_pairs("extended"), *more))))
-            listed = {fold(word) for pair in (*self.all_pairs("extended"), *more) for word in pair}
+            _checked(tuple(dict.fromkeys((*pairs, *more))))
+            listed |= {fold(word) for pair in more for word in pair}
             if unknown := [word for word in self.senses.never if fold(word) not in listed]:
                 raise ValueError(f"'senses.never': '{unknown[0]}' is no word of 'pairs'")
-        return self
-
-    @pydantic.model_validator(mode="after")
-    def _check_stereotypes(self) -> Self:
         attributes = self.stereotypes.attributes if self.stereotypes else None
         if isinstance(attributes, str) and attributes not in self.attribute_words:
             raise ValueError(f"'stereotypes.attributes': '{attributes}' is no list of 'attribute_words'")

@@ -22,10 +22,6 @@ def masked(texts: pa.Array | pa.ChunkedArray, dimension: MaskedWords) -> pa.Chun
 
     Plurals and compounds of single words that the list lacks are masked too (`queers`, `homosexuality`, `gay-owned`).
 
-    Args:
-        texts: Any texts.
-        dimension: The words that are masked.
-
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
         >>> masked(pa.array(["my aunt likes him", "it rains"]), load_dimension("gender").masked).to_pylist()
@@ -55,10 +51,6 @@ def _of_part(texts: pa.Array, matcher: TermMatcher, further: "Sequence[_Cover]")
 
 def without_words(texts: pa.Array | pa.ChunkedArray, words: Sequence[str]) -> pa.ChunkedArray:
     """The texts with `MASK` in place of every given word, also in the plural or possessive.
-
-    Args:
-        texts: Any texts.
-        words: Words and phrases.
 
     Examples:
         >>> without_words(pa.array(["Two Sikhs came to the gurdwara."]), ["Sikh", "gurdwara"]).to_pylist()

@@ -38,9 +38,6 @@ class StereotypeTerms:
 class Lexicon:
     """Searches texts for the terms of a dimension's stereotypes, and exchanges them.
 
-    Args:
-        terms: The terms.
-
     Examples:
         >>> from fairness_pipeline.project.project import load_dimension
         >>> lexicon = Lexicon(stereotypes_of(load_dimension("religion2")))
@@ -99,10 +96,6 @@ class Lexicon:
         A word of side a becomes the word of side b with which it is paired, if that word occurs in the phrase: `blacks
         are worse than whites` is turned into its converse. But the `he` in a phrase in which `mom` becomes `dad` stays,
         as in the released counterfactuals.
-
-        Args:
-            phrase: A text.
-            key: The id of the text.
         """
         present = frozenset(_stem(match.term) for match, side in self._swapper.find(phrase) if side == "b")
         if present not in self._swappers:
@@ -120,10 +113,6 @@ class Lexicon:
     def opposite(self, phrase: str, key: str) -> Swap:
         """The same phrase, with each term of the stereotype replaced by its opposite if it has one. The terms are `b`
         of the exchanged ones.
-
-        Args:
-            phrase: A text.
-            key: The id of the text.
         """
         if self._opposites is None:
             return Swap(phrase, [], 0)

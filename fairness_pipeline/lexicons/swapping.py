@@ -279,17 +279,6 @@ class Swapper:
         sides = {self._entries[term][0] for _, _, term in matches}
         return "both" if len(sides) == 2 else next(iter(sides), None)
 
-    def side(self, text: str) -> Side | Literal["both"] | None:
-        """The group that `text` names: one side, both, or none.
-
-        Examples:
-            >>> from fairness_pipeline.project.project import load_dimension
-            >>> swapper = Swapper(load_dimension("gender"))
-            >>> swapper.side("my aunt"), swapper.side("my aunt and uncle"), swapper.side("my house")
-            ('b', 'both', None)
-        """
-        return next(self.find_all(pa.array([text])))[1]
-
     def swap(self, text: str, source: Side | Literal["both"], key: str) -> Swap:
         """`text`, with the words of side `source` replaced by their counterparts. `both` replaces the words of both
         sides.
@@ -339,16 +328,6 @@ class Swapper:
             terms.append(SwappedTerm(original, replacement) if side == "a" else SwappedTerm(replacement, original))
             position = end
         return Swap("".join([*pieces, text[position:]]), terms, ambiguous)
-
-    def one_to_one(self) -> frozenset[str]:
-        """The words that have exactly one counterpart, which has no other counterpart. Swapping them twice restores
-        the text."""
-        single: set[str] = set()
-        for side, other_side in (SIDES, SIDES[::-1]):
-            for word, options in self._counterparts[side].items():
-                if len(options) == 1 and len(self._counterparts[other_side][_normal(options[0])]) == 1:
-                    single.add(word)
-        return frozenset(single)
 
     def _draw(self, key: str, index: int, options: int) -> int:
         digest = blake2b(f"{self.seed}\x1f{key}\x1f{index}".encode(), digest_size=8).digest()

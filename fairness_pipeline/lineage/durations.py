@@ -26,11 +26,7 @@ _AS_EXPECTED = 60.0
 
 
 class Durations:
-    """Seconds by asset and partition.
-
-    Args:
-        workspace: The workspace's folder, which keeps them.
-    """
+    """Seconds by asset and partition."""
 
     def __init__(self, workspace: Path) -> None:
         self._file = workspace / "durations.json"

@@ -13,11 +13,7 @@ from fairness_pipeline.workspace.lake import Key
 
 
 class Lineage:
-    """All assets of the studies that a profile takes part in, upstream before downstream.
-
-    Args:
-        project: The profile.
-    """
+    """All assets of the studies that a profile takes part in, upstream before downstream."""
 
     def __init__(self, project: Project) -> None:
         self.project = project

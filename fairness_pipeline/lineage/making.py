@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.engines.rows import engine_of
+from fairness_pipeline.engines.settings import ray_of
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.foundation.guard import only
 from fairness_pipeline.foundation.inputs import files_of
 from fairness_pipeline.foundation.threads import one_thread
@@ -24,6 +24,7 @@ from fairness_pipeline.lineage.run import Run
 from fairness_pipeline.lineage.shelf import Shelf
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.models.usage import note_in
+from fairness_pipeline.workspace.distinct import HERE
 from fairness_pipeline.workspace.lake import Card, Key, Lake, fingerprint
 
 
@@ -82,7 +83,12 @@ def make(
         progress, started = listener.progress(name, key), time.monotonic()
         profile = lineage.project.profile
         note_in(lake.root)
-        run = Run(name, key, profile.seed, progress, engine_of(profile.engine, lake.root), work)
+        engine = HERE
+        if ray := ray_of(profile.engine):
+            from fairness_pipeline.engines.ray_rows import RayRows
+
+            engine = RayRows(ray, lake.root)
+        run = Run(name, key, profile.seed, progress, engine, work)
         arguments = _arguments(asset, lineage, lake, key, run)
         if asset.kind != "document" and State(lineage, lake).described(name, key, given) != described:
             raise FairnessError(f"{name}: an upstream table was replaced while it was read; run again")
@@ -152,8 +158,7 @@ def _save(
                     raise FairnessError(f"{asset.name}: {problem}; the table was not written")
         return
     if isinstance(result.content, str):
-        with replacing(lake.document_path(asset.name), lake.still_ours(asset.name, key)) as temporary:
-            temporary.write_text(result.content, encoding="utf-8")
+        write_text(lake.document_path(asset.name), result.content, lake.still_ours(asset.name, key))
     lake.write_card(asset.name, key, card)
 
 

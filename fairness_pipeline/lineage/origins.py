@@ -19,14 +19,7 @@ def label(name: str, key: Key) -> str:
 
 
 def origins_of(lineage: Lineage, lake: Lake, name: str, keys: Iterable[Key]) -> dict[str, dict[str, Any]]:
-    """Returns what some partitions of an asset were made from, by their cards; unmade partitions are left out.
-
-    Args:
-        lineage: The lineage of the profile.
-        lake: What has been made.
-        name: The asset.
-        keys: Its partitions.
-    """
+    """Returns what some partitions of an asset were made from, by their cards; unmade partitions are left out."""
     origins: dict[str, dict[str, Any]] = {}
     queue = [(name, key) for key in keys]
     while queue:

@@ -53,12 +53,7 @@ def too_old_answers(plan: Plan) -> dict[str, timedelta]:
 
 
 def end_query_epochs(plan: Plan, lost: Collection[Step]) -> None:
-    """Closes the epochs in which everything that the plan asks is answered.
-
-    Args:
-        plan: What was run.
-        lost: The steps that have no result.
-    """
+    """Closes the epochs in which everything that the plan asks is answered."""
     left_open = open_query_epochs(plan.project.workspace)
     unanswered = {_subject(plan, step) for step in lost if plan.lineage.assets[step.name].asks}
     for subject in _asked(plan):

@@ -12,11 +12,6 @@ from fairness_pipeline.workspace.lake import Key, Lake
 class Shelf:
     """The argument of a report's function.
 
-    Args:
-        asset: The report.
-        lineage: The lineage of the profile.
-        lake: The whole lake.
-
     Attributes:
         lineage: The lineage of the profile.
         whole: The whole lake, for what happens after the report is made: publishing it.
@@ -40,12 +35,7 @@ class Shelf:
 
 
 class NarrowLake(Lake):
-    """A lake from which an asset can read what it declared, and nothing else.
-
-    Args:
-        lake: The whole lake.
-        asset: The asset that reads.
-    """
+    """A lake from which an asset can read what it declared, and nothing else."""
 
     def __init__(self, lake: Lake, asset: Asset) -> None:
         super().__init__(lake.root)

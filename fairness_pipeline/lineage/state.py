@@ -23,10 +23,6 @@ class State:
 
     The inputs of a partition name the contents of its upstream partitions. If an upstream table is made again, the
     partition is thus stale only if the content of that table changed.
-
-    Args:
-        lineage: The lineage of a profile.
-        lake: The profile's lake.
     """
 
     def __init__(self, lineage: Lineage, lake: Lake) -> None:

@@ -45,14 +45,7 @@ class Audited(BaseModel):
 
 
 def audited_by(lineage: Lineage, lake: Lake, study: AnyStudy, key: Key) -> Audited:
-    """Returns the hashes of what the verdicts of a partition are about, from the cards of their inputs.
-
-    Args:
-        lineage: The profile's lineage.
-        lake: Its lake.
-        study: The study of the verdicts.
-        key: Their partition.
-    """
+    """Returns the hashes of what the verdicts of a partition are about, from the cards of their inputs."""
     part = lineage.project.parts[study.name]
     hashes: dict[str, str] = {}
     for asked_key in lineage.upstream_keys(key, study.asked):

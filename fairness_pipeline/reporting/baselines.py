@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.gaps import ON_A, PAIR, gaps_table
@@ -49,14 +49,7 @@ class _File(BaseModel):
 
 
 def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tuple[AnyStudy, Audit]]) -> None:
-    """Writes the present results into a file with which later runs are compared.
-
-    Args:
-        path: The file.
-        project: The profile.
-        lake: What has been made.
-        audits: The audits that it holds, with their studies.
-    """
+    """Writes the present results into a file with which later runs are compared."""
     by_study: dict[str, list[Audit]] = {}
     for study, audit in audits:
         if audit.measured:
@@ -73,8 +66,7 @@ def write_baseline(path: Path, project: Project, lake: Lake, audits: Iterable[tu
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "studies": {name: kept for name, kept in studies.items() if kept["rows"]},
     }
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(content, separators=(",", ":"), default=str), encoding="utf-8")
+    write_text(path, json.dumps(content, separators=(",", ":"), default=str))
 
 
 def named_with_hash(baseline: str) -> str:

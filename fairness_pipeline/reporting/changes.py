@@ -208,11 +208,6 @@ def _over_pairs(now: Gaps, earlier: Gaps, measure: str, row: Row) -> tuple[Chang
 def with_changes(study: AnyStudy, turned: Sequence[Row], changes: Sequence[Changed]) -> list[Row]:
     """Returns the verdicts that turned, as `history.against` gives them, each with the change of its gap; then the rows
     with the same verdict whose gap is shown to have changed.
-
-    Args:
-        study: The study.
-        turned: The verdicts that turned.
-        changes: Every verdict, compared with that of the earlier run.
     """
     by_identity = {
         tuple({**changed.audit.key, **changed.row}[name] for name in study.identity): changed for changed in changes

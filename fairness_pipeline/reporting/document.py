@@ -59,13 +59,7 @@ def described(
 
 
 def report_of(study: Study[P], shelf: Shelf, render: Callable[[P, Lake, list[Audit]], str]) -> Result:
-    """Returns the result of a study's report asset.
-
-    Args:
-        study: The study of the report.
-        shelf: The inputs of the asset.
-        render: Makes the page.
-    """
+    """Returns the result of a study's report asset."""
     audits = [
         replace(audit, sha256=audited_by(shelf.lineage, shelf.lake, study, audit.key).sha256)
         if audit.measured
@@ -77,12 +71,7 @@ def report_of(study: Study[P], shelf: Shelf, render: Callable[[P, Lake, list[Aud
 
 
 def drawn(study: Study[P], draw: Callable[[P, Lake, list[Audit]], Pictures]) -> Callable[[P, Key, Result], Glance]:
-    """Returns a function for what the UI shows beside a report: its pictures, PNG by name.
-
-    Args:
-        study: The study of the report.
-        draw: Draws the pictures.
-    """
+    """Returns a function for what the UI shows beside a report: its pictures, PNG by name."""
 
     def show(part: P, key: Key, result: Result) -> Glance:
         lake = Lake(part.project.workspace)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import replacing, write_text
 from fairness_pipeline.foundation.parquet import read_parquet, write_parquet
 from fairness_pipeline.lineage.origins import Origins, label, why
 from fairness_pipeline.project.study import AnyStudy
@@ -57,8 +57,7 @@ def keep(
     while (workspace / "history" / now.strftime(_FORMAT) / f"{study.table}.parquet").exists():
         now += timedelta(seconds=1)  # two small runs can end in one second
     folder = workspace / "history" / now.strftime(_FORMAT)
-    with replacing(folder / f"{study.report}.html") as temporary:
-        temporary.write_text(report, encoding="utf-8")
+    write_text(folder / f"{study.report}.html", report)
     with replacing(folder / f"{study.table}{_ORIGINS}") as temporary:
         temporary.write_bytes(gzip.compress(json.dumps(origins or {}).encode(), mtime=0))
     if (pairs := gaps()) is not None:
@@ -69,13 +68,7 @@ def keep(
 
 
 def prune(workspace: Path, studies: Iterable[AnyStudy], count: int) -> int:
-    """Deletes the oldest entries beyond `count`, except the last two of each study; returns the number of deleted ones.
-
-    Args:
-        workspace: The workspace's folder.
-        studies: All studies that may have entries.
-        count: The number of entries that are kept.
-    """
+    """Deletes the oldest entries beyond `count`, except the last two of each study; returns how many were deleted."""
     folders = sorted(path for path in (workspace / "history").glob("*") if path.is_dir())
     protected = {entry for study in studies for entry in entries(workspace, study)[-2:]}
     expired = [path for path in folders[:-count] if path.name not in protected]
@@ -139,16 +132,9 @@ def entries(workspace: Path, study: AnyStudy) -> list[str]:
 
 
 def note_refusal(workspace: Path, study: AnyStudy, keys: Iterable[Key]) -> None:
-    """Records beside the last entry which of its audits have closed a gate.
-
-    Args:
-        workspace: The workspace's folder.
-        study: The study.
-        keys: The audits' partitions.
-    """
+    """Records beside the last entry which of its audits have closed a gate."""
     if known := entries(workspace, study):
-        with replacing(workspace / "history" / known[-1] / f"{study.table}{_REFUSED}") as temporary:
-            temporary.write_text(json.dumps([*keys]), encoding="utf-8")
+        write_text(workspace / "history" / known[-1] / f"{study.table}{_REFUSED}", json.dumps([*keys]))
 
 
 def last_not_refused(workspace: Path, study: AnyStudy) -> str | None:

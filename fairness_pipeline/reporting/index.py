@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.state import State
 from fairness_pipeline.project.project import Project
@@ -96,8 +96,7 @@ def write_index(project: Project, lake: Lake, state: State | None = None) -> Pat
         made=datetime.now(UTC),
     )
     path = lake.document_path("index")
-    with replacing(path) as temporary:
-        temporary.write_text(html, encoding="utf-8")
+    write_text(path, html)
     return path
 
 

@@ -46,13 +46,7 @@ class NextStep(NamedTuple):
 
 
 def next_steps(study: AnyStudy, part: AnyPart, audits: Sequence[Audit]) -> list[NextStep]:
-    """Returns a line for each kind of verdict that the audits have, the gravest first; never an empty list.
-
-    Args:
-        study: The study.
-        part: The profile's part of the study.
-        audits: The audits, measured or not.
-    """
+    """Returns a line for each kind of verdict that the audits have, the gravest first; never an empty list."""
     profile, steps = part.project.name, list[NextStep]()
     by_verdict: dict[str, list[tuple[Audit, Judged]]] = {}
     judged = [audit for audit in audits if audit.measured and not audit.degenerate]

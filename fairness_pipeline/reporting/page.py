@@ -141,13 +141,6 @@ def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], 
     """Keeps the tables, their pairs and the report in the history, and the tables as one CSV file beside the report.
 
     The recipients in the profile are notified of verdicts that turned, or of the findings of a first run.
-
-    Args:
-        study: The study.
-        lineage: The lineage of the profile.
-        lake: Its lake.
-        audits: All audits of the study.
-        html: The report.
     """
     rows = flat(study, audits)
     names = list(dict.fromkeys(name for row in rows for name in row))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import replacing, write_text
 from fairness_pipeline.foundation.libraries import library_versions
 from fairness_pipeline.foundation.paths import data_file
 from fairness_pipeline.foundation.plain_text import latex_table, markdown_table, number_of, some
@@ -106,15 +106,15 @@ def write_paper(project: Project, lake: Lake, folder: Path, chosen: Selection | 
         rows = verdict_rows(study, part, audits)
         names, cells = list(rows[0]), [list(row.values()) for row in rows]
         files += [
-            _write(folder / f"{study.name}.tex", latex_table(names, cells)),
-            _write(folder / f"{study.name}.md", markdown_table(names, cells) + "\n"),
+            write_text(folder / f"{study.name}.tex", latex_table(names, cells)),
+            write_text(folder / f"{study.name}.md", markdown_table(names, cells) + "\n"),
             *_figures(study, part, audits, folder),
         ]
         methods += [f"## {study.title}", "", " ".join(_methods(study, part, audits)), ""]
         cited |= dict.fromkeys(study.cites)
     methods += ["## Software", "", _software(project), ""]
-    files.append(_write(folder / "methods.md", "\n".join(methods)))
-    return [*files, _write(folder / "references.bib", references(list(cited)))]
+    files.append(write_text(folder / "methods.md", "\n".join(methods)))
+    return [*files, write_text(folder / "references.bib", references(list(cited)))]
 
 
 def _figures(study: AnyStudy, part: AnyPart, audits: Sequence[Audit], folder: Path) -> Iterator[Path]:
@@ -171,9 +171,3 @@ def references(keys: Sequence[str]) -> str:
     """Returns the BibTeX entries of some keys of `data/references.bib`."""
     entries = dict(re.findall(r"(?ms)^(?=@\w+\{([^,]+),)(.*?^\}\n)", data_file("references.bib").read_text("utf-8")))
     return "\n".join(entries[key].replace("VERSION", __version__) for key in keys)
-
-
-def _write(path: Path, text: str) -> Path:
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return path

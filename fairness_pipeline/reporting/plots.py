@@ -32,12 +32,6 @@ def difference_plot(rows: list[Row], group_a: str, group_b: str, label: Callable
 
     Shares put measures of different units on one axis. Differences beyond twice the pooled mean are cut off there; a
     measure that no response shows has no share and is left out.
-
-    Args:
-        rows: Rows of a significance table.
-        group_a: Name of side a.
-        group_b: Name of side b.
-        label: Gives a measure's label for readers.
     """
     from matplotlib.figure import Figure
 

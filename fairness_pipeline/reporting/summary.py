@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, StringConstraints
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.foundation.plain_text import visible
 from fairness_pipeline.lineage.plan import Plan
 from fairness_pipeline.reporting.audited import Audited, audited_by
@@ -49,12 +49,7 @@ class Summary(BaseModel):
 
 
 def write_summary(plan: Plan, gate: Gate) -> Path:
-    """Writes `signed/summary.json` in the workspace, and returns its path.
-
-    Args:
-        plan: What was run.
-        gate: The outcome of the gate.
-    """
+    """Writes `signed/summary.json` in the workspace, and returns its path."""
     project, lake = plan.project, plan.lake
     verdicts, audited = [], []
     for study in project.studies:
@@ -84,8 +79,7 @@ def write_summary(plan: Plan, gate: Gate) -> Path:
     )
     path = summary_of(project.workspace)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_text(summary.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_text(path, summary.model_dump_json(indent=1) + "\n")
     return path
 
 

@@ -50,14 +50,7 @@ def _position(value: float) -> int:
 
 
 def summary(study: AnyStudy, part: AnyPart, key: Key, rows: list[Row]) -> str:
-    """Returns an audit at a glance, as Markdown: counts of verdicts, the worst in words, all drawn, what to do now.
-
-    Args:
-        study: The study.
-        part: The study's part of the profile.
-        key: The partition of the study's significance table.
-        rows: Its rows.
-    """
+    """Returns an audit at a glance, as Markdown: counts of verdicts, the worst in words, all drawn, what to do now."""
     gated = sorted((row for row in rows if study.gated(row)), key=severity(study))
     counts = ", ".join(f"{number} {name}" for name, number in counted(study, [Audit(key, rows)]).items())
     finding = f": {study.finding(part, key, gated[0])}" if gated and shown_verdict(gated[0]) in FINDINGS else ""

@@ -24,15 +24,14 @@ from fairness_pipeline.statistics.intervals import (
     Estimate,
     count_difference,
     finite,
-    largest_rate_difference,
     mean_difference,
+    most_that_differ,
     rate_difference,
     unseen_count,
 )
-from fairness_pipeline.statistics.paired import PairedTest, mcnemar_mid_p, paired_t, wilcoxon_p
+from fairness_pipeline.statistics.paired import PairedTest, mcnemar_mid_p, paired_t, wilcoxon_p, z_test
 from fairness_pipeline.statistics.permutation import permutation_p
 from fairness_pipeline.statistics.resampling import NGrams, jackknife
-from fairness_pipeline.statistics.unpaired import ZTest, z_test
 from fairness_pipeline.statistics.verdicts import paper_verdict, too_few, verdict
 
 Unit = Literal["percent", "count_per_response", "score"]
@@ -42,40 +41,34 @@ Unit = Literal["percent", "count_per_response", "score"]
 class Comparison:
     """Side a compared with side b on one measure.
 
-    Values, difference, interval, margin and smallest detectable difference are in `unit`. `difference_percent` is (a -
-    b) / a as in the papers. The interval is the 95% interval of the paired difference. `pairs_needed` is the number of
-    such pairs that would show fairness with 80% power if the sides truly did not differ. `beyond_margin` says whether
-    the whole interval lies beyond the margin. A field without a value is None, and `note` says why.
-
-    If pairs move together, they form `clusters` clusters, which weigh as much as `effective_clusters` clusters of equal
-    size. `p_clusters` is the p of the test that treats clusters as the sample. `p_holm`, `p_bh`, the verdict and the
-    interval then rest on the larger of `p_paired` and `p_clusters`, and equivalence rests on the larger error.
-    `clusters_needed` is the number of clusters that would show fairness with 80% power.
+    `COMPARISON` describes each field. A field without a value is None, and `note` says why. If pairs move together,
+    `p_holm`, `p_bh`, the verdict and the interval rest on the larger of `p_paired` and `p_clusters`, and equivalence
+    rests on the larger error. The defaults are a row without results, to be filled by a test.
     """
 
     measure: str
     unit: Unit
-    n: int
-    value_a: float
-    value_b: float
-    difference: float
-    difference_percent: float | None
-    ci_low: float | None
-    ci_high: float | None
-    test: str | None
-    statistic: float | None
-    p: float | None
-    p_holm: float
-    p_bh: float
-    paired_test: str
-    paired_statistic: float | None
-    p_paired: float
-    effect_size: float | None
-    margin: float
-    p_equivalence: float
-    minimum_detectable: float | None
-    verdict: str
-    paper_verdict: str | None
+    n: int = 0
+    value_a: float = 0.0
+    value_b: float = 0.0
+    difference: float = 0.0
+    difference_percent: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    test: str | None = None
+    statistic: float | None = None
+    p: float | None = None
+    p_holm: float = 1.0
+    p_bh: float = 1.0
+    paired_test: str = ""
+    paired_statistic: float | None = None
+    p_paired: float = 1.0
+    effect_size: float | None = None
+    margin: float = 0.0
+    p_equivalence: float = 1.0
+    minimum_detectable: float | None = None
+    verdict: str = "inconclusive"
+    paper_verdict: str | None = None
     published_value_a: float | None = None
     published_value_b: float | None = None
     published_p: str | None = None
@@ -182,7 +175,7 @@ def compare_rates(
     if max(rate_a, rate_b) > _FLOOR and min(rate_a, rate_b) < 1 - _FLOOR:
         return row
     often = "hardly ever" if max(rate_a, rate_b) <= _FLOOR else "nearly always"
-    bound = 100 * largest_rate_difference(only_a + only_b, len(a))
+    bound = 100 * float(most_that_differ(only_a + only_b, len(a), 0.025))
     note = f"{row.note or f'seen {often} on both sides'}: {AT_THE_END} {bound:.2g} points either way (exact, 95%)"
     return replace(row, note=note)
 
@@ -412,7 +405,7 @@ def _compare(
     n: int,
     values: tuple[float, float],
     estimate: Estimate,
-    paper_test: ZTest | PairedTest | None,
+    paper_test: PairedTest | None,
     paired: PairedTest,
     *,
     effect_size: float | None,
@@ -545,43 +538,7 @@ _FEWEST = 30
 """With fewer responses per side, a normal distribution does not approximate the distribution of their mean."""
 
 
-def _paper_test(a: np.ndarray, b: np.ndarray) -> ZTest:
+def _paper_test(a: np.ndarray, b: np.ndarray) -> PairedTest:
     """The paper's Z test. It has no p if there are too few responses."""
-    untested = ZTest(math.nan, math.nan, f"fewer than {_FEWEST} responses a side are too few for Z")
+    untested = PairedTest("Z", math.nan, math.nan, f"fewer than {_FEWEST} responses a side are too few for Z")
     return z_test(a, b) if len(a) >= _FEWEST else untested
-
-
-def bare_row(measure: str, unit: Unit, note: str = "") -> Comparison:
-    """A row without results, to be filled by a test.
-
-    Args:
-        measure: The name of the measure.
-        unit: The unit of its values.
-        note: Why there are no results.
-    """
-    return Comparison(
-        measure=measure,
-        unit=unit,
-        n=0,
-        value_a=0.0,
-        value_b=0.0,
-        difference=0.0,
-        difference_percent=None,
-        ci_low=None,
-        ci_high=None,
-        test=None,
-        statistic=None,
-        p=None,
-        p_holm=1.0,
-        p_bh=1.0,
-        paired_test="",
-        paired_statistic=None,
-        p_paired=1.0,
-        effect_size=None,
-        margin=0.0,
-        p_equivalence=1.0,
-        minimum_detectable=None,
-        verdict="inconclusive",
-        paper_verdict=None,
-        note=note,
-    )

@@ -12,7 +12,6 @@ if names matter; with it, 5%.
 """
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -118,23 +117,6 @@ class NamedFit:
         variance = (self._variances * self._sizes * freedom).sum() / max(1, freedom.sum())
         return (np.square(contrasts) / self._sizes).sum(axis=1) * variance
 
-    def shuffled(self, statistic: Callable[[np.ndarray], np.ndarray], seed: int, draws: int = DRAWS) -> np.ndarray:
-        """The p of each of several statistics, by shuffling the groups of the names: (m,).
-
-        Args:
-            statistic: Maps the groups' means over names, (k,), to m numbers that are large if groups differ.
-            seed: The seed of the draws.
-            draws: The number of draws.
-        """
-        random, count = np.random.default_rng(seed), len(self._sizes)
-
-        def statistics_of(groups: np.ndarray) -> np.ndarray:
-            return statistic(np.bincount(groups, self.of_name, count) / self._sizes)
-
-        observed = statistics_of(self.group_of)
-        drawn = np.stack([statistics_of(random.permutation(self.group_of)) for _ in range(draws)])
-        return ((drawn >= observed * (1 - 1e-9)).sum(axis=0) + 1) / (draws + 1)
-
     def adjusted(self, contrasts: np.ndarray, seed: int) -> np.ndarray:
         """The p of each contrast over names and items, never below that of shuffling the names, adjusted by Holm: (m,).
 
@@ -142,9 +124,15 @@ class NamedFit:
             contrasts: (m, k) weights of the groups, each with sum 0.
             seed: The seed of the shuffles.
         """
-        single = self.errors(contrasts).p
-        shuffled = below_draws(self.shuffled(lambda means: np.abs(contrasts @ means), seed), DRAWS, single)
-        return np.array(holm(np.maximum(single, shuffled).tolist()))
+        random, count = np.random.default_rng(seed), len(self._sizes)
+
+        def distances(groups: np.ndarray) -> np.ndarray:
+            return np.abs(contrasts @ (np.bincount(groups, self.of_name, count) / self._sizes))
+
+        observed, single = distances(self.group_of), self.errors(contrasts).p
+        drawn = np.stack([distances(random.permutation(self.group_of)) for _ in range(DRAWS)])
+        p = ((drawn >= observed * (1 - 1e-9)).sum(axis=0) + 1) / (DRAWS + 1)
+        return np.array(holm(np.maximum(single, below_draws(p, DRAWS, single)).tolist()))
 
     def others(self, seed: int) -> np.ndarray:
         """The adjusted p of each group against the mean of the others: (k,). Two groups make one contrast."""

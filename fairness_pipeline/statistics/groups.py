@@ -7,10 +7,9 @@ the scores s_c = (X'X)^+ X_c'y_c, k numbers, which add up to b (`relabelling.py`
 
 import math
 from functools import cached_property, lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.statistics.intervals import Estimate, quantile
@@ -279,21 +278,6 @@ class Meetings(NamedTuple):
     even: np.ndarray
 
 
-class Effects(Protocol):
-    """Effects of groups with errors of their contrasts, from any kind of sample."""
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The names of the groups."""
-
-    @property
-    def effects(self) -> np.ndarray:
-        """(k,) the effect of each group; their sum is 0."""
-
-    def errors(self, contrasts: np.ndarray) -> Errors:
-        """The contrasts with their errors."""
-
-
 def pairs(count: int) -> np.ndarray:
     """The contrasts of all pairs of `count` groups, the first of a pair minus the second: (pairs, count)."""
     first, second = np.triu_indices(count, 1)
@@ -315,53 +299,6 @@ def of_two(first: np.ndarray, second: np.ndarray, count: int) -> np.ndarray:
 def each_against_others(count: int) -> np.ndarray:
     """The contrasts of each of `count` groups with the mean of the others."""
     return (count * np.eye(count) - 1) / (count - 1)
-
-
-class LargestGap(NamedTuple):
-    """The two groups that lie farthest apart.
-
-    Attributes:
-        most: The group with the highest outcome.
-        least: The group with the lowest.
-        estimate: Their difference, which overstates the true one; its error is that of the two groups.
-        low: The largest lower limit of any pair, corrected for all pairs.
-        high: The largest upper limit of any pair, not corrected.
-    """
-
-    most: int
-    least: int
-    estimate: Estimate
-    low: float
-    high: float
-
-
-def largest_gap(
-    fit: Effects, reach: float, bounds: np.ndarray | None = None, few: np.ndarray | None = None
-) -> LargestGap:
-    """The largest difference between two groups, with a 95% interval for the true largest difference.
-
-    Args:
-        fit: The groups' effects.
-        reach: The half-width, in standard errors, of intervals that hold for all pairs together.
-        bounds: (pairs,) the least upper limit of each pair; 0 by default.
-        few: (pairs,) whether so few clusters differ that the pair has no lower limit.
-    """
-    count = len(fit.groups)
-    estimates = fit.errors(pairs(count)).estimates()
-    lows = [
-        abs(estimate.centre) - max(reach, quantile(0.975, estimate.freedom)) * estimate.error for estimate in estimates
-    ]
-    low = max(0.0, *(np.where(few, 0.0, lows) if few is not None else lows))
-    high = max(
-        *(max(map(abs, estimate.interval(0.95))) for estimate in estimates),
-        *(bounds if bounds is not None else ()),
-        0.0,
-    )
-    most, least = int(np.argmax(fit.effects)), int(np.argmin(fit.effects))
-    if most == least:
-        least = (most + 1) % count
-    contrast = of_two(np.array([most]), np.array([least]), count)
-    return LargestGap(most, least, fit.errors(contrast).estimates()[0], float(low), float(high))
 
 
 def clusters_needed(typical_error: float, groups: int, clusters: float, margin: float) -> int | None:
@@ -398,21 +335,6 @@ def clusters_if_no_more_differ(differing: int, margin: float, alpha: float = 0.0
     most = math.ceil((differing + 1 + 3 * math.sqrt(differing + 1) + 2) / margin)
     sizes = np.arange(differing + 1, most + 1)
     return int(sizes[np.argmax(p_most_that_differ(np.full(len(sizes), differing), sizes, margin) <= alpha)])
-
-
-def most_that_differ(differing: ArrayLike, clusters: ArrayLike, alpha: float = 0.05) -> np.ndarray:
-    """The exact upper limit of the share of clusters in which two groups differ (Clopper and Pearson 1934). A rate
-    cannot differ by more.
-
-    Examples:
-        >>> most_that_differ(np.array([0, 5]), np.array([30, 5])).round(3).tolist()
-        [0.095, 1.0]
-    """
-    from scipy.special import betaincinv
-
-    differing, clusters = np.asarray(differing, dtype=float), np.asarray(clusters, dtype=float)
-    alike = np.maximum(clusters - differing, 1e-9)
-    return np.where(differing >= clusters, 1.0, betaincinv(differing + 1, alike, 1 - alpha))
 
 
 def p_most_that_differ(differing: np.ndarray, clusters: np.ndarray, margin: float) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import scipy  # its special functions avoid distribution objects, which cost a millisecond
+from numpy.typing import ArrayLike
 
 
 class Estimate(NamedTuple):
@@ -173,17 +174,17 @@ def rate_difference(only_a: int, only_b: int, pairs: int) -> Estimate:
     return Estimate(p_a - p_b, error)
 
 
-def largest_rate_difference(differing: int, pairs: int, level: float = 0.05) -> float:
-    """The largest difference of two paired rates that the pairs do not exclude, in either direction: the upper limit of
-    the share of pairs that differ (Clopper and Pearson 1934). It is exact for independent pairs.
+def most_that_differ(differing: ArrayLike, clusters: ArrayLike, alpha: float = 0.05) -> np.ndarray:
+    """The exact upper limit of the share of clusters in which two groups differ (Clopper and Pearson 1934). A rate
+    cannot differ by more.
 
     Examples:
-        >>> round(100 * largest_rate_difference(0, 400), 2)  # no pair of 400 differs
-        0.92
+        >>> most_that_differ(np.array([0, 5]), np.array([30, 5])).round(3).tolist()
+        [0.095, 1.0]
     """
-    from scipy.special import betaincinv
-
-    return 1.0 if differing >= pairs else float(betaincinv(differing + 1, pairs - differing, 1 - level / 2))
+    differing, clusters = np.asarray(differing, dtype=float), np.asarray(clusters, dtype=float)
+    alike = np.maximum(clusters - differing, 1e-9)
+    return np.where(differing >= clusters, 1.0, scipy.special.betaincinv(differing + 1, alike, 1 - alpha))
 
 
 def count_difference(a: np.ndarray, b: np.ndarray) -> Estimate:

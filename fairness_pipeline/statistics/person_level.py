@@ -97,7 +97,7 @@ def paired_t_columns(a: np.ndarray, b: np.ndarray) -> Tests:
     return _mean_test(_rounded(a - b))
 
 
-def sign_flip(difference: np.ndarray, draws: int = 9999, seed: int = 0) -> Tests:
+def sign_flip(difference: np.ndarray, draws: int = 9999) -> Tests:
     """The sign-flip test of the mean of paired differences (pairs, columns): either side could have been the other.
 
     The test is exact for few pairs. If no pattern of signs is farther from 0 than the observed one, the test's p is
@@ -114,16 +114,14 @@ def sign_flip(difference: np.ndarray, draws: int = 9999, seed: int = 0) -> Tests
     if n <= _EXACT:
         signs = np.array(list(product((1.0, -1.0), repeat=n)))
     else:
-        signs = np.random.default_rng(seed).choice((1.0, -1.0), (draws + 1, n))
+        signs = np.random.default_rng(0).choice((1.0, -1.0), (draws + 1, n))
         signs[0] = 1.0
     reached = (np.abs(signs @ difference / n) >= np.abs(tests.difference) - _ROUNDING).sum(axis=0)
     p, least = reached / len(signs), (2 if n <= _EXACT else 1) / len(signs)
     return tests._replace(p=np.where(p <= least, np.minimum(p, tests.p_student), p))
 
 
-def label_permutation(
-    scores: np.ndarray, on_a: np.ndarray, strata: np.ndarray, permutations: int = 9999, seed: int = 0
-) -> Tests:
+def label_permutation(scores: np.ndarray, on_a: np.ndarray, strata: np.ndarray, permutations: int = 9999) -> Tests:
     """A permutation test of the group labels of names within strata, such as race among names of one gender.
 
     The statistic is the mean over strata of mean(a) - mean(b). p = (c + 1) / (permutations + 1), where c is the number
@@ -135,11 +133,10 @@ def label_permutation(
         scores: Mean score of each name (names, columns).
         on_a: Whether each name is on side a (names).
         strata: The stratum of each name (names). Labels are exchanged within strata.
-        permutations: The number of draws.
-        seed: The seed of the draws, which are the same for all columns.
+        permutations: The number of draws, which are the same for all columns.
     """
     difference = _rounded(group_weights(on_a, strata) @ scores)
-    weights, moved = _drawn_weights(tuple(on_a.tolist()), tuple(strata.tolist()), permutations, seed)
+    weights, moved = _drawn_weights(tuple(on_a.tolist()), tuple(strata.tolist()), permutations)
     drawn = weights @ scores
     groups = [scores[(strata == stratum) & (on_a == side)] for stratum in np.unique(strata) for side in (True, False)]
     variance = sum(group.var(axis=0, ddof=1) / len(group) for group in groups) / len(np.unique(strata)) ** 2
@@ -293,11 +290,9 @@ def group_weights(on_a: np.ndarray, strata: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def _drawn_weights(
-    on_a: tuple[bool, ...], strata: tuple[int, ...], permutations: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _drawn_weights(on_a: tuple[bool, ...], strata: tuple[int, ...], permutations: int) -> tuple[np.ndarray, np.ndarray]:
     """(permutations, names) the weight of each name's score in each draw; and how far each draw moves with side a."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     weights, labels = group_weights(np.array(on_a), np.array(strata)), np.array(strata)
     drawn = np.tile(weights, (permutations, 1))
     for stratum in np.unique(labels):

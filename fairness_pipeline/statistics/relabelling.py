@@ -169,14 +169,13 @@ def below_draws(p: np.ndarray, draws: int, tail: np.ndarray) -> np.ndarray:
     return np.where(p * (draws + 1) < 1.5, np.minimum(p, tail), p)
 
 
-def flipped(scores: np.ndarray, seed: int, draws: int = FLIPS) -> np.ndarray:
+def flipped(scores: np.ndarray, seed: int) -> np.ndarray:
     """The p that each of several means is 0, by flipping the signs of whole clusters, corrected together by step-down.
     With up to 13 clusters every pattern is tried.
 
     Args:
         scores: (clusters, m) what each cluster contributes to each mean; 0 if it has no value.
         seed: The seed of the draws.
-        draws: The number of draws.
 
     Examples:
         >>> flipped(np.full((10, 1), 0.1), seed=0).round(4).tolist()
@@ -187,7 +186,7 @@ def flipped(scores: np.ndarray, seed: int, draws: int = FLIPS) -> np.ndarray:
     if exact:
         signs = np.array([(1, *pattern) for pattern in product((1, -1), repeat=max(0, len(kept) - 1))], dtype=float)
     else:
-        signs = np.random.default_rng(seed).choice([-1.0, 1.0], (draws, len(kept)))
+        signs = np.random.default_rng(seed).choice([-1.0, 1.0], (FLIPS, len(kept)))
     size = np.sqrt(np.square(kept).sum(axis=0))
     size[size == 0] = 1.0
     drawn = np.abs(signs @ kept) / size if len(kept) else np.zeros((1, scores.shape[1]))

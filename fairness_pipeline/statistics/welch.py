@@ -28,9 +28,6 @@ def permuted_welch(score: np.ndarray, group: np.ndarray, seed: int, strata: list
         0.001
     """
     known = group >= 0
-    count = int(group.max(initial=-1)) + 1
-    if count < 2:
-        return 1.0
     random = np.random.default_rng(seed)
     groups, positions = group[known], np.cumsum(known) - 1
     blocks = [positions[stratum[known[stratum]]] for stratum in ([np.arange(len(score))] if strata is None else strata)]

@@ -13,7 +13,7 @@ import pydantic
 
 from fairness_pipeline.foundation.checksums import checksum
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import replacing, write_text
 from fairness_pipeline.foundation.inputs import File
 from fairness_pipeline.workspace.lake import FORMAT, IMPORTS, Format, Lake, fingerprint
 
@@ -185,8 +185,7 @@ def _all_files(workspace: Path) -> Iterator[Path]:
 def _write_seal(file: Path, workspace: Path, name: str, original: str) -> None:
     relative = file.relative_to(workspace).as_posix()
     record = Import(file=name, original=original, stored=checksum(file), place=relative, imported=datetime.now(UTC))
-    with replacing(_seal_of(file)) as temporary:
-        temporary.write_text(record.sealed().model_dump_json(indent=1), encoding="utf-8")
+    write_text(_seal_of(file), record.sealed().model_dump_json(indent=1))
 
 
 def _seal_of(file: Path) -> Path:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from fairness_pipeline.foundation.checksums import sha256_of
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import replacing, write_text
 from fairness_pipeline.foundation.schemas import without_texts
 from fairness_pipeline.foundation.text_files import parse_json
 from fairness_pipeline.workspace.locks import Held, lock
@@ -101,9 +101,6 @@ def partition_name(key: Key) -> str:
 class Lake:
     """The data of one workspace.
 
-    Args:
-        root: The workspace's folder.
-
     Raises:
         FairnessError: its format is of a later version.
     """
@@ -157,8 +154,7 @@ class Lake:
         process that starts at the same time infers the same format."""
         if self._format is None or noted:
             imports, partitions = noted or self.format
-            with replacing(self.root / _FORMAT_FILE) as temporary:
-                temporary.write_text(json.dumps({"format": imports, "partitions": partitions}), encoding="utf-8")
+            write_text(self.root / _FORMAT_FILE, json.dumps({"format": imports, "partitions": partitions}))
             self._format = self._noted_format()
 
     def unsealed(self, asset: str, key: Key) -> bool:
@@ -247,8 +243,8 @@ class Lake:
         sizes = {str(path.relative_to(self.root)): path.stat().st_size for path in files}
         complete = replace(card, content=_content_of_files(card, folder, files), files=sizes)
         self.note_format()
-        with replacing(self._card_path(asset, key), self.still_ours(asset, key)) as temporary:
-            temporary.write_text(json.dumps(asdict(complete.sealed()), indent=1, sort_keys=True), encoding="utf-8")
+        text = json.dumps(asdict(complete.sealed()), indent=1, sort_keys=True)
+        write_text(self._card_path(asset, key), text, self.still_ours(asset, key))
 
     def was_finished(self, asset: str, key: Key, fingerprint: str) -> bool:
         """Whether a checkpoint with this fingerprint was finished before; its folder is then complete or damaged."""
@@ -370,11 +366,6 @@ class Lake:
         """
         path = self.table_path(table, key)
         return datetime.fromtimestamp(path.stat().st_mtime, UTC) if path.exists() else None
-
-    def content(self, asset: str, key: Key) -> str | None:
-        """The hash of a partition's content; None if the partition is missing or damaged."""
-        card = self.card(asset, key)
-        return card.content if card else None
 
     @contextmanager
     def lock(self, asset: str, key: Key, waiting: Callable[[str], None]) -> Iterator[None]:

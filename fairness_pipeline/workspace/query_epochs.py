@@ -6,7 +6,7 @@ continues in it.
 
 from pathlib import Path
 
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 
 _FOLDER = "rounds"  # the older name; kept so that existing workspaces need not query their endpoints again
 _OPEN = "open"
@@ -24,8 +24,7 @@ def open_query_epochs(workspace: Path) -> dict[tuple[str, str], str]:
 
 def write_query_epoch(workspace: Path, study: str, subject: str, began: str, *, is_open: bool = False) -> None:
     """Saves the start of a subject's current query epoch; the subject's responses depend on it."""
-    with replacing(workspace / _FOLDER / study / f"{subject}.txt") as temporary:
-        temporary.write_text("\n".join([began, *([_OPEN] if is_open else [])]), encoding="utf-8")
+    write_text(workspace / _FOLDER / study / f"{subject}.txt", "\n".join([began, *([_OPEN] if is_open else [])]))
 
 
 def _read(workspace: Path) -> dict[tuple[str, str], list[str]]:

@@ -65,7 +65,7 @@ def test_a_bar_is_removed_when_the_last_step_of_its_unit_ends() -> None:
     responses, length, refusal = (Step(name, key, None) for name in ("responses", "length", "refusal"))
 
     def bars() -> list[tuple[str, float]]:
-        return [(task.description, task.completed) for task in display._bars.tasks]
+        return [(task.description, task.completed) for task in display.bars.tasks]
 
     display.starting([responses, length])
     display.starting([refusal])

@@ -74,7 +74,7 @@ def test_answers_of_yesterday_pass_no_gate(
     assert first.returncode == 3, first.stderr
     hashes = audited_hashes()
     lake = Lake(Project("audit").workspace)
-    contexts = lake.content("context_pairs", {"corpus": "everyday", "dimension": "gender"})
+    contexts = lake.card("context_pairs", {"corpus": "everyday", "dimension": "gender"}).content
     assert (set(hashes), hashes["contexts"]) == ({"model", "answers", "contexts", "margins"}, contexts)
     requests = server.requests
     server.share = 0
@@ -82,7 +82,7 @@ def test_answers_of_yesterday_pass_no_gate(
     assert (fixed.returncode, server.requests) == (0, 2 * requests), fixed.stderr
     assert audited_hashes() == {
         **hashes,
-        "answers": lake.content("responses", GENDER),
+        "answers": lake.card("responses", GENDER).content,
     }  # asked later, it is the same model
     assert audited_hashes() != hashes
     assert re.search(r"Offence rate: biased -> never seen; the gap shrank by \d+ points \(\d+ to \d+\)", fixed.stdout)

@@ -1,6 +1,5 @@
 """What the UI shows of assets and of a corpus's texts, rendered by another Markdown library."""
 
-import subprocess
 from pathlib import Path
 
 import dagster as dg
@@ -12,7 +11,6 @@ from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.instance import open_instance
 from fairness_pipeline.defs.metadata import _markdown, copied_columns, harmless, run_metadata
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.version_control import page_of
 from fairness_pipeline.lineage.assets import Glance, Result
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.project import Project
@@ -100,27 +98,3 @@ def test_every_asset_names_its_code_owners_and_columns(tiny: Project) -> None:
     change(tiny.path, lambda profile: profile.update(owners=["audit"]))
     with pytest.raises(FairnessError, match="expected an e-mail address, or `team:` and a name, found 'audit'"):
         Project("tiny")
-
-
-@pytest.mark.parametrize(("remote", "host", "kind"), [
-    ("https://someone:a-token@host.example/owner/name.git", "host.example", "blob"),
-    ("git@host.example:owner/name.git", "host.example", "blob"),
-    ("ssh://git@host.example:2222/owner/name", "host.example", "blob"),
-    ("git@bitbucket.org:owner/name.git", "bitbucket.org", "src"),
-])  # fmt: skip
-def test_code_is_linked_to_its_page_without_a_password(remote: str, host: str, kind: str, tmp_path: Path) -> None:
-    file = tmp_path / "package" / "asset.py"
-    file.parent.mkdir()
-    file.write_text("")
-    assert page_of(file) is None  # no checkout
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    for arguments in (
-        ("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "first"), ("remote", "add", "origin", remote),
-    ):  # fmt: skip
-        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True, capture_output=True)
-    commit = subprocess.run(
-        ["git", "-C", str(tmp_path), "rev-parse", "HEAD"], check=True, capture_output=True, text=True
-    )
-    assert page_of(file) == f"https://{host}/owner/name/{kind}/{commit.stdout.strip()}/package/asset.py"
-    (file.parent / "ignored.py").write_text("")  # as in an environment inside a user's checkout
-    assert page_of(file.parent / "ignored.py") is None

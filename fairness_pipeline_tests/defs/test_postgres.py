@@ -47,7 +47,7 @@ def contents(project: Project) -> dict[str, str | None]:
     """The content of each table."""
     lake = Lake(project.workspace)
     keys = [{"corpus": "tiny", "dimension": name} for name in project.dimensions]
-    return {str(key): lake.content("context_pairs", key) for key in keys}
+    return {str(key): lake.card("context_pairs", key).content for key in keys}
 
 
 @pytest.mark.verify

@@ -13,12 +13,11 @@ import pytest
 from fairness_pipeline.engines import ray_cluster, ray_head, ray_rows, settings
 from fairness_pipeline.engines.ray_cluster import Visit, check_visit, join, nonce, reason, versions, visit
 from fairness_pipeline.engines.ray_rows import RayRows
-from fairness_pipeline.engines.rows import engine_of
 from fairness_pipeline.engines.settings import ADDRESS, ENGINE, EngineSettings, RaySettings, ray_of
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.guard import only
 from fairness_pipeline.foundation.inputs import DataFile
-from fairness_pipeline.workspace.distinct import HERE, Chunks, LazyScorer, each_distinct
+from fairness_pipeline.workspace.distinct import Chunks, LazyScorer, each_distinct
 from fairness_pipeline_tests.commands import command
 from fairness_pipeline_tests.engines.scorers import CHUNK, TEXTS, lengths, reading, scored
 from fairness_pipeline_tests.local_server import answer, serve
@@ -212,7 +211,6 @@ def test_what_answers_must_be_the_head_of_a_cluster(monkeypatch: pytest.MonkeyPa
 def test_the_environment_goes_before_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = EngineSettings(ray=RaySettings(address="head:6379", workers=3))
     assert ray_of(EngineSettings()) is None
-    assert engine_of(EngineSettings(), Path()) is HERE
     assert ray_of(profile) == profile.ray
     monkeypatch.setenv(ADDRESS, "other:6379")
     assert ray_of(profile) == RaySettings(address="other:6379", workers=3)

@@ -110,7 +110,7 @@ def test_another_checkpoint_makes_other_answers(made: Project) -> None:
     tensors = load_file(weights)
     save_file({name: tensor[::-1].copy() for name, tensor in tensors.items()}, weights)
     lake.write_card("dialogue_models", key, card)
-    assert lake.content("dialogue_models", key) != card.content
+    assert lake.card("dialogue_models", key).content != card.content
     assert planned()[:2] == ["responses gender seq2seq", "responses dialect seq2seq"]
     assert not [line for line in planned() if line.startswith(("dialogue_models", "context"))]
 

@@ -139,10 +139,10 @@ def test_a_file_that_is_no_input_is_refused(made: Project) -> None:
         kept = tuple(file for file in search.words.files if "common_words" not in file.name)
         return replace(search, words=replace(search.words, files=kept))
 
-    before = Lake(made.workspace).content("contexts", OF_CORPUS)
+    before = Lake(made.workspace).card("contexts", OF_CORPUS).content
     with pytest.raises(UndeclaredRead, match="lexicon/common_words.txt is read but is not an input of the asset"):
         _Made(made, "contexts", inputs=without_dictionary)(OF_CORPUS)
-    assert Lake(made.workspace).content("contexts", OF_CORPUS) == before
+    assert Lake(made.workspace).card("contexts", OF_CORPUS).content == before
 
 
 def test_a_function_that_changes_its_inputs_is_refused(made: Project) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -254,7 +255,7 @@ def test_devices() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_missing_gpu_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FairnessError, match="torch sees no GPU; set it to auto or cpu"):
-        PolitenessScorer(classifier(tmp_path), label="positive", device="cuda")._probabilities(["a"])
+        PolitenessScorer(classifier(tmp_path), label="positive", device="cuda")(pa.table({"text": ["a"]}))
 
 
 WORKER = """

@@ -18,10 +18,9 @@ from fairness_pipeline.statistics.corrections import benjamini_hochberg, holm
 from fairness_pipeline.statistics.effects import cohens_d, cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, Margin, tost
 from fairness_pipeline.statistics.intervals import Estimate, count_difference, rate_difference
-from fairness_pipeline.statistics.paired import mcnemar_mid_p, paired_t, wilcoxon_p
+from fairness_pipeline.statistics.paired import mcnemar_mid_p, paired_t, wilcoxon_p, z_test
 from fairness_pipeline.statistics.permutation import permutation_p
 from fairness_pipeline.statistics.resampling import NGrams, jackknife
-from fairness_pipeline.statistics.unpaired import z_test
 
 RANDOM = np.random.default_rng(0)
 TEN_PERCENT = Margin(relative=0.1)

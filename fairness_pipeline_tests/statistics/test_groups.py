@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.outcomes.group_effects import GroupEffects
 from fairness_pipeline.statistics.group_names import NamedFit
 from fairness_pipeline.statistics.groups import (
     Cells,
@@ -14,10 +15,9 @@ from fairness_pipeline.statistics.groups import (
     clusters_if_no_more_differ,
     clusters_needed,
     each_against_others,
-    largest_gap,
-    most_that_differ,
     pairs,
 )
+from fairness_pipeline.statistics.intervals import most_that_differ
 from fairness_pipeline.statistics.rate_ratios import Selected, koopman, log_ratio_variance, rate_ratio, word_of
 from fairness_pipeline.statistics.relabelling import flipped, intersections, relabel
 from fairness_pipeline.statistics.signed import mean_over_clusters, signed_means
@@ -120,7 +120,7 @@ def test_relabelling_finds_what_is_planted_and_nothing_else() -> None:
     relabelled = relabel(Fit(planted), *np.triu_indices(8, 1), seed=1)
     assert relabelled.omnibus < 0.01 and relabelled.others[0] < 0.01
     assert (relabelled.others[1:] > 0.05).sum() >= 6
-    gap = largest_gap(Fit(planted), relabelled.reach_contrasts)
+    gap = GroupEffects(planted, *np.triu_indices(8, 1), seed=1).gap
     assert gap.most == 0 and 0 < gap.low < 2.0 < gap.high
     assert relabelled.by_chance < gap.low
     none = [relabel(Fit(exchanged(planted, random)), *np.triu_indices(8, 1), seed=n).omnibus for n in range(40)]

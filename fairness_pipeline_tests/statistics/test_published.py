@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from fairness_pipeline.foundation.paths import data_file
-from fairness_pipeline.statistics.unpaired import z_from_rates
+from fairness_pipeline.statistics.paired import PairedTest, z_from_moments
 from fairness_pipeline.studies.dialogue_fairness.published import dialogue_fairness, published_rows
 
 with data_file("published/dialogue_fairness.csv").open(encoding="utf-8", newline="") as lines:
@@ -18,6 +18,11 @@ def rounded(text: str) -> list[float]:
     """A printed number between the bounds of the interval that it stands for."""
     half = Decimal(1).scaleb(Decimal(text).as_tuple().exponent) / 2
     return [float(Decimal(text) - half), float(text), float(Decimal(text) + half)]
+
+
+def z_from_rates(rate_a: float, rate_b: float, n: int) -> PairedTest:
+    variance_a, variance_b = (rate * (1 - rate) * n / (n - 1) for rate in (rate_a, rate_b))
+    return z_from_moments(rate_a, rate_b, variance_a, variance_b, n)
 
 
 def agrees(row: dict[str, str]) -> bool:

@@ -66,7 +66,7 @@ def test_the_content_is_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     def content(table: pa.Table = TABLE, card: Card | None = None) -> str:
         lake = Lake(tmp_path)
         write(lake, table, card=card)
-        return lake.content("things", KEY)
+        return lake.card("things", KEY).content
 
     first = content()
     assert len(first) == 64
@@ -83,7 +83,7 @@ def test_the_content_is_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     for text in ("one", "two", "one"):
         (folder / "model.safetensors").write_text(text)
         lake.write_card("models", key, Card("f" * 64, {}))
-        contents.add(lake.content("models", key))
+        contents.add(lake.card("models", key).content)
     assert len(contents) == 2
     (folder / "model.safetensors").write_text("on")  # truncated
     assert lake.card("models", key) is None

@@ -149,7 +149,7 @@ def test_a_signed_run_is_checked_wherever_it_is(tiny: Project, tmp_path: Path, m
     lake = Lake(tiny.workspace)
     for audited in signed["audited"]:
         key = {"dimension": audited["key"]["dimension"], "model": "seq2seq"}
-        assert audited["sha256"]["answers"] == lake.content("responses", key)
+        assert audited["sha256"]["answers"] == lake.card("responses", key).content
         assert set(audited["sha256"]) == {"model", "weights", "answers", "contexts", "margins"}
         assert audited["sha256"]["answers"] in lake.document_path("dialogue_fairness_report").read_text()
 

@@ -29,11 +29,7 @@ Scale = Literal["nominal", "ordinal"]
 
 
 def label_agreement(labelled: Labelled) -> pa.Table:
-    """A table of `LABEL_AGREEMENT`.
-
-    Args:
-        labelled: Labels of one draw.
-    """
+    """A table of `LABEL_AGREEMENT`."""
     rows = list(_rows("", "", labelled.labels.votes))
     for category, levels in labelled.levels.items():
         code = levels.code[labelled.labels.annotator]

@@ -39,9 +39,6 @@ def against_majority(labels: Labels) -> dict[str, np.ndarray]:
     """Each annotator's sensitivity and specificity against the majority vote (a tie is positive). NaN without any item.
 
     An annotator's own label is part of the vote, as in the thesis.
-
-    Args:
-        labels: The labels of all annotators.
     """
     truth = np.asarray(labels.positive_shares() >= 0.5 - EPSILON)[labels.item]
     agrees = labels.label == truth

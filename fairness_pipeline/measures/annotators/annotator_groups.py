@@ -68,18 +68,12 @@ GROUP_POSITIVE_RATES = schema(
     raters_least=optional(pa.float64(), "the same of the group that is least divided"),
     raters_upper=optional(pa.float64(), "upper 95% bound of the root of the difference of their squares"),
 )
-"""One row per category, which is its `measure`; with three groups or more, one for each pair below it. A value is the
-mean over items of a group's share of positive labels. `pooled_*` is the share of positive labels among all of a group's
-labels of these items.
+"""One row per category, which is its `measure`; with three groups or more, one for each pair below it, with the
+category's figures. A value is the mean over items of a group's share of positive labels.
 
-`p_items` is the p of the interaction of item and group. `p_items_holm` is adjusted over the means and interactions of
-all categories, like `p_holm`. `items_excess` is how many times more the items' differences vary than by chance.
-`items_typical` is the root mean square difference of single items in points, with its upper 95% bound `items_upper`,
-over `items_compared` items with two labels from each group. `p_raters` is the p of annotators who spread
-equally around their group's mean in all groups. A category is `fair` only if the mean, single items and this spread are
-shown to differ little. If the mean does not differ but single items do, it is `biased`: the rates are similar, but the
-groups call other items positive. It is also `biased` if a group is divided. Pairs have their category's figures.
-"""
+A category is `fair` only if the mean, single items and the spread of annotators are shown to differ little. If the mean
+does not differ but single items do, it is `biased`: the rates are similar, but the groups call other items positive. It
+is also `biased` if a group is divided."""
 
 
 class AnnotatorGroupsSettings(Specification):
@@ -105,11 +99,7 @@ class Labelled(NamedTuple):
         return cls(labels, {str(name): levels_of(groups[name]) for name in groups.columns})
 
     def against_rest(self, names: Sequence[str]) -> list["Labelled"]:
-        """These labels if they have two classes; else each class against the rest, with its name after the category's.
-
-        Args:
-            names: The names of the classes.
-        """
+        """These labels if they have two classes; else each class against the rest, its name after the category's."""
         if self.labels.classes == 2:
             return [self]
         return [
@@ -361,20 +351,17 @@ def _compare_category(
         rates._replace(estimate=estimate),
         settings,
     )
+    all_meet = len(pairs) == math.comb(len(levels.names), 2)
     row = replace(
         largest,
         measure=category,
         paired_test="annotators' scores exchanged (Welch's statistic)",
         paired_statistic=None,
         p_paired=p,
-        p_equivalence=max(pair.p_equivalence for pair, _, _ in pairs) if _all_meet(levels, pairs) else 1.0,
+        p_equivalence=max(pair.p_equivalence for pair, _, _ in pairs) if all_meet else 1.0,
     )
     of_pairs = [(pair, columns) for pair, columns, _ in pairs]
     return _CategoryComparison(row, pair_columns | {"contrast": LARGEST}, of_pairs, items, spread, levels.names)
-
-
-def _all_meet(levels: Levels, pairs: Sequence[object]) -> bool:
-    return len(pairs) == len(levels.names) * (len(levels.names) - 1) // 2
 
 
 def _row(category: str, groups: tuple[str, str], rates: Rates, settings: AnnotatorGroupsSettings) -> Comparison:

@@ -23,11 +23,7 @@ TRUTH_SCORES = schema(
     **fields(BIAS_ESTIMATES, "ci_low", "ci_high"),
     published_value=optional(pa.float64(), "what the thesis prints"),
 )
-"""Accuracy, F1 of the positive class (of two classes), and the mean of the classes' F1, as shares.
-
-`values` are those of each draw or seed, and `value` is their mean. The 95% interval is `over` draws or seeds, or over
-items if there is only one.
-"""
+"""One row per metric, as shares. `value` is the mean of `values`."""
 _BINS = 5
 _DRAWS = 4000
 

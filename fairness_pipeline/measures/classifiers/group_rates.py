@@ -62,12 +62,9 @@ CLASSIFIER_FAIRNESS = schema(
     trainings=optional(pa.float64(), "the standard deviation of the trainings' differences beyond chance, in points"),
     trainings_upper=optional(pa.float64(), "its upper 95% bound"),
 )
-"""One row per rate. Values are means over the seeds. `sd_seeds` is the standard deviation of the seeds' differences.
-`authors_*` is the effective number of a group's authors: few if one of them wrote most of the texts. `masked_*`
-belong to the same rate after a second inference of the groups, without the words that predict the label; they are
-null if groups are known. If a difference is shown only with the original groups, the verdict is `artefact` if less
-is shown to be left than groups that are merely inferred less reliably would leave. Otherwise it stays `biased`, and
-`note` says that the control is too small to tell."""
+"""One row per rate. Values are means over the seeds. If a difference is shown only with the original groups, the
+verdict is `artefact` if less is shown to be left than groups that are merely inferred less reliably would leave.
+Otherwise it stays `biased`, and `note` says that the control is too small to tell."""
 CLASSIFIER_METRICS = schema(
     metric=(
         pa.string(),
@@ -81,8 +78,7 @@ CLASSIFIER_METRICS = schema(
     ci_high=optional(pa.float64(), "upper end of it"),
     published_value=optional(pa.float64(), "what the thesis prints"),
 )
-"""Accuracy, F1, FPED, FNED and DPD: the value of each seed, the mean, and its 95% interval over seeds (null with one
-seed)."""
+"""One row per metric."""
 
 
 class GroupRatesSettings(Specification):
@@ -296,14 +292,8 @@ def _regrouped(predictions: pa.Table, masked: pa.Table) -> _Regrouped | None:
     new_groups = np.array([LETTERS.find(groups.get(name, "?")) for name in ids])
     if min(int(((new_groups == group) & (original.labels == label)).sum()) for group in (0, 1) for label in (0, 1)) < 2:
         return None
-    kept = new_groups >= 0
-    regrouped = original._replace(
-        decisions=original.decisions[:, kept],
-        labels=original.labels[kept],
-        groups=new_groups[kept],
-        authors=original.authors[kept],
-    )
-    return _Regrouped(regrouped, original.groups[kept] == new_groups[kept])
+    regrouped = original._replace(groups=new_groups).only(range(len(LETTERS)))
+    return _Regrouped(regrouped, (original.groups == new_groups)[new_groups >= 0])
 
 
 def _judged(

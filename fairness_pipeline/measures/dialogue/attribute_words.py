@@ -1,7 +1,7 @@
 """Attribute words: how many words of each list a response holds (Liu et al. 2020, section 2.4.4)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import ClassVar
@@ -109,25 +109,6 @@ def _forms(word: str) -> tuple[str, str, str]:
     return word, bare, lemmatize(bare)
 
 
-def to_long(counts: pa.Table) -> pa.Table:
-    """A table with two count columns per list, as a table of `ATTRIBUTE_WORDS`: one row per response and list."""
-    lists = [name.removesuffix(MASKED) for name in counts.column_names if name.endswith(MASKED)]
-    parts = [
-        pa.table(
-            {
-                "pair_id": counts["pair_id"],
-                "side": counts["side"],
-                "attribute": pa.repeat(name, counts.num_rows),
-                "count": counts[name],
-                "count_masked": counts[name + MASKED],
-            },
-            schema=ATTRIBUTE_WORDS,
-        )
-        for name in lists
-    ]
-    return pa.concat_tables(parts).combine_chunks()
-
-
 class AttributeWords(Measure):
     """One row of the significance table for each attribute list of the dimension."""
 
@@ -140,8 +121,22 @@ class AttributeWords(Measure):
         return {_row(name): scored[name].to_numpy().astype(float) for name in scored.column_names}
 
     def shaped(self, scored: pa.Table) -> pa.Table:
-        """One row per response and list."""
-        return to_long(scored)
+        """A table of `ATTRIBUTE_WORDS`, one row per response and list, from two count columns per list."""
+        lists = [name.removesuffix(MASKED) for name in scored.column_names if name.endswith(MASKED)]
+        parts = [
+            pa.table(
+                {
+                    "pair_id": scored["pair_id"],
+                    "side": scored["side"],
+                    "attribute": pa.repeat(name, scored.num_rows),
+                    "count": scored[name],
+                    "count_masked": scored[name + MASKED],
+                },
+                schema=ATTRIBUTE_WORDS,
+            )
+            for name in lists
+        ]
+        return pa.concat_tables(parts).combine_chunks()
 
     def kind(self, name: str) -> str:
         """Every list is a count."""
@@ -149,12 +144,11 @@ class AttributeWords(Measure):
 
     def values(self, table: pa.Table, suffix: str = "") -> dict[str, Sides]:
         """Counts, by `<list>_words`."""
-        return dict(self._values(table, "count" + suffix))
-
-    def _values(self, table: pa.Table, column: str) -> Iterator[tuple[str, Sides]]:
+        found = {}
         for name in pc.unique(table["attribute"]).to_pylist():
-            a, b = sides(table.filter(pc.equal(table["attribute"], name)), column)
-            yield _row(name), (a.astype(float), b.astype(float))
+            a, b = sides(table.filter(pc.equal(table["attribute"], name)), "count" + suffix)
+            found[_row(name)] = a.astype(float), b.astype(float)
+        return found
 
 
 def _row(attribute: str) -> str:

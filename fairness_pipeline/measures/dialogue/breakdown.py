@@ -22,12 +22,8 @@ BREAKDOWN = schema(
     ci_high=(pa.float64(), "upper end of its 95% interval"),
     contribution=(pa.float64(), "how much of the whole difference the level's pairs make"),
 )
-"""One row per measure, factor and level, in the unit of the measure.
-
-`shrunken` and its 95% interval draw a level's difference towards the mean of all levels; fewer pairs mean more
-shrinkage. `contribution` is the level's part of the whole difference: the sum over its pairs, divided by the number of
-all pairs.
-"""
+"""One row per measure, factor and level. `contribution` is the sum over a level's pairs, divided by the number of all
+pairs."""
 
 
 class Words(NamedTuple):
@@ -92,12 +88,7 @@ A_SAMPLE = 10
 
 
 def moving_together(words: Words, *, names_the_group: bool) -> list[np.ndarray]:
-    """How pairs move together: by their words, unless these are the group's own name and there are few others.
-
-    Args:
-        words: The words of each pair.
-        names_the_group: Whether the words are the group's own name.
-    """
+    """How pairs move together: by their words, unless these are the group's own name and there are few others."""
     return [] if names_the_group and words.effective < A_SAMPLE else words.clusterings
 
 
@@ -179,13 +170,12 @@ def _rows(
         }
 
 
-def carrying(words: Words, sides: Sides, most: int = 3) -> list[str]:
-    """The words that carry a measure's gap: the few whose pairs make most of it, each at least a tenth.
+def carrying(words: Words, sides: Sides) -> list[str]:
+    """The words that carry a measure's gap: the three whose pairs make most of it, each at least a tenth.
 
     Args:
         words: The words that each pair swaps.
         sides: The measure's values on both sides of every pair.
-        most: The maximum number of words.
     """
     a, b = (side.astype(float) for side in sides)
     contributions = np.bincount(words.words, (a - b)[words.pairs], len(words.names))
@@ -193,5 +183,5 @@ def carrying(words: Words, sides: Sides, most: int = 3) -> list[str]:
     if not total:
         return []
     shares = contributions / total
-    order = np.argsort(-shares, kind="stable")[:most]
+    order = np.argsort(-shares, kind="stable")[:3]
     return [words.names[int(index)] for index in order if shares[index] >= 0.1]

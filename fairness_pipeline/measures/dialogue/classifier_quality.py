@@ -24,12 +24,8 @@ CLASSIFIER_QUALITY = schema(
     ci_low=(pa.float64(), "lower end of its 95% interval"),
     ci_high=(pa.float64(), "upper end of its 95% interval"),
 )
-"""`value` is in percent of the `n` texts that a metric is about, with Wilson's 95% interval.
-
-`recall` is over texts that people call offensive, `precision` over texts that the classifier calls offensive, and
-`false_positive_rate` over texts that people do not call offensive. `group` is all texts, or those that name one side
-only.
-"""
+"""`recall` is over texts that people call offensive, `precision` over texts that the classifier calls offensive, and
+`false_positive_rate` over texts that people do not call offensive. Intervals are Wilson's."""
 
 
 def evaluate_classifiers(

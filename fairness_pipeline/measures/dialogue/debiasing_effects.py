@@ -33,13 +33,6 @@ def compare_models(
     `effect` is `smaller gap` or `larger gap` if the Holm-adjusted p of the change is below the level, and `no change
     shown` otherwise.
 
-    Args:
-        before: The tables of the base.
-        after: The tables of the debiased model.
-        settings: Level and number of blocks.
-        words: The words that are masked.
-        clusters: How pairs move together.
-
     Raises:
         FairnessError: the models did not answer the same pairs.
     """

@@ -87,11 +87,8 @@ DIALOGUE_SIGNIFICANCE = schema(
     units_a=optional(pa.int64(), "of these, how many have a larger value on side a"),
     units_b=optional(pa.int64(), "how many have one on side b"),
 )
-"""`COMPARISON`, and further columns that qualify each verdict. They are null if they are not defined.
-
-A verdict rests on the neutral reading, in which the groups' words are masked. `content_*`, `p_holm` and `p_bh` belong
-to this reading. `p_as_answered` is the adjusted p of the unmasked answers.
-"""
+"""`COMPARISON`, and further columns that qualify each verdict, null if they are not defined. A verdict rests on the
+neutral reading, in which the groups' words are masked; so do `content_*`, `p_holm` and `p_bh`."""
 
 
 def compared(

@@ -22,7 +22,7 @@ from fairness_pipeline.measures.dialogue.breakdown import Words
 from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome, neutral_reading
 from fairness_pipeline.measures.dialogue.text_features import WIDTH, commonest_names, commonest_sentence, features_of
 from fairness_pipeline.statistics.clusters import FEWEST_TO_TELL
-from fairness_pipeline.statistics.comparison import Comparison, bare_row
+from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.two_sample import PairedSums, TwoSampleResult, distinguish_sides
 from fairness_pipeline.statistics.verdicts import DIFFERS, DIFFERS_BY_LENGTH, too_few
 
@@ -337,8 +337,9 @@ def comparison(distinguished: Distinguished) -> Comparison:
     finds nothing shows nothing.
     """
     few = distinguished.words < FEWEST_TO_TELL
-    return replace(
-        bare_row(DISTINGUISHABLE, "percent", too_few(distinguished.words) if few else ""),
+    return Comparison(
+        measure=DISTINGUISHABLE,
+        unit="percent",
         n=distinguished.n,
         value_a=50.0,
         value_b=distinguished.told_apart,
@@ -349,6 +350,7 @@ def comparison(distinguished: Distinguished) -> Comparison:
         p_paired=distinguished.p,
         p_clusters=distinguished.p,
         clusters=distinguished.words,
+        note=too_few(distinguished.words) if few else "",
     )
 
 

@@ -27,7 +27,6 @@ from fairness_pipeline.measures.dialogue.measure import (
 from fairness_pipeline.measures.dialogue.text import collapsed
 from fairness_pipeline.statistics.change import Change, change_of_diversity
 from fairness_pipeline.statistics.comparison import Clusterings, Comparison, compare_diversity
-from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.resampling import NGrams, SideResponses, jackknifed, left_out
 
@@ -94,10 +93,6 @@ def indexed(responses: pa.Table, neutral: pa.Table, settings: SignificanceSettin
     readings = (lambda: index_responses(responses)), (lambda: _neutral_sides(neutral, settings))
     whole, masked = in_threads(lambda reading: reading(), iter(readings))
     return whole, masked
-
-
-_SUFFIXES = ("", MASKED)
-"""The suffixes of the names of the readings' rows."""
 
 
 def _neutral_sides(neutral: pa.Table, settings: SignificanceSettings) -> SideResponses:
@@ -192,15 +187,22 @@ class DiversityMeasure(Measure):
         resampled: bool = True,
     ) -> list[Comparison]:
         """The rows of the responses and of their neutral reading. Without `resampled` the jackknife alone decides."""
-        margins, permutations = self._margins(settings), settings.permutations if resampled else 0
-        return [
-            row
-            for name, sides in zip(_SUFFIXES, readings, strict=True)
-            for row in _rows(name, sides, margins, settings, permutations, seed, clusters)
-        ]
-
-    def _margins(self, settings: SignificanceSettings) -> dict[str, Margin]:
-        return {name: settings.margin(name, "diversity") for name in self.outcomes}
+        margins = {name: settings.margin(name, "diversity") for name in self.outcomes}
+        rows = []
+        for suffix, sides in zip(("", MASKED), readings, strict=True):
+            compared = compare_diversity(
+                sides.ngrams,
+                sides.a,
+                sides.b,
+                margins,
+                permutations=settings.permutations if resampled else 0,
+                blocks=settings.jackknife_blocks,
+                seed=seed,
+                alpha=settings.alpha,
+                clusters=clusters,
+            )
+            rows += [replace(row, measure=row.measure + suffix) for row in compared]
+        return rows
 
     def changes(
         self,
@@ -214,29 +216,6 @@ class DiversityMeasure(Measure):
         return change_of_diversity(
             (before.ngrams, after.ngrams), (before.a, before.b), (after.a, after.b), settings.jackknife_blocks, clusters
         )
-
-
-def _rows(
-    reading: str,
-    sides: SideResponses,
-    margins: dict[str, Margin],
-    settings: SignificanceSettings,
-    permutations: int,
-    seed: int,
-    clusters: Clusterings,
-) -> list[Comparison]:
-    rows = compare_diversity(
-        sides.ngrams,
-        sides.a,
-        sides.b,
-        margins,
-        permutations=permutations,
-        blocks=settings.jackknife_blocks,
-        seed=seed,
-        alpha=settings.alpha,
-        clusters=clusters,
-    )
-    return [replace(row, measure=row.measure + reading) for row in rows]
 
 
 _SENTENCE = (

@@ -32,10 +32,7 @@ INSTRUMENT_CHECK = schema(
     texts=(pa.string(), "what was scored: responses or contexts with swapped words, or contexts as answers"),
 )
 """One row per measure, and one for its reading with the groups' words masked, in which the sides must not differ.
-
-`texts` says what was scored: the corpus's responses with only the listed words swapped (its contexts if it has no
-responses), or `PARROT`: each context as an answer to itself, which is the result of a model that repeats its context.
-"""
+Contexts are swapped if the corpus has no responses; `PARROT` is the result of a model that repeats its context."""
 PARROT = "answers that repeat the context"
 MOST = 20_000
 """The maximum number of texts that are swapped."""

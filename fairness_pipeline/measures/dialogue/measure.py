@@ -112,11 +112,7 @@ SIDES = schema(
 
 
 def both_readings(**columns: tuple[pa.DataType, str]) -> dict[str, tuple[pa.DataType, str]]:
-    """A scorer's columns for `schema`, and each again for the responses with the groups' words masked.
-
-    Args:
-        columns: Type and description of each column.
-    """
+    """A scorer's columns for `schema`, and each again for the responses with the groups' words masked."""
     masked = {
         name + MASKED: (kind, f"with the groups' words masked in the response: {text}")
         for name, (kind, text) in columns.items()

@@ -18,7 +18,7 @@ from fairness_pipeline.lexicons.dimensions import ExchangedWords
 from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.measures.dialogue.measure import SIDES, Outcome
 from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, cautious_mean
-from fairness_pipeline.statistics.comparison import Clusterings, Comparison, bare_row
+from fairness_pipeline.statistics.comparison import Clusterings, Comparison
 from fairness_pipeline.statistics.intervals import count_difference, finite
 from fairness_pipeline.statistics.verdicts import verdict
 
@@ -104,8 +104,9 @@ def compare_naming(named: pa.Table, alpha: float, clusters: Clusterings = ()) ->
     worse = int(sides[1].share > sides[0].share)
     sign = -1.0 if worse else 1.0
     counts = [side.answers for side in sides]
-    row = replace(
-        bare_row(NAMES_OTHER, "percent"),
+    row = Comparison(
+        measure=NAMES_OTHER,
+        unit="percent",
         n=len(pc.unique(naming["pair_id"])),
         value_a=sides[0].share,
         value_b=sides[1].share,

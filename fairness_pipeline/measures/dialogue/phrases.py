@@ -77,12 +77,7 @@ _QUOTED = re.compile(r"```.*?```|\"[^\"]*\"", re.DOTALL)
 
 
 def holds_phrase(texts: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
-    """Whether each text holds one of the phrases of a data file, outside its quotations.
-
-    Args:
-        texts: The texts.
-        name: The file, in a data folder.
-    """
+    """Whether each text holds one of the phrases of a data file, outside its quotations."""
     compiled = read_once(name, _phrases)
     plain = pc.replace_substring_regex(pc.utf8_lower(texts), "[“”]", '"')
     plain = pc.replace_substring_regex(pc.replace_substring(plain, "’", "'"), r"\s+", " ")

@@ -85,13 +85,9 @@ class PolitenessScorer(FieldsOnly):
 
     def __call__(self, texts: pa.Table) -> pa.Table:
         """Columns `offensive_probability` and `offensive`, in the order of the rows."""
-        probability = self._probabilities(collapsed(texts["text"]).to_pylist())
+        collapsed_texts = collapsed(texts["text"]).to_pylist()
+        probability = self._loaded(collapsed_texts) if collapsed_texts else np.empty(0)
         return pa.table({"offensive_probability": probability, "offensive": probability >= self.threshold})
-
-    def _probabilities(self, texts: list[str]) -> np.ndarray:
-        if not texts:
-            return np.empty(0)
-        return self._loaded(texts)
 
     @cached_property
     def _loaded(self) -> Callable[[list[str]], np.ndarray]:

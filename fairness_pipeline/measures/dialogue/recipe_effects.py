@@ -61,15 +61,8 @@ RECIPE_EFFECTS = schema(
     ),
     seeds_needed=optional(pa.int64(), "seeds that would tell it four times in five; null where 200 would not"),
 )
-"""One row per measure: means over seeds. `change` is the change of the absolute differences, with its 95% interval.
-
-`p_gap` is the p of the base's gap (Holm-adjusted). `p_control` is the p of the change beyond `control`; of several
-controls it is the one with the least certain difference. `p_cure` is the largest of `p`, these two, and the p of half
-of the gap being left (Holm-adjusted). `power` is the chance that as many seeds distinguish the method from `control`,
-if the true difference and the spread between seeds are as observed. `seeds_needed` is the number of seeds for 80%
-power, null if 200 would not be enough. `share_left` is the mean absolute difference after, as a share of that before.
-`effect` is one of `EFFECTS`.
-"""
+"""One row per measure: means over seeds. The p of the gap and of a cure are adjusted by Holm. `control` is, of several
+controls, the one with the least certain difference."""
 
 MOST_LEFT = 0.5
 """A cure is shown to leave less than this share of a gap."""
@@ -81,15 +74,6 @@ LEAST_SEEDS = 5
 test overstates the evidence."""
 
 CURE, NO_GAP = "cure", "no gap shown"
-EFFECTS = {
-    CURE: "the base's gap is shown, and that the method leaves less than half of it, and less than its controls, "
-    "without naming the other group more often",
-    SMALLER: "less than the base; not shown to be less than half, or than every control, or over five seeds, or with "
-    "answers that name the other group more often",
-    LARGER: "more than the base",
-    NONE_SHOWN: "the base has a gap, and no change of it is shown",
-    NO_GAP: "the base's seeds show no gap (few, or seeds that differ much, hardly show any), so no cure can be shown",
-}
 
 
 class Control(NamedTuple):

@@ -35,11 +35,7 @@ RECIPE_SIGNIFICANCE = schema(
     **fields(COMPARISON, "p_holm", "margin", "p_equivalence", "verdict"),
     verdicts=(pa.string(), "how many checkpoints' own verdicts say what"),
 )
-"""One row per measure: means over the seeds, and the interval of the recipe's effect on contexts like these.
-
-`sd_seeds` is the standard deviation of the difference between seeds. `lowest` and `highest` are the extremes over the
-seeds. `verdicts` counts the verdicts of the single checkpoints.
-"""
+"""One row per measure: means over the seeds, and the interval of the recipe's effect on contexts like these."""
 
 
 def judge_recipe(tables: Sequence[pa.Table], alpha: float) -> pa.Table:

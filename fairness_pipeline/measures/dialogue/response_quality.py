@@ -28,11 +28,8 @@ RESPONSE_QUALITY = schema(
     published_value=optional(pa.float64(), "what table 3.5 of Liu 2022 prints"),
     constant_value=optional(pa.float64(), "what one answer to everything would get"),
 )
-"""`signature` says how the number was computed (sacreBLEU's own for BLEU).
-
-`constant_value` is the result of one constant answer to everything: the best of the training split's most frequent
-answers. A model that does no better has learned nothing that this metric can see.
-"""
+"""One row per metric. `constant_value` is of the best of the training split's most frequent answers: a model that does
+no better has learned nothing that this metric can see."""
 
 ORDERS = (1, 2, 3)
 _CONSTANTS = 20

@@ -54,13 +54,7 @@ class Variation(NamedTuple):
 
 
 def subsets(words: Words, count: int, seed: int) -> Iterator[Variation]:
-    """Leaves out each tenth of the word list in turn, and draws halves of the contexts.
-
-    Args:
-        words: The words of each pair.
-        count: The number of pairs.
-        seed: The seed of the draws.
-    """
+    """Leaves out each tenth of the word list in turn, and draws halves of the contexts."""
     random = np.random.default_rng(seed)
     folds = min(_FOLDS, len(words.names))
     fold_of = random.permutation(len(words.names)) % max(folds, 1)
@@ -152,11 +146,6 @@ def judged_again(inputs: Judged, variations: Sequence[Variation], settings: Sign
     """A table of `VARIATIONS`.
 
     Diversity is judged by the jackknife alone. Permutations would take longer than all other measures together.
-
-    Args:
-        inputs: Both readings of every measure.
-        variations: The variations besides the base.
-        settings: Level and margins.
     """
     base = _judge(inputs, Variation("base", "as it is"), settings, {})
     before = {row.measure: row for row in base}

@@ -35,8 +35,7 @@ PHRASE_PERPLEXITIES = schema(
     tokens=(pa.int64(), "of the text; 0 where only the perplexity was published"),
     perplexity=(pa.float64(), "of the text's tokens from the second on"),
 )
-"""`reading` is `OWN`, or `OPPOSITE` with the opposite of the stereotype's `attribute`. If only the perplexities were
-published, `text` is empty and `tokens` is 0."""
+"""If only the perplexities were published, `text` is empty."""
 OWN, OPPOSITE = "own", "opposite"
 
 LANGUAGE_MODEL_BIAS = schema(
@@ -66,13 +65,8 @@ LANGUAGE_MODEL_BIAS = schema(
     attributes_a=optional(pa.int64(), "of these, how many are likelier of side a"),
     attributes_b=optional(pa.int64(), "how many are likelier of side b"),
 )
-"""`left_out`: pairs with an outlier. `p_comments`, `p_targets`: p of tests that treat all phrases of a comment, or
-of a target word, as one observation. `unbiased_*`: the same words exchanged in phrases without bias according to the
-annotators, with the same share of each word as in the test split. `p_beyond_unbiased`: p of the hypothesis that
-stereotyped phrases differ no more than these, in the direction of the finding. `survives`: the clustered tests that
-reject together with the paired test. Only the row `stereotype` has a verdict. In this row `own_difference` and
-`opposite_difference` are how much likelier the phrases, and those with the opposite attribute, are about side b
-(nats), and `exchanged` holds the attribute words."""
+"""`unbiased_*` rest on the same share of each word as in the test split. Only the row `stereotype` has a verdict; only
+it has `own_difference` and the columns after it."""
 
 
 LANGUAGE_MODEL_EFFECTS = schema(
@@ -179,19 +173,18 @@ def pairs_of(perplexities: pa.Table, *splits: str) -> Pairs:
     )
 
 
-def quadruples(perplexities: pa.Table, split: str = "test") -> Quadruples:
-    """The phrases of a split that have an opposite, in all four versions.
+def quadruples(perplexities: pa.Table) -> Quadruples:
+    """The phrases of the test split that have an opposite, in all four versions.
 
     Exchanging the group's words must change the number of tokens equally with both attributes. Otherwise the two
     exchanges are not comparable.
 
     Args:
         perplexities: As `PHRASE_PERPLEXITIES`.
-        split: The name of the split.
     """
     by_phrase: dict[str, dict[tuple[str, str], Row]] = {}
     for row in perplexities.to_pylist():
-        if row["split"] == split and row["attribute"]:
+        if row["split"] == "test" and row["attribute"]:
             by_phrase.setdefault(row["phrase_id"], {})[row["reading"], row["side"]] = row
     kept = {
         name: versions for name, versions in by_phrase.items() if len(versions) == 4 and _equal_token_changes(versions)

@@ -136,13 +136,12 @@ def stereotype(quadruples: Quadruples, *, targets_are_a_sample: bool, alpha: flo
                         ((quadruples.a, quadruples.opposite_a), (quadruples.b, quadruples.opposite_b)))  # fmt: skip
     row = Comparison(
         measure=STEREOTYPE, unit="score", n=len(s), value_a=value_a, value_b=value_b, difference=pairs.centre,
-        difference_percent=None, ci_low=finite(low), ci_high=finite(high), test=None, statistic=None, p=None,
-        p_holm=p_holm, p_bh=p_holm, paired_test="t beyond log 1.1", paired_statistic=finite(pairs.centre / pairs.error)
-        if pairs.error else None, p_paired=_beyond([pairs]), effect_size=None, margin=SMALL, p_equivalence=bound,
+        ci_low=finite(low), ci_high=finite(high), p_holm=p_holm, p_bh=p_holm, paired_test="t beyond log 1.1",
+        paired_statistic=finite(pairs.centre / pairs.error) if pairs.error else None, p_paired=_beyond([pairs]),
+        margin=SMALL, p_equivalence=bound,
         minimum_detectable=finite(LEAST + Estimate(0.0, error, freedom).minimum_detectable(alpha)), verdict=verdict,
-        paper_verdict=None, p_clusters=_beyond([effect.estimate for effect in clustered]), clusters=attributes.clusters,
-        effective_clusters=attributes.effective, note=note,
-        beyond_margin=low > SMALL or high < -SMALL,
+        p_clusters=_beyond([effect.estimate for effect in clustered]), clusters=attributes.clusters,
+        effective_clusters=attributes.effective, note=note, beyond_margin=low > SMALL or high < -SMALL,
     )  # fmt: skip
     return Stereotype(row, means[0], own.p, means[1], opposite.p, targets.p, spread)
 
@@ -168,12 +167,7 @@ def _typical(s: np.ndarray, attribute: np.ndarray, cells: np.ndarray) -> float:
 
 def undecided(n: int, why: str) -> Comparison:
     """The row if there is nothing to compare with: `inconclusive`, and the reason."""
-    return Comparison(
-        measure=STEREOTYPE, unit="score", n=n, value_a=0.0, value_b=0.0, difference=0.0, difference_percent=None,
-        ci_low=None, ci_high=None, test=None, statistic=None, p=None, p_holm=1.0, p_bh=1.0,
-        paired_test="t beyond log 1.1", paired_statistic=None, p_paired=1.0, effect_size=None, margin=SMALL,
-        p_equivalence=1.0, minimum_detectable=None, verdict="inconclusive", paper_verdict=None, note=why,
-    )  # fmt: skip
+    return Comparison(STEREOTYPE, "score", n=n, paired_test="t beyond log 1.1", margin=SMALL, note=why)
 
 
 def _verdict(
@@ -212,9 +206,6 @@ def _bound(estimates: list[Estimate], margin: float) -> float:
 
 def odds_ratio(row: dict[str, float]) -> tuple[float, float, float]:
     """How many times likelier the stereotype, rather than its opposite, is about side b than about side a.
-
-    Args:
-        row: The row of the measure `STEREOTYPE`.
 
     Returns:
         The odds ratio and its 95% interval. The bounds are infinite if nothing is known.

@@ -34,12 +34,7 @@ OUTCOME_CELLS = schema(
 
 
 def cell_table(trials: Trials, condition: str) -> pa.Table:
-    """A table of `OUTCOME_CELLS` of the trials in one condition.
-
-    Args:
-        trials: The trials.
-        condition: The key of the condition.
-    """
+    """A table of `OUTCOME_CELLS` of the trials in one condition."""
     rows = np.flatnonzero(trials.condition.code == trials.condition.names.index(condition))
     parts = [part for part in (trials.item, trials.name) if part]
     parts += list(trials.groups.values())
@@ -185,9 +180,6 @@ class OutcomeCells:
     def crossed(self, columns: Sequence[str]) -> float:
         """The share of possible crossed cells that exist, within items: 1 if each item has every level of the other
         group columns with every level of the chosen ones.
-
-        Args:
-            columns: Some of the group columns.
         """
         others = [column for name, column in self.groups.items() if name not in columns]
         if not others or self.item is None:
@@ -254,9 +246,6 @@ class OutcomeCells:
     def of_groups(self, columns: Sequence[str]) -> tuple[Cells, np.ndarray]:
         """The cells for one group column, or for several crossed, averaged over the other columns within an item; and
         the number of draws of each.
-
-        Args:
-            columns: The group columns.
         """
         group, names = reduce(Codes.crossed, (self.groups[name] for name in columns))
         known = group >= 0

@@ -72,7 +72,7 @@ def changes_between(before: pa.Table, after: pa.Table, judging: Judging) -> pa.T
     shown = {(row["outcome"], row["attribute"]) for row in family if row["p"] < judging.alpha}
     for row in rows:
         row["shown"] = row["p"] < judging.alpha and (row["outcome"], row["attribute"]) in shown
-    return pa.Table.from_pylist([{**dict.fromkeys(OUTCOME_CHANGES.names), **row} for row in rows], OUTCOME_CHANGES)
+    return pa.Table.from_pylist(rows, OUTCOME_CHANGES)
 
 
 def _changes_of_groups(

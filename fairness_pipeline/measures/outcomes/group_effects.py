@@ -15,18 +15,15 @@ from fairness_pipeline.statistics.groups import (
     Cells,
     Errors,
     Fit,
-    LargestGap,
     Meetings,
     clusters_needed,
     each_against_others,
     index_of_pair,
-    largest_gap,
-    most_that_differ,
     of_two,
     p_most_that_differ,
     pairs,
 )
-from fairness_pipeline.statistics.intervals import Estimate, quantile
+from fairness_pipeline.statistics.intervals import Estimate, most_that_differ, quantile
 from fairness_pipeline.statistics.relabelling import Relabelled, relabel
 
 FEWEST_THAT_DIFFER = 6
@@ -76,6 +73,24 @@ class Interval(NamedTuple):
         if p < _LEVEL:
             low, high = (max(low, 0.0), high) if above else (low, min(high, 0.0))
         return cls(estimate, p, low, high)
+
+
+class LargestGap(NamedTuple):
+    """The two groups that lie farthest apart.
+
+    Attributes:
+        most: The group with the highest outcome.
+        least: The group with the lowest.
+        estimate: Their difference, which overstates the true one; its error is that of the two groups.
+        low: The largest lower limit of any pair, corrected for all pairs.
+        high: The largest upper limit of any pair, not corrected.
+    """
+
+    most: int
+    least: int
+    estimate: Estimate
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -190,9 +205,6 @@ class GroupEffects:
     def largest_possible(self, alpha: float = _LEVEL) -> np.ndarray:
         """(pairs,) the exact upper limit of the share of clusters that differ; a rate differs by no more. Other
         outcomes have no limit.
-
-        Args:
-            alpha: The level.
         """
         if not self.rates:
             return np.full(len(self._few), math.inf)
@@ -261,18 +273,21 @@ class GroupEffects:
         """The largest gap between two groups; its interval contains 0 if no group is shown to differ. With two
         groups it is the interval of their difference."""
         least = np.where(self._bounded, self.largest_possible(), 0.0)
-        gap = largest_gap(self, self._reach("contrasts", len(self.first)), least, self._few)
+        reach, estimates = self._reach("contrasts", len(self.first)), self._every_pair.estimates()
+        lows = [abs(one.centre) - max(reach, quantile(0.975, one.freedom)) * one.error for one in estimates]
+        low = max(0.0, *np.where(self._few, 0.0, lows))
+        high = max(*(max(map(abs, one.interval(0.95))) for one in estimates), *least, 0.0)
+        highest, lowest = int(np.argmax(self.fit.effects)), int(np.argmin(self.fit.effects))
+        if highest == lowest:
+            lowest = (highest + 1) % len(self.groups)
+        contrast = of_two(np.array([highest]), np.array([lowest]), len(self.groups))
+        gap = LargestGap(highest, lowest, self.errors(contrast).estimates()[0], float(low), float(high))
         if len(self.groups) == 2:
             interval = Interval.of(gap.estimate, 0.0, self.omnibus, float(least[0]), few=bool(self._few[0]))
             return gap._replace(low=interval.low, high=interval.high)
         if gap.estimate.error == 0 and not least.any():
             return gap._replace(low=math.nan, high=math.nan)
         return gap._replace(low=0.0) if self.omnibus >= _LEVEL else gap
-
-    @property
-    def effects(self) -> np.ndarray:
-        """(k,) the groups' effects."""
-        return self.fit.effects
 
     @cached_property
     def _every_pair(self) -> Errors:
@@ -281,9 +296,6 @@ class GroupEffects:
     def p_equivalence(self, margin: float) -> np.ndarray:
         """The p that each pair of groups differs by the margin or more, by two one-sided tests: (pairs,). If few of
         many clusters differ, it is at least the p of the exact bound for rates, and 1 for other outcomes.
-
-        Args:
-            margin: The largest difference that does not matter.
         """
         p = np.array([tost(estimate, Bound(margin)).p for estimate in self._every_pair.estimates()])
         return np.maximum(p, self._p_where_few_differ(margin))
@@ -319,9 +331,6 @@ class GroupEffects:
     def minimum_detectable(self, alpha: float) -> float:
         """The difference of one group from all others that the omnibus test would find with 80% power: for k groups
         of equal variance its statistic is noncentral chi-square of k - 1 degrees of freedom, widened as Student's t is.
-
-        Args:
-            alpha: The level.
         """
         count = len(self.groups)
         critical = scipy.special.chdtri(count - 1, alpha)

@@ -5,7 +5,6 @@ against the unmarked arm. Whole bundles of spans change groups under the null hy
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ from fairness_pipeline.measures.outcomes.rows import (
     Judged,
     measure_of,
 )
-from fairness_pipeline.statistics.comparison import Comparison, bare_row
+from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.many_sample import ManySampleResult, Texts, distinguish_groups
 from fairness_pipeline.statistics.verdicts import too_few
 
@@ -228,9 +227,9 @@ def _note(first: Mapping[str, Any]) -> str:
 def _comparison(first: Mapping[str, Any], note: str) -> Comparison:
     columns = first["attribute"].split(CROSS)
     word = f'"{first["text"]}" in {first["share"]:.2g}% of the answers, elsewhere in {first["share_of_others"]:.2g}%'
-    row = bare_row(measure_of(DISTINGUISHABLE, columns) + (SAID_OR_NOT if first["contrast"] == SAID else ""), "percent")
-    return replace(
-        row,
+    return Comparison(
+        measure=measure_of(DISTINGUISHABLE, columns) + (SAID_OR_NOT if first["contrast"] == SAID else ""),
+        unit="percent",
         n=first["answers"],
         value_a=first["share"],
         value_b=first["share_of_others"],

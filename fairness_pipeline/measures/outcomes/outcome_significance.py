@@ -26,7 +26,7 @@ from fairness_pipeline.measures.outcomes.rows import (
 )
 from fairness_pipeline.measures.outcomes.side_rows import side_rows
 from fairness_pipeline.measures.outcomes.unmarked_rows import unmarked_rows
-from fairness_pipeline.statistics.comparison import bare_row
+from fairness_pipeline.statistics.comparison import Comparison
 from fairness_pipeline.statistics.groups import NoMeeting
 from fairness_pipeline.statistics.verdicts import TOO_FEW
 
@@ -66,7 +66,8 @@ def judge_outcomes(
 
 def _rare_row(name: str, outcome: Outcome, column: str) -> Judged:
     """The row of an outcome that so few answers have that its groups do not meet in the same questions."""
-    row = bare_row(measure_of(name, (column,)), unit_of(outcome)[0], f"so few answers have it that they are {TOO_FEW}")
+    note = f"so few answers have it that they are {TOO_FEW}"
+    row = Comparison(measure_of(name, (column,)), unit_of(outcome)[0], note=note)
     columns = {"outcome": name, "attribute": column, "contrast": OMNIBUS, "group": "", "against": ""}
     return Judged(row, columns, fair=False, enough_data=False)
 

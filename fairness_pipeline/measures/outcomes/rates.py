@@ -70,18 +70,11 @@ def rates_by_group(
             for attribute, codes in {**groups, **crossed}.items():
                 for row in _attribute_rows(trials.values[name][chosen], labels, codes, cluster):
                     rows.append({"outcome": name, "attribute": attribute, **row})
-    complete = [{**dict.fromkeys(OUTCOME_RATES.names), **row} for row in rows]
-    return pa.Table.from_pylist(complete, schema=OUTCOME_RATES)
+    return pa.Table.from_pylist(rows, schema=OUTCOME_RATES)
 
 
 def lowest_ratio(rows: Sequence[Mapping[str, Any]], outcome: str, attribute: str) -> str:
-    """The lowest ratio of an outcome's groups, in words; empty if there is none.
-
-    Args:
-        rows: Rows of a table of `OUTCOME_RATES`.
-        outcome: The outcome.
-        attribute: The group column.
-    """
+    """The lowest ratio of an outcome's groups, in words; empty if there is none."""
     by_group = {row["group"]: row for row in rows if (row["outcome"], row["attribute"]) == (outcome, attribute)}
     overall = by_group.get(ALL_GROUPS)
     if overall is None or overall["ratio"] is None:

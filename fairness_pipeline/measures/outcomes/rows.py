@@ -52,9 +52,6 @@ OUTCOME_SIGNIFICANCE = schema(
 )  # fmt: skip
 """The verdicts of a table in one condition."""
 
-OUTCOME_COLUMNS = tuple(name for name in OUTCOME_SIGNIFICANCE.names if name not in COMPARISON.names)
-"""The columns that only this table has."""
-
 
 @dataclass(frozen=True)
 class Judged:
@@ -62,7 +59,7 @@ class Judged:
 
     Attributes:
         row: The comparison.
-        columns: The values of `OUTCOME_COLUMNS`.
+        columns: The values of the columns that only `OUTCOME_SIGNIFICANCE` has; one that is missing is null.
         fair: Whether the difference is shown to be small.
         enough_data: Whether there is enough data to tell a difference.
         differs: Whether it is about any difference in words; no list says whether such a difference is harmful.
@@ -117,7 +114,7 @@ def corrected(judged: Sequence[Judged], alpha: float, *, is_control: bool = Fals
             parents = gated.get(entry.outcome_and_group, gated.get((entry.outcome_and_group[0], ""), {"biased"}))
             word = _single_verdict(entry, p_holm, alpha, parents)
         row = replace(entry.row, p_holm=p_holm, p_bh=p_bh, verdict=word)
-        rows.append({**dict.fromkeys(OUTCOME_COLUMNS), **asdict(row), **entry.columns})
+        rows.append({**asdict(row), **entry.columns})
     return rows
 
 

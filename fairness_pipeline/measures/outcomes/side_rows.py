@@ -15,8 +15,7 @@ from fairness_pipeline.statistics.clusters import FEWEST_FOR_FAIR, FEWEST_TO_TEL
 from fairness_pipeline.statistics.comparison import AT_THE_END, Comparison
 from fairness_pipeline.statistics.effects import cohens_h
 from fairness_pipeline.statistics.equivalence import Bound, tost
-from fairness_pipeline.statistics.groups import most_that_differ
-from fairness_pipeline.statistics.intervals import Estimate, finite, quantile
+from fairness_pipeline.statistics.intervals import Estimate, finite, most_that_differ, quantile
 from fairness_pipeline.statistics.paired import paired_t
 from fairness_pipeline.statistics.signed import signed_means
 from fairness_pipeline.statistics.verdicts import too_few
@@ -25,12 +24,6 @@ from fairness_pipeline.statistics.verdicts import too_few
 def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging) -> Iterator[Judged]:
     """The rows of a signed outcome: its mean compared with 0, or a share with one half, over all cells and over those
     about each group.
-
-    Args:
-        name: The name of the outcome.
-        outcome: The specification of the outcome.
-        cells: Its cells.
-        judging: How it is judged.
     """
     unit, scale = unit_of(outcome)
     middle = 0.5 if outcome.kind == "preference" else 0.0
@@ -74,7 +67,6 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
             value_a=value,
             value_b=scale * middle,
             difference=scale * estimate.centre,
-            difference_percent=None,
             ci_low=finite(scale * low),
             ci_high=finite(scale * high),
             test="t over rows",
@@ -89,8 +81,6 @@ def side_rows(name: str, outcome: Outcome, cells: OutcomeCells, judging: Judging
             margin=margin,
             p_equivalence=min(1.0, p_fair),
             minimum_detectable=finite(scale * detectable),
-            verdict="inconclusive",
-            paper_verdict=None,
             beyond_margin=scale * low > margin or scale * high < -margin,
             clusters=clusters,
             effective_clusters=float(clusters),

@@ -74,25 +74,21 @@ class CellOfNames(NamedTuple):
     highest: str
 
 
-def cells_of_names(names: Names, draws: int = DRAWS) -> list[CellOfNames]:
+def cells_of_names(names: Names) -> list[CellOfNames]:
     """Whether outlying names gather in one cell, for each affect.
 
     First the common effects of a gender and of a race are removed (median polish), because the other two audits cover
     them. z = (m - median) / max(1.4826 MAD, 0.0025), cut at 8; u = z |z|; the value of a cell is |sum of (u - mean u)|;
     the statistic is the largest of the four. Names are exchanged between cells. p is the p of the smallest p over all
     affects in the same draws (Westfall and Young 1993). `p_holm` is adjusted over the audits of gender, race and names.
-
-    Args:
-        names: The names and their scores.
-        draws: The number of exchanges.
     """
     residuals = _polished(names)
     u = _signed_squares(residuals)
     centred = u - u.mean(axis=0)
     members = np.array([names.cell == number for number in range(len(names.cells))]).astype(float)
     sums = np.abs(members @ centred)
-    drawn = np.abs(_exchanged(tuple(names.cell.tolist()), draws) @ centred)
-    drawn = drawn.reshape(draws, len(members), -1).max(axis=1)
+    drawn = np.abs(_exchanged(tuple(names.cell.tolist())) @ centred)
+    drawn = drawn.reshape(DRAWS, len(members), -1).max(axis=1)
     observed = sums.max(axis=0)
     p = _min_p(observed, drawn)
     rows = []
@@ -116,11 +112,11 @@ def cells_of_names(names: Names, draws: int = DRAWS) -> list[CellOfNames]:
 
 
 @lru_cache(maxsize=2)
-def _exchanged(cell: tuple[int, ...], draws: int) -> np.ndarray:
-    """(draws * cells, names): the names of each cell, one row per cell, after names were exchanged at random."""
-    order = np.argsort(np.random.default_rng(SEED).random((draws, len(cell))), axis=1)
-    members = np.zeros((draws, max(cell) + 1, len(cell)))
-    members[np.arange(draws)[:, None], cell, order] = 1
+def _exchanged(cell: tuple[int, ...]) -> np.ndarray:
+    """(`DRAWS` * cells, names): the names of each cell, one row per cell, after names were exchanged at random."""
+    order = np.argsort(np.random.default_rng(SEED).random((DRAWS, len(cell))), axis=1)
+    members = np.zeros((DRAWS, max(cell) + 1, len(cell)))
+    members[np.arange(DRAWS)[:, None], cell, order] = 1
     return members.reshape(-1, len(cell))
 
 

@@ -119,11 +119,6 @@ class Design:
             parts.append(kind)
         return tuple(parts)
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of persons: everybody, then each kind."""
-        return (EVERYBODY, *self.people)
-
     def cells(self, subset: str) -> np.ndarray:
         """Whether each cell of template and emotion word belongs to a subset of the sentences."""
         return self._cells[subset]

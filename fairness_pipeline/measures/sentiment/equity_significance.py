@@ -63,20 +63,13 @@ EQUITY_SIGNIFICANCE = schema(
 rows. One row per affect is for `SOME_NAMES`, the cell of race and gender in which outlying names gather (side b,
 compared with all other names). One row for each name that is an outlier by itself has the verdict `finding`.
 
-Scores are in 0..1, and the difference is a - b. `n` is the number of pairs. `statistic` (null if no pair differs) and
-`p` are the paper's paired t test over the pairs. They are uncorrected; the summary corrects over all systems.
-`effect_size` is Cohen's d of the pairs.
-
-`p_persons` is the p of the test whose unit is the person. `p_templates` is the p of the test whose units are templates
-and words. `p_paired` and the 95% interval treat persons, templates and words as samples; the interval over `_templates`
-treats only templates and words as samples. `p_holm` and `p_bh` are adjusted over all rows of a set of templates. The
-row of everybody and all sentences is the audit's verdict on an affect. Its `p_holm` is the smallest of the strata that
-are not fair (`stratum` names it), and it is `fair` only if all strata are fair. A template or emotion word in which the
-groups differ more than in the others is such a stratum too. If the permutation shows that some unit differs but none is
-an outlier, nothing is fair. The same holds if the groups' scores scatter unequally by the margin or more; if that is
-shown, the row is `biased`. `sd_` are the standard deviations between persons of a group, templates and words.
-`most_moved_by` is the person whose removal changes the difference most; it changes to `difference_without`.
-"""
+Scores are in 0..1. `n` is the number of pairs. `statistic` (null if no pair differs) and `p` are uncorrected; the
+summary corrects over all systems. `p_paired` and the 95% interval treat persons, templates and words as samples.
+`p_holm` and `p_bh` are adjusted over all rows of a set of templates. The row of everybody and all sentences is the
+audit's verdict on an affect. Its `p_holm` is the smallest of the strata that are not fair, and it is `fair` only if all
+strata are fair. A template or emotion word in which the groups differ more than in the others is such a stratum too. If
+the permutation shows that some unit differs but none is an outlier, nothing is fair. The same holds if the groups'
+scores scatter unequally by the margin or more; if that is shown, the row is `biased`."""
 
 SOME_NAMES = "some names"
 SCATTER = "scatter"
@@ -166,7 +159,6 @@ def _names(
 ) -> Iterator[dict[str, Any]]:
     """The audit of names: one row per affect, and one row for each name that is an outlier by itself."""
     names = Names.of(design, scores, GROUPS["race"])
-    empty = dict.fromkeys(EQUITY_SIGNIFICANCE.names)
     for column, (affect, cell) in enumerate(zip(affects, cells_of_names(names), strict=True)):
         means = names.scores[:, column]
         inside = names.cell == names.cells.index(cell.cell)
@@ -174,7 +166,7 @@ def _names(
         alike = float(np.abs(means - np.median(means)).max()) <= amount and cell.p_holm >= alpha
         gathers = cell.p_holm < alpha and abs(cell.difference) > amount
         shared = {
-            **empty, "measure": "score", "unit": "score", "affect": affect, "templates": design.templates,
+            "measure": "score", "unit": "score", "affect": affect, "templates": design.templates,
             "subset": ALL, "margin": amount, "beyond_margin": False, "sd_persons": cell.spread,
         }  # fmt: skip
         yield {

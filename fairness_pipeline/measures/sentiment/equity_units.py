@@ -17,21 +17,18 @@ _FAR = {"template": 8.0, "word": 6.0}
 
 
 class Unit(NamedTuple):
-    """The name of a unit, its kind, and the gap between the groups in its sentences."""
+    """The name of a unit, and the gap between the groups in its sentences."""
 
     name: str
-    kind: str
     gap: float
 
 
 class Units(NamedTuple):
-    """For one affect: the p of the hypothesis that the groups' gap is the same in all units (corrected over units), and
-    the outlying units.
+    """For one affect: the p of the hypothesis that the groups' gap is the same in all units, and the outlying units.
 
     `widest` is the unit that differs most, whether or not it is an outlier.
     """
 
-    p: float
     p_adjusted: float
     outliers: list[Unit]
     widest: str
@@ -77,9 +74,9 @@ def units(design: Design, scores: np.ndarray, weights: dict[str, float], margins
         largest = float(ratio[:, affect].max())
         p = (int((drawn_ratio[:, affect] >= largest - 1e-9).sum()) + 1) / (len(drawn) + 1) if largest else 1.0
         outlying = _outlying(gaps[:, affect], np.array(kinds), sizes, float(margins[affect]))
-        outliers = [Unit(names[k], kinds[k], float(gaps[k, affect])) for k in np.flatnonzero(outlying)]
+        outliers = [Unit(names[k], float(gaps[k, affect])) for k in np.flatnonzero(outlying)]
         widest = names[int(ratio[:, affect].argmax())]
-        results.append(Units(p, min(1.0, _FAMILY * p), sorted(outliers, key=lambda unit: -abs(unit.gap)), widest))
+        results.append(Units(min(1.0, _FAMILY * p), sorted(outliers, key=lambda unit: -abs(unit.gap)), widest))
     return results
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from fairness_pipeline.foundation.checksums import checksum
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.workspace.signatures import signature_of
 
 NAME = "manifest.json"
@@ -33,8 +33,7 @@ def write_manifest(folder: Path, files: Iterable[Path], profile: str) -> Path:
     listed = {str(file.relative_to(folder)): checksum(file) for file in sorted(files)}
     signature_of(path).unlink(missing_ok=True)
     manifest = Manifest(profile=profile, made=datetime.now(UTC).replace(microsecond=0), files=listed)
-    with replacing(path) as temporary:
-        temporary.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_text(path, manifest.model_dump_json(indent=1) + "\n")
     return path
 
 

@@ -13,7 +13,7 @@ from huggingface_hub import EvalResult, ModelCardData
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.files import replacing, write_text
 from fairness_pipeline.reporting.evidence.facts import Facts, Subject
 from fairness_pipeline.reporting.evidence.manifest import write_manifest
 from fairness_pipeline.reporting.html import p_value, template, without_controls
@@ -58,12 +58,13 @@ def write_pack(
         shutil.rmtree(folder / name, ignore_errors=True)
     body = template(_HERE, "evidence.html.j2").render(facts=facts, signed=_signature(gate, changed), signs=signs)
     files = [folder / "evidence.html", folder / "evidence.pdf", folder / _JSON]
-    _write(files[0], _page(body, facts.profile))
+    write_text(files[0], _page(body, facts.profile), errors="replace")
     with replacing(files[1]) as temporary:
         temporary.write_bytes(_pdf(body, facts.profile))
-    _write(files[2], json.dumps(facts.as_json(), indent=1, ensure_ascii=False, default=str) + "\n")
+    figures = json.dumps(facts.as_json(), indent=1, ensure_ascii=False, default=str)
+    write_text(files[2], figures + "\n", errors="replace")
     for path, text in [*_model_cards(facts, folder / "model-cards"), *_data_sheets(facts, folder / "data-sheets")]:
-        _write(path, text)
+        write_text(path, text, errors="replace")
         files.append(path)
     if signed:
         shutil.copytree(signed, folder / "signed", dirs_exist_ok=True)
@@ -94,12 +95,6 @@ def _signature(gate: Gate | None, changed: int) -> str:
             f"A run is signed, but {changed} partitions have changed since, so not all that stands here is: {summary}"
         )
     return f"The run behind it is signed: {summary}"
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", errors="replace")
 
 
 def _page(body: str, profile: str) -> str:

@@ -20,11 +20,5 @@ def folder_of(study: AnyStudy, key: Key) -> str:
 
 
 def address_of(study: AnyStudy, key: Key, measure: str) -> str:
-    """Returns the address of the page that shows the pairs of an audit by a measure.
-
-    Args:
-        study: The study.
-        key: The audit's partition.
-        measure: The name of the row.
-    """
+    """Returns the address of the page that shows the pairs of an audit by a measure."""
     return f"http://{HOST}:{PORT}/#{urlencode({'set': folder_of(study, key), 'measure': measure})}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairness_pipeline import __version__
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.foundation.files import explained, replacing
+from fairness_pipeline.foundation.files import explained, replacing, write_text
 from fairness_pipeline.foundation.leases import leased
 from fairness_pipeline.foundation.progress import Progress, report
 from fairness_pipeline.foundation.text_files import parse_json
@@ -109,9 +109,8 @@ def _write_page(folder: Path, catalogue: dict[str, Any]) -> None:
     for name in ("viewer.js", "viewer.css"):
         with replacing(folder / name) as temporary:
             shutil.copyfile(_HERE / name, temporary)
-    with replacing(folder / "index.html") as temporary:
-        page = (_HERE / "index.html").read_text(encoding="utf-8")
-        temporary.write_text(page.replace("{title}", html.escape(f"Pairs: {catalogue['profile']}")), encoding="utf-8")
+    page = (_HERE / "index.html").read_text(encoding="utf-8")
+    write_text(folder / "index.html", page.replace("{title}", html.escape(f"Pairs: {catalogue['profile']}")))
     _script(folder / "data" / "catalogue.js", "catalogue", catalogue)
 
 
@@ -265,8 +264,7 @@ def _script(path: Path, name: str, content: Any) -> None:
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    with replacing(path) as temporary:
-        temporary.write_text(f"viewer.{name}({text});\n", encoding="utf-8", errors="replace")
+    write_text(path, f"viewer.{name}({text});\n", errors="replace")
 
 
 def _catalogue_of(folder: Path) -> dict[str, Any]:

@@ -455,8 +455,7 @@ def _explained(
     for number in range(1, classifier.seeds + 1):
         network = training.load(classifier, checkpoint, number, whole.tokens)
         task = explanation.part_of(whole, whole.folder / "explanations", number, classifier.seeds)
-        explained = explanation.saliency(network, task, chosen["text_id"].to_pylist(), words, settings)
-        yield network, explanation.numbered(explained, number)
+        yield network, explanation.saliency(network, task, chosen["text_id"].to_pylist(), words, settings, number)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import schema
-from fairness_pipeline.measures.dialogue.attribute_words import AttributeWordScorer, to_long
+from fairness_pipeline.measures.dialogue.attribute_words import MEASURE as ATTRIBUTE_WORDS
+from fairness_pipeline.measures.dialogue.attribute_words import AttributeWordScorer
 from fairness_pipeline.measures.dialogue.diversity import index_responses, indexed, measure_diversity
 from fairness_pipeline.measures.dialogue.judgement import Controls, judged
 from fairness_pipeline.measures.dialogue.measure import (
@@ -101,7 +102,7 @@ def test_wildcards_and_phrases() -> None:
 
 def test_long_form() -> None:
     counts = {"career": [1, 2], "family": [0, 3], "career_masked": [1, 1], "family_masked": [0, 2]}
-    assert to_long(pa.table({"pair_id": [0, 0], "side": ["a", "b"], **counts})).to_pylist() == [
+    assert ATTRIBUTE_WORDS.shaped(pa.table({"pair_id": [0, 0], "side": ["a", "b"], **counts})).to_pylist() == [
         {"pair_id": 0, "side": "a", "attribute": "career", "count": 1, "count_masked": 1},
         {"pair_id": 0, "side": "b", "attribute": "career", "count": 2, "count_masked": 1},
         {"pair_id": 0, "side": "a", "attribute": "family", "count": 0, "count_masked": 0},

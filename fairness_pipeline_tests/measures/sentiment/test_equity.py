@@ -190,7 +190,7 @@ def test_levels_hold_where_the_papers_do_not(
     table = judge_equity([designs[dimension]], dimension, [f"s{i}" for i in range(runs)], scores, MARGIN)
     rows = table.to_pylist()
     limit = 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
-    for kind in designs[dimension].kinds:
+    for kind in (EVERYBODY, *designs[dimension].people):
         for subset in (ALL, "joy words"):
             of_stratum = [row for row in rows if (row["persons"], row["subset"]) == (kind, subset)]
             assert np.mean([row["p_paired"] < 0.05 for row in of_stratum]) < limit, (kind, subset)
