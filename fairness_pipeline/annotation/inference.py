@@ -51,11 +51,7 @@ def task_table(annotations: pa.Table) -> "pd.DataFrame":
 
 
 def people(annotators: pa.Table) -> "pd.DataFrame":
-    """One row per annotator and one column per category (in the corpus's order), with the group; missing if unknown.
-
-    Args:
-        annotators: As `ANNOTATORS`, of one draw.
-    """
+    """The group, or missing: one row per annotator (of one draw), one column per category (in the corpus's order)."""
     import pandas as pd
 
     rows = annotators.select(["annotator_id", "category", "group", "place"]).to_pandas()
@@ -82,16 +78,7 @@ def inferred(
     progress: Progress | None,
     classes: int = 2,
 ) -> pa.Table:
-    """A table of `INFERRED`, from the labels alone.
-
-    Args:
-        name: The name of the method.
-        settings: Arguments that differ from the method's defaults.
-        annotations: As `ANNOTATIONS`.
-        annotators: As `ANNOTATORS`.
-        progress: Receives the number of draws done.
-        classes: The number of classes.
-    """
+    """A table of `INFERRED`, from the labels alone; `progress` receives the number of draws done."""
     results = []
     for draw, (annotation_rows, annotator_rows) in draws(annotations, annotators):
         report(progress, draw - 1, None, f"draw {draw}" if draw > 1 else METHODS[name].title)
@@ -189,13 +176,7 @@ def vote_shares(annotations: pa.Table) -> "pd.DataFrame":
 
 
 def beside_gold(table: pa.Table, gold: "pd.Series", by: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The labels and the gold labels of each draw or seed, for the items with a known truth.
-
-    Args:
-        table: As `INFERRED` or `PREDICTED`.
-        gold: As returned by `gold_of`.
-        by: `draw` or `seed`.
-    """
+    """The labels and the gold labels of each draw or seed (`by`), for the items with a known truth."""
     rows = table.to_pandas().join(gold.rename("gold"), on=["draw", "item_id"], how="inner")
     parts = [part for _, part in rows.groupby(by)]
     return (

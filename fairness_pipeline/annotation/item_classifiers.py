@@ -96,14 +96,7 @@ class PointClassifier:
 
 
 class TextClassifier:
-    """A one-layer GRU over words. A call is one epoch of Adam.
-
-    Args:
-        texts: The training texts.
-        tests: The test texts.
-        settings: Widths and rates.
-        seed: The seed of the first weights and of the order.
-    """
+    """A one-layer GRU over words. A call is one epoch of Adam."""
 
     def __init__(self, texts: Sequence[str], tests: Sequence[str], settings: ItemClassifierSettings, seed: int) -> None:
         import torch

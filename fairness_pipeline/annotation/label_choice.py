@@ -122,12 +122,7 @@ def planted(
 
 
 def advice(rows: list[dict[str, Any]], titles: Mapping[str, str]) -> str:
-    """Which labels to use, and why, in a sentence.
-
-    Args:
-        rows: Of `LABEL_CHOICE`.
-        titles: The methods' names for a reader.
-    """
+    """Which labels to use, and why, in a sentence."""
     chosen = next(row for row in rows if row["chosen"])
     vote = next((row for row in rows if row["method"] == VOTE), None)
     if chosen["basis"] == GOLD:

@@ -43,7 +43,7 @@ def write_labels(
     path: Path,
     form: str,
 ) -> Written:
-    """Writes `item_id`, `text`, `label`, its probability, and columns per group of annotators.
+    """Writes `item_id`, `text`, `label`, its probability, and columns per group of annotators, of the first draw.
 
     Of two classes: `label` (1 or 0), `probability` (of 1), `said by CATEGORY: GROUP` (the probability that an annotator
     of the group calls the item positive: sensitivity P(y = 1) + (1 - specificity) P(y = 0)). Of several: `label` (the
@@ -51,16 +51,6 @@ def write_labels(
 
     Soft labels follow: `labels` (how many), `share` (of 1) or `share of CLASS`, and for each group `labels of CATEGORY:
     GROUP` and `share of CATEGORY: GROUP` (followed by the class), empty where nobody of the group labelled the item.
-
-    Args:
-        truths: As `INFERRED`. The first draw is written.
-        estimates: As `BIAS_ESTIMATES`, by the same method.
-        items: As `ITEMS`.
-        annotations: As `ANNOTATIONS`.
-        annotators: As `ANNOTATORS`.
-        corpus: The corpus, which names classes and groups.
-        path: The file to write.
-        form: One of `FORMS`.
     """
     truth_rows, annotation_rows, annotator_rows = (
         table.filter(pc.equal(table["draw"], 1)) for table in (truths, annotations, annotators)

@@ -150,10 +150,7 @@ class Chat:
         return [value for _, _, value in rows if value is not None]
 
     def check_allowed(self, prompts: list[str]) -> None:
-        """Raises an error, before anything is sent, if `max_requests` does not allow the prompts.
-
-        Args:
-            prompts: All prompts that will be sent, each once.
+        """Raises an error, before anything is sent, if `max_requests` does not allow the prompts, each given once.
 
         Raises:
             FairnessError: the prompts without a saved answer need more requests than allowed.
@@ -357,13 +354,6 @@ class Chat:
 class Asker:
     """The base of the scorers that query an endpoint.
 
-    Args:
-        source: The endpoint.
-        decoding: The decoding options to send.
-        folder: Holds the saved answers.
-        seed: Sent with each request.
-        advice: The phrases for error messages.
-
     Raises:
         FairnessError: the key is missing from the environment.
     """
@@ -389,10 +379,6 @@ class Asker:
 
 def only_model(base_url: str, key_variable: str | None) -> str:
     """The only model that an endpoint serves.
-
-    Args:
-        base_url: The endpoint's address.
-        key_variable: The environment variable with the endpoint's key, if it needs one.
 
     Raises:
         FairnessError: the endpoint cannot be reached, does not list its models, or serves several.

@@ -10,11 +10,7 @@ NAME = "erasure"
 
 
 class Erasure(nn.Module):
-    """x - d v'(x - mean): moves the component that `v` reads to its mean along `d`, and keeps the rest.
-
-    Args:
-        width: The width of the vectors.
-    """
+    """x - d v'(x - mean): moves the component that `v` reads to its mean along `d`, and keeps the rest."""
 
     direction: torch.Tensor
     reading: torch.Tensor

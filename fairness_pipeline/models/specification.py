@@ -223,12 +223,7 @@ class ModelFile(Specification):
 
 
 def check_debiased(file: ModelFile, belonging: Iterable[str]) -> None:
-    """Raises ValueError, for pydantic, if a file has only some of the keys of a debiased model.
-
-    Args:
-        file: The file, with `base` and `debiasing`.
-        belonging: The keys that only a debiased model may have.
-    """
+    """Raises ValueError, for pydantic, if a file has only some of the keys of a debiased model."""
     method = getattr(file, "debiasing", None)
     if (getattr(file, "base", None) is None) != (method is None):
         raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")

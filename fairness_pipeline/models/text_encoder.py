@@ -33,11 +33,6 @@ class TextEncoder(nn.Module):
     """Encodes texts with a CNN or a GRU. The CNN is that of Kim (2014): filters of several widths, each with its
     largest value over the text. The GRU's last state is the vector of the text. Padding has no effect.
 
-    Args:
-        architecture: `cnn`, or anything else for the GRU.
-        words: The size of the vocabulary.
-        sizes: The widths of the layers.
-
     Attributes:
         width: The width of a text's vector.
     """

@@ -146,12 +146,7 @@ _spent = cache(_Spent)
 
 
 def used_since(path: Path, begin: int) -> list[Used]:
-    """The tokens of each model since the file had a given size.
-
-    Args:
-        path: The file; it need not exist.
-        begin: That size in bytes.
-    """
+    """The tokens of each model since the file, which need not exist, had `begin` bytes."""
     by_model: dict[str, Used] = {}
     for line, _ in _lines(path, begin):
         total = by_model.get(line["model"], Used(line["model"], 0, 0, 0))

@@ -29,11 +29,6 @@ class Watch:
     def add(self, loss: torch.Tensor, where: str, terms: torch.Tensor | int = 1) -> list[float]:
         """Adds the loss of a step.
 
-        Args:
-            loss: The loss, a single number.
-            where: The step, for the message of an error.
-            terms: The number of terms that it is a sum over.
-
         Returns:
             The result of `collect` if a check was due; zeros otherwise.
 
@@ -51,9 +46,6 @@ class Watch:
 
     def collect(self, where: str) -> list[float]:
         """Checks the losses; returns their sum since the last check, and the number of terms.
-
-        Args:
-            where: The step, for the message of an error.
 
         Raises:
             FairnessError: a loss is NaN or infinite.

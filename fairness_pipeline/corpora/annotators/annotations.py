@@ -65,12 +65,7 @@ class Annotated(NamedTuple):
 
 
 def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | None = None) -> Annotated:
-    """Reads or simulates a corpus as its file declares it.
-
-    Args:
-        corpus: The corpus to read or to simulate.
-        folder: The folder that relative paths start from.
-        progress: Called with the number of labels read so far.
+    """Reads or simulates a corpus as its file declares it; `progress` receives the number of labels read.
 
     Raises:
         FairnessError: a file is missing or broken; a label belongs to neither class; an annotator labelled an item

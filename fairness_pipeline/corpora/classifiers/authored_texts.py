@@ -80,14 +80,9 @@ class AuthoredText(NamedTuple):
 def read_authored(
     corpus: AuthoredCorpus, folder: Path, progress: Progress | None = None
 ) -> tuple[list[AuthoredText], dict[str, int]]:
-    """Reads every text once, and counts how many were left out for each reason.
+    """Reads every text once, and counts how many were left out for each reason; `progress` receives the rows.
 
     A text that occurs with different labels or groups is left out, as it says nothing about either.
-
-    Args:
-        corpus: The corpus to read.
-        folder: The folder that relative paths start from.
-        progress: Called with the number of rows read so far.
 
     Raises:
         FairnessError: a file is missing or broken, or has a label or group that is not mapped; names the file, the
@@ -346,12 +341,7 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
 
 
 def dialect_model(corpus: AuthoredCorpus, folder: Path) -> DialectModel | None:
-    """The model that decides the group from the words of a text; None if the corpus names the groups itself.
-
-    Args:
-        corpus: The corpus.
-        folder: The folder that its relative paths start from.
-    """
+    """The model that decides the group from the words of a text; None if the corpus names the groups itself."""
     dialect = corpus.groups.dialect
     return DialectModel(located(dialect.counts, folder), located(dialect.vocabulary, folder)) if dialect else None
 

@@ -24,10 +24,6 @@ class Turns(NamedTuple):
 def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
     """The dialogues of one file.
 
-    Args:
-        path: The file.
-        corpus: Declares the format, header and columns.
-
     Raises:
         FairnessError: the file is missing, damaged, or differs from its declaration; names the file and the line.
     """
@@ -41,10 +37,6 @@ def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
 
 def read_dataset(name: str, corpus: CorpusSpecification) -> Iterator[Turns]:
     """The dialogues of a data set of the `datasets` library.
-
-    Args:
-        name: The name or the folder of the data set.
-        corpus: Names the part of the data set to read, and the columns.
 
     Raises:
         FairnessError: the data set cannot be loaded, or has other columns.

@@ -29,14 +29,9 @@ _START = "<bos>"
 
 
 def draw_splits(annotations: pa.Table, seed: int, unbiased: int) -> pa.Table:
-    """Splits biased phrases 60/20/20 by comment, each text once, and adds some unbiased phrases.
+    """Splits biased phrases 60/20/20 by comment, each text once, and adds at most `unbiased` unbiased phrases.
 
     Phrases of the same comment stay in the same split, because they reveal something about each other.
-
-    Args:
-        annotations: A table of `PHRASE_ANNOTATIONS`.
-        seed: The seed of the draw.
-        unbiased: The largest number of unbiased phrases.
 
     Raises:
         FairnessError: a split is empty.

@@ -463,12 +463,7 @@ def _guess_texts(draft: _Draft) -> None:
 
 
 def as_document(guessed: Guess, table: pa.Table) -> dict[str, Any]:
-    """The guess as the contents of a file of `data/tables`, without the key `file`.
-
-    Args:
-        guessed: The guess.
-        table: The table.
-    """
+    """The guess as the contents of a file of `data/tables`, without the key `file`."""
     document: dict[str, Any] = {
         role: guessed.one(role)
         for role in ("item", "cluster", "name", "draw", "condition", "asked", "answer")

@@ -180,12 +180,9 @@ def _sentences(template: str, recipe: Persons) -> Iterator[dict[str, Any]]:
 
 
 def check_released(path: Path) -> int:
-    """Compares the file that the authors released with the generated sentences.
+    """Compares the CSV file that the authors released (column `Sentence`) with the generated sentences.
 
     The file's one misspelling (`dissapointed`) is read as the correct word.
-
-    Args:
-        path: The CSV file, with a column `Sentence`.
 
     Returns:
         The number of sentences that agree, which is all of them.

@@ -18,12 +18,7 @@ _FIELD = "encoder.name"
 
 
 class EncoderTokens:
-    """Tokens of the encoder's own tokenizer.
-
-    Args:
-        source: The encoder's section of the file.
-        revision: The commit of the encoder.
-    """
+    """Tokens of the encoder's own tokenizer."""
 
     def __init__(self, source: EncoderSource, revision: str | None) -> None:
         self.source = source
@@ -48,9 +43,6 @@ class EncoderTokens:
 
 class EncoderNetwork(TextNetwork):
     """An encoder with a new head of two classes, which takes the vectors of the words as input.
-
-    Args:
-        tokens: The tokens of the encoder.
 
     Raises:
         FairnessError: the model cannot be loaded, or is no encoder.

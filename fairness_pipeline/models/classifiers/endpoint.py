@@ -17,11 +17,6 @@ _ADVICE = Advice(prompt_name="prompt", less="the corpus's 'maximum'")
 class AskedClassifierScorer(Asker):
     """Turns yes or no into a probability of 1 or 0. Every answer is saved, so a killed run only asks for the rest.
 
-    Args:
-        specification: The classifier's file.
-        folder: Holds the saved answers.
-        seed: Sent with each request.
-
     Raises:
         FairnessError: while scoring, if the endpoint fails, or an answer begins with neither yes nor no.
     """

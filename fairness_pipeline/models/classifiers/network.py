@@ -74,16 +74,7 @@ def fit(
 ) -> list[float]:
     """Trains until the validation accuracy has not improved for some epochs, and then restores the best weights.
 
-    A killed training is resumed.
-
-    Args:
-        network: The network with its first weights, on its device.
-        train: The texts to train on.
-        valid: The texts that decide when to stop.
-        fitting: The settings of the training.
-        folder: Where the checkpoint and the weights are written.
-        seed: The seed of the order.
-        progress: Called with the progress of the training.
+    The network is on its device. A killed training is resumed.
 
     Returns:
         The validation accuracy after each epoch.

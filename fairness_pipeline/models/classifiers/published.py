@@ -14,9 +14,6 @@ from fairness_pipeline.models.text_classifier import TextClassifier
 class PublishedScorer:
     """Gives the total probability of the labels that mean the positive class.
 
-    Args:
-        specification: The classifier's file.
-
     Raises:
         FairnessError: while scoring, if the model cannot be loaded or has no such label.
     """

@@ -44,12 +44,7 @@ class SaliencyNetwork(nn.Module):
 
 
 class CorrectedNetwork(TextNetwork):
-    """A classifier whose word vectors are multiplied by the saliencies from a corrector.
-
-    Args:
-        classifier: The classifier behind the corrector.
-        hidden: The units of the corrector.
-    """
+    """A classifier whose word vectors are multiplied by the saliencies from a corrector."""
 
     def __init__(self, classifier: TextNetwork, hidden: int) -> None:
         super().__init__()

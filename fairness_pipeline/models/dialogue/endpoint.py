@@ -29,11 +29,6 @@ def prepare(
 class EndpointResponder(Asker):
     """Answers contexts: a table with a column `text` in, one of `REPLIES` out. Every answer is saved.
 
-    Args:
-        specification: The model's file.
-        folder: Holds the saved answers.
-        seed: Sent with each request.
-
     Raises:
         FairnessError: the key is missing from the environment; while answering, as in `Chat.replies`.
     """

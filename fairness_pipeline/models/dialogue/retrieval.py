@@ -37,10 +37,6 @@ class Ranker(nn.Module):
 
     It adds sinusoidal positions to word embeddings, applies encoder layers, and takes the mean over the words.
     Responses have start and end marks, which distinguish them from contexts.
-
-    Args:
-        sizes: The layers, heads and widths.
-        words: The size of the vocabulary.
     """
 
     SPLITS = False
@@ -82,12 +78,7 @@ class Ranker(nn.Module):
 
 
 class RetrievalResponder:
-    """Answers contexts with their best candidates: a table with a column `text` in, one with `response` out.
-
-    Args:
-        specification: The model's file.
-        folder: Holds what `prepare` wrote.
-    """
+    """Answers contexts with their best candidates: a table with a column `text` in, one with `response` out."""
 
     def __init__(self, specification: ModelSpecification, folder: Path) -> None:
         self.specification = specification

@@ -42,9 +42,7 @@ class Readings(NamedTuple):
 class Seq2Seq(nn.Module):
     """An LSTM reads the context; its last state starts a second LSTM that writes the response word by word.
 
-    Args:
-        sizes: The layers and widths.
-        words: The size of the vocabulary, which context and response share.
+    Context and response share a vocabulary of `words` words.
     """
 
     def __init__(self, sizes: Seq2SeqSizes, words: int) -> None:
@@ -132,12 +130,7 @@ def flat(state: State) -> torch.Tensor:
 
 
 class Seq2SeqResponder:
-    """Answers contexts with a trained model: a table with a column `text` in, one with `response` out.
-
-    Args:
-        specification: The model's file.
-        folder: Holds what `prepare` wrote.
-    """
+    """Answers contexts with a trained model: a table with a column `text` in, one with `response` out."""
 
     def __init__(self, specification: ModelSpecification, folder: Path) -> None:
         self.specification = specification

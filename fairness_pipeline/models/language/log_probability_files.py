@@ -66,11 +66,7 @@ def _read(path: Path, _changed: int) -> dict[str, tuple[float, int]]:
 
 
 class LogProbabilityScorer:
-    """A table with a column `text` in, one with `perplexity` and `tokens` out, from a file.
-
-    Args:
-        path: The file, as `read_log_probabilities` takes it.
-    """
+    """A table with a column `text` in, one with `perplexity` and `tokens` out, from a file of log-probabilities."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

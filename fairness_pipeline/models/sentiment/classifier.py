@@ -14,9 +14,6 @@ from fairness_pipeline.models.text_classifier import TextClassifier
 class ClassifierScorer:
     """Scores are the probabilities of the labels that mean an affect, or a regressor's output scaled to 0..1.
 
-    Args:
-        specification: The system's file.
-
     Raises:
         FairnessError: while scoring, if the model cannot be loaded or has no such label.
     """

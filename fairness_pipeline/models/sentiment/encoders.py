@@ -51,14 +51,7 @@ class ScoredTweets(EncodedDialogues):
 
 
 class Regressor(nn.Module):
-    """Gives a text a score in 0..1 for each affect.
-
-    Args:
-        architecture: `cnn` or `gru`.
-        settings: The widths of the layers.
-        words: The size of the vocabulary.
-        affects: The number of affects, one output each.
-    """
+    """Gives a text a score in 0..1 for each affect."""
 
     def __init__(self, architecture: str, settings: EncoderSettings, words: int, affects: int) -> None:
         super().__init__()
@@ -104,12 +97,7 @@ def prepare(
 
 
 class RegressorScorer:
-    """Scores sentences with a trained network.
-
-    Args:
-        specification: The system's file.
-        folder: Holds what `prepare` wrote.
-    """
+    """Scores sentences with a trained network."""
 
     def __init__(self, specification: SystemSpecification, folder: Path) -> None:
         self.specification = specification

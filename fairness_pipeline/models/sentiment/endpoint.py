@@ -20,11 +20,6 @@ _ADVICE = Advice(prompt_name="prompt", less="the file's 'affects'")
 class AskedScorer(Asker):
     """Reads the endpoint's answers as numbers. Every answer is saved, so a killed run only asks for the rest.
 
-    Args:
-        specification: The system's file.
-        folder: Holds the saved answers.
-        seed: Sent with each request.
-
     Raises:
         FairnessError: while scoring, if the endpoint fails, or an answer holds no number from 0 to 1.
     """
