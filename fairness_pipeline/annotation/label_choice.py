@@ -82,7 +82,7 @@ def choose_labels(
 
 
 def planted(
-    data: "pd.DataFrame", groups: "pd.DataFrame", classes: int, count: int, seed: int = 0
+    data: "pd.DataFrame", groups: "pd.DataFrame", classes: int, count: int
 ) -> list[tuple["pd.DataFrame", "pd.Series"]]:
     """Draws of the corpus with new truths and labels, for the same items and annotators, from a model fitted to it.
 
@@ -93,11 +93,10 @@ def planted(
         groups: The annotators' groups, one row per worker.
         classes: The number of classes.
         count: The number of draws.
-        seed: The seed of the draws.
     """
     import pandas as pd
 
-    labels, random = Labels.of(data, classes), np.random.default_rng(seed)
+    labels, random = Labels.of(data, classes), np.random.default_rng(0)
     if classes == 2:
         model = GroupBeta(groups).fit(data)
         prevalence = np.array([1 - model.prevalence_, model.prevalence_])

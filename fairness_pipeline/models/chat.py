@@ -121,20 +121,16 @@ class Chat:
                     _run(self._ask_all(failed, failures, last=True))
         return [self._answers[prompt] for prompt in prompts]
 
-    def answers(self, prompts: list[str]) -> list[str]:
-        """The texts of `replies`."""
-        return [reply.text for reply in self.replies(prompts)]
-
     def meanings(self, prompts: list[str], meaning: Callable[[str], T | None], lack: str) -> list[T]:
         """The meaning of the answer to each prompt. Answers without one are dropped, and asked for again.
 
         Args:
-            prompts: The prompts, as in `answers`.
+            prompts: The prompts, as in `replies`.
             meaning: Gives the meaning of an answer; None if it has none.
             lack: Describes what such answers do, for the error message.
 
         Raises:
-            FairnessError: as in `answers`, or an answer has no meaning.
+            FairnessError: as in `replies`, or an answer has no meaning.
         """
         replies = self.replies(prompts)
         rows = [(prompt, reply, meaning(reply.text)) for prompt, reply in zip(prompts, replies, strict=True)]

@@ -117,17 +117,12 @@ _WHILE_TRAINING = 4
 """Numbers kept for each weight in training: the weight, its gradient, and two moments of Adam."""
 
 
-def check_room_to_train(model: torch.nn.Module, room: int | None = None) -> None:
-    """Raises FairnessError, before anything is trained, if weights, gradients and Adam's moments alone do not fit.
-
-    Args:
-        model: The model on its device.
-        room: The bytes of memory, if not those of the model's own device.
-    """
+def check_room_to_train(model: torch.nn.Module) -> None:
+    """Raises FairnessError, before anything is trained, if weights, gradients and Adam's moments alone do not fit."""
     weights = list(model.parameters())
     device = weights[0].device
     needed = _WHILE_TRAINING * sum(weight.numel() * weight.element_size() for weight in weights)
-    total = _memory_of(device) if room is None else room
+    total = _memory_of(device)
     if needed > total:
         count = sum(weight.numel() for weight in weights)
         raise FairnessError(

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 import pydantic
 
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, check_address, check_variable
 
+T = TypeVar("T")
 Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
 CONTEXT = "{context}"
@@ -220,6 +221,12 @@ class ModelFile(Specification):
         """A copy with the absolute paths of Hugging Face folders; a relative one starts at the YAML's `folder`."""
         pretrained = {name: source for name, source in self.sources().items() if isinstance(source, Pretrained)}
         return self.model_copy(update={name: source.located(folder) for name, source in pretrained.items()})
+
+
+def given(section: T | None) -> T:
+    """A section that a file has, as its architecture needs it."""
+    assert section is not None
+    return section
 
 
 def check_debiased(file: ModelFile, belonging: Iterable[str]) -> None:
