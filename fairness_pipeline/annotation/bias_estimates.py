@@ -56,8 +56,6 @@ BIAS_ESTIMATES = schema(
     truth=optional(pa.float64(), "the simulated value"),
     published=optional(pa.float64(), "what the thesis' GroupAnno gave"),
 )
-"""The estimates for each annotator and each group. A model of groups adds contrasts of its groups with intervals, and
-their confusions, modelled and raw. Values are probabilities, except for `sum`, and `contrast` by GroupAnno."""
 _LARGEST_SUM = 0.98
 """Labels cannot show a larger sum of a group in GroupAnno, so it is no probability."""
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.annotation.item_classifiers import (
-    ItemClassifier,
     ItemClassifierSettings,
     PointClassifier,
     TextClassifier,
@@ -34,14 +33,12 @@ INFERRED = schema(
     ),
     probabilities=(pa.list_(pa.float64()), "of each class, from 0"),
 )
-"""One row per item: the inferred label and P(y = 1), and P of each class. Methods without probabilities give a share or
-score in 0..1 instead."""
+"""One row per item. Methods without probabilities give a share or score in 0..1 instead."""
 PREDICTED = schema(
     seed=(pa.int64(), "which training; of a simulated corpus the draw"),
     **fields(ANNOTATIONS, "draw", "item_id"),
     probability=(pa.float64(), "that the item is positive"),
 )
-"""One row per test item and seed: the prediction of a classifier that learned from inferred labels."""
 
 
 def task_table(annotations: pa.Table) -> "pd.DataFrame":
@@ -207,7 +204,7 @@ def _learned(
             f"{len(tests):,} test items; see test_share, or the items' column of the split"
         )
     train, held_out = [rows[item] for item in data["task"].unique()], tests.to_pylist()
-    classifier: ItemClassifier
+    classifier: PointClassifier | TextClassifier
     if train[0]["features"]:
         points, test_points = (np.array([row["features"] for row in split]) for split in (train, held_out))
         classifier = PointClassifier(points, test_points, learning, seed)

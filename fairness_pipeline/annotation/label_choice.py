@@ -27,7 +27,6 @@ LABEL_CHOICE = schema(
     draws=(pa.int64(), "how often truths were planted; 1 for gold"),
     chosen=(pa.bool_(), "whether to use its labels"),
 )
-"""One row for each method that infers a truth."""
 GOLD, PLANTED = "gold", "planted"
 VOTE = "mv"
 FEWEST_GOLD = 50

@@ -49,7 +49,6 @@ SKEWED_SETS = schema(
     balance_rate=(pa.string(), "positive to negative texts of group a; of group b the other way round"),
     **fields(AUTHORED_TEXTS, "split", "text_id"),
 )
-"""The texts of `train` and `valid` that are used at each balance rate."""
 SPLITS = ("train", "valid", "test")
 
 _MENTION = re.compile(r"@\w+|<user>|@user", re.IGNORECASE)

@@ -23,7 +23,6 @@ PHRASE_ANNOTATIONS = schema(
     bias_sent=optional(pa.bool_(), "whether the comment expresses the stereotype; null without a label"),
     bias_phrase=optional(pa.bool_(), "whether the phrase alone does"),
 )
-"""One row for each phrase and annotator; a missing label is null."""
 
 AGREEMENT = schema(
     level=(pa.string(), "comments (bias_sent) or phrases (bias_phrase)"),

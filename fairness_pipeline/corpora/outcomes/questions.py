@@ -36,7 +36,6 @@ LEFT_OUT = schema(
     group=(pa.string(), "the group, or the file of groups, that it cannot take"),
     reason=(pa.string(), "why"),
 )
-"""The combinations of a message and a group that are not asked."""
 
 
 class Questions(NamedTuple):

@@ -27,10 +27,7 @@ EQUITY_SENTENCES = schema(
     emotion=optional(pa.string(), "of the emotion word; null without one"),
     emotion_word=optional(pa.string(), "in the sentence; null without one"),
 )
-"""A sentence from a set of `templates`; `template` counts from 1. Columns that the paper's file leaves empty are null.
-
-`pair` names the persons that are compared for gender: two noun phrases, with side a first, or all names together.
-"""
+"""Persons that are compared for gender are two noun phrases, with side a first, or all names together."""
 
 NAMES = "names"
 GROUPS = {"gender": ("male", "female"), "race": ("European American", "African American")}

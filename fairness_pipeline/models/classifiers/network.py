@@ -11,10 +11,11 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.classifiers.specification import Fitting
 from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
-from fairness_pipeline.models.training import Examples, Judge, Trainer
+from fairness_pipeline.models.training import Judge, Trainer
 
 _AT_ONCE = 256
 
@@ -56,7 +57,7 @@ class Tokens(Protocol):
         """Saves the tokens where the architecture's `tokens_of` finds them."""
 
 
-def inaccuracy(model: nn.Module, texts: Examples) -> float:
+def inaccuracy(model: nn.Module, texts: EncodedDialogues) -> float:
     """The share of texts for which the network finds the wrong class more likely."""
     assert isinstance(texts, LabelledTexts) and isinstance(model, TextNetwork)
     predicted = probabilities(model, [texts.context(i) for i in range(len(texts))]) >= 0.5

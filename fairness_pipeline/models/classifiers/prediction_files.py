@@ -21,7 +21,6 @@ CLASSIFIER_PREDICTIONS = schema(
     prediction=(pa.int64(), "1 from a probability of 0.5 on"),
     seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
 )
-"""Predictions for the split `test`, one set for each training seed; the seed is 0 for a classifier not trained here."""
 FORMS = (".csv", ".tsv", ".jsonl")
 """The endings of prediction files: comma-separated, tab-separated, or an object a line."""
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

@@ -22,7 +22,6 @@ EQUITY_SCORES = schema(
     affect=(pa.string(), "anger, fear, joy, sadness or valence"),
     score=(pa.float64(), "intensity of the affect, from 0 to 1"),
 )
-"""A score in 0..1 for a sentence and an affect that the system predicts."""
 
 _DEFAULT_AFFECT = "valence"
 _COLUMNS = ("sentence_id", "sentence", "affect", "score")
