@@ -1,6 +1,6 @@
 """The sections that the YAML files of all models share: training, pretrained models, endpoints."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -227,6 +227,18 @@ def given(section: T | None) -> T:
     """A section that a file has, as its architecture needs it."""
     assert section is not None
     return section
+
+
+def check_sections(
+    file: ModelFile, sections: Iterable[str], needs: Collection[str], may_have: Collection[str] = ()
+) -> None:
+    """Raises ValueError, for pydantic, if a file lacks a section that its architecture needs, or has one that the
+    architecture does not take, among all `sections` of files of its kind."""
+    for section in sections:
+        required, present = section in needs, getattr(file, section) is not None
+        if present != required and section not in may_have:
+            verb = "needs" if required else "does not take"
+            raise ValueError(f"architecture '{getattr(file, 'architecture', None)}' {verb} '{section}'")
 
 
 def check_debiased(file: ModelFile, belonging: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
-from fairness_pipeline.foundation.csv_cells import restored, write_rows
+from fairness_pipeline.foundation.csv_cells import restored, write_table
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import fields, schema
@@ -123,18 +123,8 @@ def _value(where: str, record: dict[str, Any], of_class: OfClass | None) -> floa
     return value
 
 
-def write_texts(tests: pa.Table, path: Path, form: str, fill: str = "probability") -> int:
-    """Writes the texts that another classifier has to label: `text_id`, `text`, and an empty column to fill in.
-
-    Args:
-        tests: The texts of the split `test`.
-        path: The file.
-        form: One of `FORMS`.
-        fill: The empty column: `probability`, or `prediction` if there are several classes.
-
-    Returns:
-        How many cells were escaped.
-    """
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        rows = ((*row, "") for row in zip(tests["text_id"].to_pylist(), tests["text"].to_pylist(), strict=True))
-        return write_rows(stream, ["text_id", "text", fill], rows, form)
+def write_texts(tests: pa.Table, path: Path, fill: str = "probability") -> int:
+    """Writes the texts of the split `test` for another classifier to label, with an empty column to fill in (of several
+    classes `prediction`); returns how many cells were escaped."""
+    rows = ((*row, "") for row in zip(tests["text_id"].to_pylist(), tests["text"].to_pylist(), strict=True))
+    return write_table(path, ["text_id", "text", fill], rows)

@@ -18,6 +18,7 @@ from fairness_pipeline.models.specification import (
     Training,
     TrainingSettings,
     check_debiased,
+    check_sections,
     one_of,
 )
 
@@ -130,7 +131,8 @@ class ClassifierSpecification(ModelFile):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         architecture = ARCHITECTURES[self.architecture]
-        architecture.check_sections(self.architecture, self, ("network", "encoder", "huggingface", "endpoint"))
+        sections = ("network", "encoder", "huggingface", "endpoint")
+        check_sections(self, sections, architecture.needs, architecture.may_have)
         check_debiased(self, ("settings",))
         if self.debiasing and not architecture.trained:
             raise ValueError(f"architecture '{self.architecture}' is not trained here, so it cannot be debiased")
