@@ -147,12 +147,7 @@ def predicted(
 
 def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> "pd.Series":
     """The true label of each item, by draw and item: its gold label or, in a corpus without gold labels, the majority's
-    if that is clear.
-
-    Args:
-        items: As `ITEMS`.
-        annotations: As `ANNOTATIONS`.
-        agreement: The majority is clear if more than this share of an item's labels agree (Liu 2022, 5.4.2).
+    if that is clear: if more than the share `agreement` of its labels agree (Liu 2022, 5.4.2).
     """
     import pandas as pd
 

@@ -33,12 +33,7 @@ class Batch(NamedTuple):
 
 
 class EncodedDialogues:
-    """Dialogues as one flat array of word numbers. A word takes 4 bytes, whatever the number of dialogues.
-
-    Args:
-        contexts: The numbers of each context's words.
-        responses: The numbers of each response's words, one response for each context.
-    """
+    """Dialogues as one flat array of word numbers, with one response for each context. A word takes 4 bytes."""
 
     def __init__(self, contexts: Iterable[Words], responses: Iterable[Words]) -> None:
         self._contexts, self._context_ends = _flatten(contexts)

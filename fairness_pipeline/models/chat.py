@@ -70,13 +70,7 @@ class Chat:
     that the server's filter withholds, answers without words and prompts that fail for good are kinds of replies, and
     do not stop the run; a failed prompt is tried once more at the end. Only a broken system stops the run: a wrong key
     or address, or many prompts in a row without an answer. It then keeps the saved answers, and awaits those in flight.
-
-    Args:
-        source: The address of the endpoint and the limits on requests.
-        decoding: The decoding options to send; also says whether thoughts are kept.
-        folder: Holds the saved answers.
-        seed: Sent with each request.
-        advice: The phrases for error messages.
+    The options of `decoding` are sent, and it says whether thoughts are kept.
 
     Raises:
         FairnessError: the key is missing from the environment.
@@ -124,10 +118,7 @@ class Chat:
     def meanings(self, prompts: list[str], meaning: Callable[[str], T | None], lack: str) -> list[T]:
         """The meaning of the answer to each prompt. Answers without one are dropped, and asked for again.
 
-        Args:
-            prompts: The prompts, as in `replies`.
-            meaning: Gives the meaning of an answer; None if it has none.
-            lack: Describes what such answers do, for the error message.
+        `meaning` gives None for such an answer, and `lack` says what it does, for the error message.
 
         Raises:
             FairnessError: as in `replies`, or an answer has no meaning.

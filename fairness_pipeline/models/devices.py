@@ -64,13 +64,8 @@ _fitting: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
 def in_batches(work: Callable[[int, int], R], count: int, size: int, model: torch.nn.Module) -> Iterator[R]:
     """Yields the results of `work` for consecutive batches of `count` rows.
 
-    If a batch does not fit into a GPU's memory, it and all later batches of the model are halved, also in later calls.
-
-    Args:
-        work: Takes the index of a batch's first row and the index after its last row.
-        count: The number of rows.
-        size: The number of rows in a batch, at most.
-        model: The model that processes the rows.
+    `work` takes the index of a batch's first row and the one after its last. A batch has `size` rows at most. If it
+    does not fit into a GPU's memory, it and all later batches of the model are halved, also in later calls.
 
     Raises:
         FairnessError: not even one row fits.

@@ -100,12 +100,7 @@ class Trainer:
         """Trains until the judge finds no better model in `patience` epochs, or `epochs` are over.
 
         The weights of the best epoch (of the last one without validation) are written to `folder`; if they exist
-        already, nothing is trained.
-
-        Args:
-            train: The training examples.
-            valid: The validation examples; None trains all epochs.
-            progress: Called with the number of batches done, out of all allowed epochs.
+        already, nothing is trained. Without `valid` all epochs are trained.
 
         Returns:
             The judge's value after each epoch (the perplexity by default); without validation the mean training loss.

@@ -202,9 +202,7 @@ def parts_of(balance_rate: str) -> tuple[int, int]:
 def skewed(texts: pa.Table, rates: Iterable[str]) -> pa.Table:
     """A table of `SKEWED_SETS`, of equal size at every rate: labels and groups 1:1 overall, skewed within the groups.
 
-    Args:
-        texts: A table of `AUTHORED_TEXTS`, in the order in which texts are taken.
-        rates: The balance rates.
+    Texts are taken in their order.
 
     Raises:
         FairnessError: a rate is not valid, or leaves a combination of label and group without texts.

@@ -149,9 +149,7 @@ def generated(phrases: pa.Table, grammar: StereotypeGrammar, comments: int, seed
 def agreement(annotations: pa.Table, *, published: bool = False) -> pa.Table:
     """Krippendorff's alpha (nominal), for comments and for phrases, over the items that two annotators labelled.
 
-    Args:
-        annotations: A table of `PHRASE_ANNOTATIONS`.
-        published: Whether they are the paper's; its values are then shown beside ours.
+    If they are the paper's (`published`), its values are shown beside ours.
     """
     import krippendorff
 

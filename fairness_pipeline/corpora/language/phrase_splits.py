@@ -60,12 +60,7 @@ def released_splits(
 ) -> tuple[pa.Table, dict[str, int]]:
     """The splits that the authors released, and how many of their phrases are in an earlier split or not annotated.
 
-    Args:
-        source: The released files.
-        folder: The folder that relative paths start from.
-        annotations: A table of `PHRASE_ANNOTATIONS`. A phrase is matched to its comment by its text.
-        seed: The seed of the draw of unbiased phrases.
-        unbiased: The largest number of unbiased phrases.
+    A phrase is matched to its comment by its text. At most `unbiased` unbiased phrases are drawn.
 
     Raises:
         FairnessError: a file is missing, or a split is empty.

@@ -98,12 +98,7 @@ class _Draft:
 
 
 def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> Guess:
-    """Guesses the roles of a table's columns.
-
-    Args:
-        table: As `table_files.read_table` reads it.
-        given: Columns by role that the user names; `outcome` among them.
-    """
+    """Guesses the roles of a table's columns. The user names some, `given` by role; `outcome` is among them."""
     known = {role: tuple(names) for role, names in (given or {}).items() if names}
     draft = _Draft(Columns(table.slice(0, _LOOKED_AT)), known)
     draft.roles.update({role: () if names == (NONE,) else names for role, names in known.items() if role != "outcome"})

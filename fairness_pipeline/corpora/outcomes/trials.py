@@ -101,12 +101,7 @@ class Trials:
 
 
 def read_trials(table: pa.Table, spec: OutcomeTable, path: Path | None = None) -> Trials:
-    """The trials in a table.
-
-    Args:
-        table: As `table_files.read_table` reads it.
-        spec: The roles of its columns.
-        path: Its file, for messages; None for a table in memory.
+    """The trials in a table of `read_table`. `path` is its file, for messages; None for a table in memory.
 
     Raises:
         FairnessError: a column is missing, or a cell is not as expected; names the line and the column.

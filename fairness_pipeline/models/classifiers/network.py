@@ -91,12 +91,7 @@ def fit(
 
 @torch.inference_mode()
 def probabilities(network: TextNetwork, texts: Sequence[np.ndarray]) -> np.ndarray:
-    """The probability of class 1 for each text, which depends on that text alone.
-
-    Args:
-        network: The network, on its device.
-        texts: The numbers of their words.
-    """
+    """The probability of class 1 for each text (the numbers of its words), which depends on that text alone."""
     examples = LabelledTexts(texts, np.zeros(len(texts)))
     device = next(network.parameters()).device
     was_training = network.training

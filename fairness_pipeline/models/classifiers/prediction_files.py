@@ -28,12 +28,7 @@ _NAMED = 5
 
 
 def predictions_of(tests: pa.Table, probabilities: Iterable[tuple[int, Any]]) -> pa.Table:
-    """A table of `CLASSIFIER_PREDICTIONS`.
-
-    Args:
-        tests: The texts of the split `test`, from `AUTHORED_TEXTS`.
-        probabilities: Each seed with the probabilities of the positive class, one for each text.
-    """
+    """A table of `CLASSIFIER_PREDICTIONS`; by seed, one probability of the positive class for each test text."""
     names = ("text_id", "label", "author_group", "author_id", "balanced")
     tables = []
     for seed, predicted in probabilities:

@@ -10,12 +10,7 @@ from fairness_pipeline.models.classifiers.network import TextNetwork
 
 
 class SaliencyNetwork(nn.Module):
-    """Gives a distribution over the words of a text, from their vectors.
-
-    Args:
-        width: The width of a word's vector.
-        hidden: The units of the recurrent network in each direction.
-    """
+    """Gives a distribution over the words of a text, from their vectors, with `hidden` units in each direction."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()

@@ -139,11 +139,7 @@ class ClassifierSpecification(ModelFile):
         return self
 
     def of_class(self, name: str, classes: tuple[str, ...] = ()) -> Self:
-        """A copy of the classifier with a given positive class.
-
-        Args:
-            name: The positive class.
-            classes: All classes of the corpus if it has more than two.
+        """A copy of the classifier with a given positive class, of all `classes` if there are more than two.
 
         Raises:
             FairnessError: the file does not say which of its labels mean which class, or does not ask about the class.

@@ -25,10 +25,7 @@ class TextBatch(NamedTuple):
 class LabelledTexts(EncodedDialogues):
     """Texts in the form that the shared training loop takes; the batch size counts texts, not words.
 
-    Args:
-        turns: The numbers of each text's words.
-        goals: The value to predict for each text, 0 or 1: its label or its author's group.
-        weights: The weight of each text in the loss; 1 by default.
+    A goal is 0 or 1: a text's label or its author's group. The weights in the loss are 1 by default.
     """
 
     def __init__(self, turns: Sequence[np.ndarray], goals: np.ndarray, weights: np.ndarray | None = None) -> None:

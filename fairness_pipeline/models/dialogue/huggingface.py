@@ -86,10 +86,7 @@ def prepare(
 class HuggingFaceResponder:
     """Answers contexts in batches: a table with a column `text` in, one with `response` out.
 
-    Args:
-        specification: The model's file.
-        folder: Holds what `prepare` wrote.
-        seed: The seed of sampling. The seed and the contexts of a batch determine the draws.
+    What is sampled depends on the seed and on the contexts of a batch.
     """
 
     def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
@@ -220,8 +217,7 @@ class HuggingFaceResponder:
     def load_base(self, *, trains: bool = False) -> tuple[Any, Any]:
         """The published model and tokenizer, on their device; `prepare` must have recorded which they are.
 
-        Args:
-            trains: Whether it is trained, which is done in 32 bits: bfloat16 loses small updates.
+        If it `trains`, it is in 32 bits: bfloat16 loses small updates.
 
         Raises:
             FairnessError: the model or tokenizer cannot be loaded, or weights are missing.

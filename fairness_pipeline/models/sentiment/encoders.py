@@ -32,13 +32,7 @@ class TweetBatch(NamedTuple):
 
 
 class ScoredTweets(EncodedDialogues):
-    """Tweets in the form that the shared training loop takes.
-
-    Args:
-        turns: The numbers of each tweet's words.
-        goals: The intensity of each tweet, in 0..1.
-        affects: The number of the affect that each intensity belongs to.
-    """
+    """Tweets in the form that the shared training loop takes: each has a goal in 0..1 for one affect (its number)."""
 
     def __init__(self, turns: list[np.ndarray], goals: np.ndarray, affects: np.ndarray) -> None:
         super().__init__(turns, [()] * len(turns))

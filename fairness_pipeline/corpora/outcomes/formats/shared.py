@@ -118,11 +118,7 @@ def needed(record: Row, names: Iterable[str], where: str) -> None:
 
 
 def read_answers(path: Path, key: str) -> dict[str, Row]:
-    """Reads a model's answers, by the id of the item.
-
-    Args:
-        path: The file: JSON Lines with the field `key`.
-        key: The field with the id of the item.
+    """Reads a model's answers from JSON Lines, by the id of the item in the field `key`.
 
     Raises:
         FairnessError: a line has no id, or the id of an earlier line.
