@@ -56,8 +56,6 @@ BIAS_ESTIMATES = schema(
     truth=optional(pa.float64(), "the simulated value"),
     published=optional(pa.float64(), "what the thesis' GroupAnno gave"),
 )
-"""The estimates for each annotator and each group. A model of groups adds contrasts of its groups with intervals, and
-their confusions, modelled and raw. Values are probabilities, except for `sum`, and `contrast` by GroupAnno."""
 _LARGEST_SUM = 0.98
 """Labels cannot show a larger sum of a group in GroupAnno, so it is no probability."""
 
@@ -73,12 +71,7 @@ def pooled(
 ) -> pa.Table:
     """A table of `BIAS_ESTIMATES`: the pooled labels of an annotator or a group, compared with the inferred truth.
 
-    Args:
-        name: The method. If it gives no probabilities, its labels count as the truth.
-        truths: As `INFERRED`.
-        annotations: As `ANNOTATIONS`.
-        annotators: As `ANNOTATORS`.
-        corpus: The corpus, which names its classes.
+    The labels of a method without probabilities count as the truth.
     """
     rows: list[dict[str, Any]] = []
     for draw, (truth_rows, annotation_rows, annotator_rows) in draws(truths, annotations, annotators):
@@ -126,14 +119,7 @@ def of_model(
 ) -> pa.Table:
     """A table of `BIAS_ESTIMATES` by a model of groups.
 
-    Args:
-        name: The name of the method.
-        settings: Arguments that differ from the method's defaults.
-        annotations: As `ANNOTATIONS`.
-        annotators: As `ANNOTATORS`.
-        corpus: The corpus, which names its classes and holds its simulated parameters.
-        published: The contrasts of sums that the thesis prints, by category and response.
-        progress: Receives the number of draws done.
+    `published` holds the contrasts of sums that the thesis prints, by category and response.
     """
     rows: list[dict[str, Any]] = []
     for draw, (annotation_rows, annotator_rows) in draws(annotations, annotators):

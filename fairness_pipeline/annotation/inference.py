@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairness_pipeline.annotation.item_classifiers import (
-    ItemClassifier,
     ItemClassifierSettings,
     PointClassifier,
     TextClassifier,
@@ -34,14 +33,12 @@ INFERRED = schema(
     ),
     probabilities=(pa.list_(pa.float64()), "of each class, from 0"),
 )
-"""One row per item: the inferred label and P(y = 1), and P of each class. Methods without probabilities give a share or
-score in 0..1 instead."""
+"""One row per item. Methods without probabilities give a share or score in 0..1 instead."""
 PREDICTED = schema(
     seed=(pa.int64(), "which training; of a simulated corpus the draw"),
     **fields(ANNOTATIONS, "draw", "item_id"),
     probability=(pa.float64(), "that the item is positive"),
 )
-"""One row per test item and seed: the prediction of a classifier that learned from inferred labels."""
 
 
 def task_table(annotations: pa.Table) -> "pd.DataFrame":
@@ -51,11 +48,7 @@ def task_table(annotations: pa.Table) -> "pd.DataFrame":
 
 
 def people(annotators: pa.Table) -> "pd.DataFrame":
-    """One row per annotator and one column per category (in the corpus's order), with the group; missing if unknown.
-
-    Args:
-        annotators: As `ANNOTATORS`, of one draw.
-    """
+    """The group, or missing: one row per annotator (of one draw), one column per category (in the corpus's order)."""
     import pandas as pd
 
     rows = annotators.select(["annotator_id", "category", "group", "place"]).to_pandas()
@@ -82,16 +75,7 @@ def inferred(
     progress: Progress | None,
     classes: int = 2,
 ) -> pa.Table:
-    """A table of `INFERRED`, from the labels alone.
-
-    Args:
-        name: The name of the method.
-        settings: Arguments that differ from the method's defaults.
-        annotations: As `ANNOTATIONS`.
-        annotators: As `ANNOTATORS`.
-        progress: Receives the number of draws done.
-        classes: The number of classes.
-    """
+    """A table of `INFERRED`, from the labels alone; `progress` receives the number of draws done."""
     results = []
     for draw, (annotation_rows, annotator_rows) in draws(annotations, annotators):
         report(progress, draw - 1, None, f"draw {draw}" if draw > 1 else METHODS[name].title)
@@ -163,12 +147,7 @@ def predicted(
 
 def gold_of(items: pa.Table, annotations: pa.Table, agreement: float) -> "pd.Series":
     """The true label of each item, by draw and item: its gold label or, in a corpus without gold labels, the majority's
-    if that is clear.
-
-    Args:
-        items: As `ITEMS`.
-        annotations: As `ANNOTATIONS`.
-        agreement: The majority is clear if more than this share of an item's labels agree (Liu 2022, 5.4.2).
+    if that is clear: if more than the share `agreement` of its labels agree (Liu 2022, 5.4.2).
     """
     import pandas as pd
 
@@ -189,13 +168,7 @@ def vote_shares(annotations: pa.Table) -> "pd.DataFrame":
 
 
 def beside_gold(table: pa.Table, gold: "pd.Series", by: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The labels and the gold labels of each draw or seed, for the items with a known truth.
-
-    Args:
-        table: As `INFERRED` or `PREDICTED`.
-        gold: As returned by `gold_of`.
-        by: `draw` or `seed`.
-    """
+    """The labels and the gold labels of each draw or seed (`by`), for the items with a known truth."""
     rows = table.to_pandas().join(gold.rename("gold"), on=["draw", "item_id"], how="inner")
     parts = [part for _, part in rows.groupby(by)]
     return (
@@ -226,7 +199,7 @@ def _learned(
             f"{len(tests):,} test items; see test_share, or the items' column of the split"
         )
     train, held_out = [rows[item] for item in data["task"].unique()], tests.to_pylist()
-    classifier: ItemClassifier
+    classifier: PointClassifier | TextClassifier
     if train[0]["features"]:
         points, test_points = (np.array([row["features"] for row in split]) for split in (train, held_out))
         classifier = PointClassifier(points, test_points, learning, seed)

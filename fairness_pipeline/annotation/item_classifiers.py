@@ -6,7 +6,7 @@ place of mu it is ordinary training.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 import pydantic
@@ -42,19 +42,6 @@ class ItemClassifierSettings(Specification):
     """The gamma of the points' Gaussian kernel exp(-gamma distance^2)."""
     threads: Positive = 1
     """Threads of the processor."""
-
-
-class ItemClassifier(Protocol):
-    """Learns one more round from mu at every call, and returns P(y = 1) of the items that it learns from."""
-
-    def __call__(self, probas: np.ndarray) -> np.ndarray:
-        """P(y = 1) after one more round."""
-
-    def learn(self, labels: np.ndarray) -> None:
-        """Learns from labels (0 or 1) for as long as the settings say."""
-
-    def predict(self) -> np.ndarray:
-        """P(y = 1) of the test items."""
 
 
 class PointClassifier:
@@ -96,14 +83,7 @@ class PointClassifier:
 
 
 class TextClassifier:
-    """A one-layer GRU over words. A call is one epoch of Adam.
-
-    Args:
-        texts: The training texts.
-        tests: The test texts.
-        settings: Widths and rates.
-        seed: The seed of the first weights and of the order.
-    """
+    """A one-layer GRU over words. A call is one epoch of Adam."""
 
     def __init__(self, texts: Sequence[str], tests: Sequence[str], settings: ItemClassifierSettings, seed: int) -> None:
         import torch

@@ -27,7 +27,6 @@ LABEL_CHOICE = schema(
     draws=(pa.int64(), "how often truths were planted; 1 for gold"),
     chosen=(pa.bool_(), "whether to use its labels"),
 )
-"""One row for each method that infers a truth."""
 GOLD, PLANTED = "gold", "planted"
 VOTE = "mv"
 FEWEST_GOLD = 50
@@ -82,7 +81,7 @@ def choose_labels(
 
 
 def planted(
-    data: "pd.DataFrame", groups: "pd.DataFrame", classes: int, count: int, seed: int = 0
+    data: "pd.DataFrame", groups: "pd.DataFrame", classes: int, count: int
 ) -> list[tuple["pd.DataFrame", "pd.Series"]]:
     """Draws of the corpus with new truths and labels, for the same items and annotators, from a model fitted to it.
 
@@ -93,11 +92,10 @@ def planted(
         groups: The annotators' groups, one row per worker.
         classes: The number of classes.
         count: The number of draws.
-        seed: The seed of the draws.
     """
     import pandas as pd
 
-    labels, random = Labels.of(data, classes), np.random.default_rng(seed)
+    labels, random = Labels.of(data, classes), np.random.default_rng(0)
     if classes == 2:
         model = GroupBeta(groups).fit(data)
         prevalence = np.array([1 - model.prevalence_, model.prevalence_])
@@ -122,12 +120,7 @@ def planted(
 
 
 def advice(rows: list[dict[str, Any]], titles: Mapping[str, str]) -> str:
-    """Which labels to use, and why, in a sentence.
-
-    Args:
-        rows: Of `LABEL_CHOICE`.
-        titles: The methods' names for a reader.
-    """
+    """Which labels to use, and why, in a sentence."""
     chosen = next(row for row in rows if row["chosen"])
     vote = next((row for row in rows if row["method"] == VOTE), None)
     if chosen["basis"] == GOLD:

@@ -10,7 +10,8 @@ from fairness_pipeline.annotation.bias_estimates import GROUP
 from fairness_pipeline.annotation.inference import people
 from fairness_pipeline.annotation.truth_inference.group_design import RESPONSES
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
-from fairness_pipeline.foundation.csv_cells import write_rows
+from fairness_pipeline.foundation.csv_cells import write_table
+from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.parquet import write_parquet
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ def write_labels(
     annotators: pa.Table,
     corpus: AnnotatedCorpus,
     path: Path,
-    form: str,
 ) -> Written:
-    """Writes `item_id`, `text`, `label`, its probability, and columns per group of annotators.
+    """Writes `item_id`, `text`, `label`, its probability, and columns per group of annotators, of the first draw.
 
     Of two classes: `label` (1 or 0), `probability` (of 1), `said by CATEGORY: GROUP` (the probability that an annotator
     of the group calls the item positive: sensitivity P(y = 1) + (1 - specificity) P(y = 0)). Of several: `label` (the
@@ -51,16 +51,6 @@ def write_labels(
 
     Soft labels follow: `labels` (how many), `share` (of 1) or `share of CLASS`, and for each group `labels of CATEGORY:
     GROUP` and `share of CATEGORY: GROUP` (followed by the class), empty where nobody of the group labelled the item.
-
-    Args:
-        truths: As `INFERRED`. The first draw is written.
-        estimates: As `BIAS_ESTIMATES`, by the same method.
-        items: As `ITEMS`.
-        annotations: As `ANNOTATIONS`.
-        annotators: As `ANNOTATORS`.
-        corpus: The corpus, which names classes and groups.
-        path: The file to write.
-        form: One of `FORMS`.
     """
     truth_rows, annotation_rows, annotator_rows = (
         table.filter(pc.equal(table["draw"], 1)) for table in (truths, annotations, annotators)
@@ -87,7 +77,7 @@ def write_labels(
             inside = rows[rows["annotator_id"].isin(groups.index[groups == group])]
             group_shares = _shares(inside, item_ids, class_names)
             columns |= {_group_column(name, f"{category}: {group}"): column for name, column in group_shares.items()}
-    escaped = _write(columns, path, form)
+    escaped = _write(columns, path)
     return Written(truth_rows.num_rows, 0 if corpus.several else _doubtful(probability, shares["share"]), escaped)
 
 
@@ -135,10 +125,10 @@ def _group_column(name: str, group: str) -> str:
     return f"{kind} of {group}" + (f": {of_class}" if of_class else "")
 
 
-def _write(columns: dict[str, list[Any]], path: Path, form: str) -> int:
+def _write(columns: dict[str, list[Any]], path: Path) -> int:
     """Writes a table; returns the number of escaped cells of CSV."""
-    if form == ".parquet":
-        write_parquet(pa.table(columns), path)
-        return 0
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        return write_rows(stream, list(columns), zip(*columns.values(), strict=True), form)
+    if path.suffix != ".parquet":
+        return write_table(path, list(columns), zip(*columns.values(), strict=True))
+    with replacing(path) as temporary:
+        write_parquet(pa.table(columns), temporary)
+    return 0

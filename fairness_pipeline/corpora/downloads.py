@@ -49,12 +49,7 @@ def download(address: str, expected: str, progress: Progress | None = None) -> P
 
 
 def located(file: CorpusFile, folder: Path, progress: Progress | None = None) -> Path:
-    """The path of a declared file. A file at an address is downloaded first.
-
-    Args:
-        file: The file as declared.
-        folder: The folder that relative paths start from.
-        progress: Called with the number of bytes downloaded.
+    """The path of a declared file. A file at an address is downloaded first; `progress` receives the bytes.
 
     Raises:
         FairnessError: as `download` does.
@@ -64,10 +59,6 @@ def located(file: CorpusFile, folder: Path, progress: Progress | None = None) ->
 
 def file_as_declared(file: CorpusFile, folder: Path) -> File:
     """A declared file with its SHA-256. A file at an address is checked when it is downloaded.
-
-    Args:
-        file: The file as declared.
-        folder: The folder that relative paths start from.
 
     Raises:
         FairnessError: the file is missing, or does not have the declared sum.

@@ -41,10 +41,6 @@ class LabelledText(NamedTuple):
 def read_labelled(files: tuple[LabelledFile, ...], folder: Path) -> list[LabelledText]:
     """All texts of the files, each once. A text with several labels gets the first one.
 
-    Args:
-        files: The files to read.
-        folder: The folder that relative paths start from.
-
     Raises:
         FairnessError: a file is missing, lacks a column, or does not have the declared sum; names file and line.
     """

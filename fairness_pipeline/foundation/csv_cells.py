@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.foundation.files import replacing
 
 _FORMULA_START = r"[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20\u2212]|[\t\r]"
 """The four characters, also in full width, and after invisible characters."""
@@ -89,6 +90,12 @@ def write_rows(stream: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any
         count += sum(cell is not original for cell, original in zip(cells, row, strict=True))
         writer.writerow(cells)
     return count
+
+
+def write_table(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+    """Writes a file as `write_rows` does, in the form of its ending; it replaces an earlier one once it is whole."""
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+        return write_rows(stream, names, rows, path.suffix)
 
 
 def say_escaped(count: int) -> str:

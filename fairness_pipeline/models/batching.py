@@ -33,12 +33,7 @@ class Batch(NamedTuple):
 
 
 class EncodedDialogues:
-    """Dialogues as one flat array of word numbers. A word takes 4 bytes, whatever the number of dialogues.
-
-    Args:
-        contexts: The numbers of each context's words.
-        responses: The numbers of each response's words, one response for each context.
-    """
+    """Dialogues as one flat array of word numbers, with one response for each context. A word takes 4 bytes."""
 
     def __init__(self, contexts: Iterable[Words], responses: Iterable[Words]) -> None:
         self._contexts, self._context_ends = _flatten(contexts)
@@ -66,14 +61,7 @@ class EncodedDialogues:
         lengths = self.lengths + 2
         if seed is None:
             return cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)
-        random = np.random.default_rng(seed)
-        order = random.permutation(len(self))
-        window = max(1, int(_WINDOW * batch_tokens / lengths.mean()))
-        batches = []
-        for start in range(0, len(order), window):
-            part = order[start : start + window]
-            batches += cut(part[np.argsort(lengths[part], kind="stable")], lengths, batch_tokens)
-        return [batches[i] for i in random.permutation(len(batches))]
+        return shuffled(lengths, lengths, batch_tokens, max(1, int(_WINDOW * batch_tokens / lengths.mean())), seed)
 
     def batch(self, indices: np.ndarray, device: torch.device) -> Batch:
         """The dialogues at `indices`, padded."""
@@ -127,6 +115,18 @@ def by_length(
             batches.extendleft(reversed(np.array_split(batch, 2)))
         else:
             yield batch, result
+
+
+def shuffled(lengths: np.ndarray, costs: np.ndarray, most: int, window: int, seed: int) -> list[np.ndarray]:
+    """Batches in random order, each of rows of like length: `window` random rows are sorted together, which saves
+    padding. A batch has `most` rows if each one's cost is 1; if it is the length, as many padded words."""
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(lengths))
+    batches = []
+    for start in range(0, len(order), window):
+        part = order[start : start + window]
+        batches += cut(part[np.argsort(lengths[part], kind="stable")], costs, most)
+    return [batches[i] for i in random.permutation(len(batches))]
 
 
 def cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

@@ -70,13 +70,7 @@ class Chat:
     that the server's filter withholds, answers without words and prompts that fail for good are kinds of replies, and
     do not stop the run; a failed prompt is tried once more at the end. Only a broken system stops the run: a wrong key
     or address, or many prompts in a row without an answer. It then keeps the saved answers, and awaits those in flight.
-
-    Args:
-        source: The address of the endpoint and the limits on requests.
-        decoding: The decoding options to send; also says whether thoughts are kept.
-        folder: Holds the saved answers.
-        seed: Sent with each request.
-        advice: The phrases for error messages.
+    The options of `decoding` are sent, and it says whether thoughts are kept.
 
     Raises:
         FairnessError: the key is missing from the environment.
@@ -121,20 +115,13 @@ class Chat:
                     _run(self._ask_all(failed, failures, last=True))
         return [self._answers[prompt] for prompt in prompts]
 
-    def answers(self, prompts: list[str]) -> list[str]:
-        """The texts of `replies`."""
-        return [reply.text for reply in self.replies(prompts)]
-
     def meanings(self, prompts: list[str], meaning: Callable[[str], T | None], lack: str) -> list[T]:
         """The meaning of the answer to each prompt. Answers without one are dropped, and asked for again.
 
-        Args:
-            prompts: The prompts, as in `answers`.
-            meaning: Gives the meaning of an answer; None if it has none.
-            lack: Describes what such answers do, for the error message.
+        `meaning` gives None for such an answer, and `lack` says what it does, for the error message.
 
         Raises:
-            FairnessError: as in `answers`, or an answer has no meaning.
+            FairnessError: as in `replies`, or an answer has no meaning.
         """
         replies = self.replies(prompts)
         rows = [(prompt, reply, meaning(reply.text)) for prompt, reply in zip(prompts, replies, strict=True)]
@@ -150,10 +137,7 @@ class Chat:
         return [value for _, _, value in rows if value is not None]
 
     def check_allowed(self, prompts: list[str]) -> None:
-        """Raises an error, before anything is sent, if `max_requests` does not allow the prompts.
-
-        Args:
-            prompts: All prompts that will be sent, each once.
+        """Raises an error, before anything is sent, if `max_requests` does not allow the prompts, each given once.
 
         Raises:
             FairnessError: the prompts without a saved answer need more requests than allowed.
@@ -357,13 +341,6 @@ class Chat:
 class Asker:
     """The base of the scorers that query an endpoint.
 
-    Args:
-        source: The endpoint.
-        decoding: The decoding options to send.
-        folder: Holds the saved answers.
-        seed: Sent with each request.
-        advice: The phrases for error messages.
-
     Raises:
         FairnessError: the key is missing from the environment.
     """
@@ -389,10 +366,6 @@ class Asker:
 
 def only_model(base_url: str, key_variable: str | None) -> str:
     """The only model that an endpoint serves.
-
-    Args:
-        base_url: The endpoint's address.
-        key_variable: The environment variable with the endpoint's key, if it needs one.
 
     Raises:
         FairnessError: the endpoint cannot be reached, does not list its models, or serves several.

@@ -129,13 +129,7 @@ def load_training(
 
 
 def check_finite(loss: torch.Tensor, loss_name: str, where: str, checkpoint: Path | None) -> None:
-    """Raises an error if a loss is not a finite number.
-
-    Args:
-        loss: The loss, a single number.
-        loss_name: The name of the loss.
-        where: The step and batch.
-        checkpoint: The file with the last good state, for the message; None leaves it out.
+    """Raises an error if a loss is not a finite number; its message names the `checkpoint` with the last good state.
 
     Raises:
         FairnessError: the loss is NaN or infinite.

@@ -64,13 +64,8 @@ _fitting: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
 def in_batches(work: Callable[[int, int], R], count: int, size: int, model: torch.nn.Module) -> Iterator[R]:
     """Yields the results of `work` for consecutive batches of `count` rows.
 
-    If a batch does not fit into a GPU's memory, it and all later batches of the model are halved, also in later calls.
-
-    Args:
-        work: Takes the index of a batch's first row and the index after its last row.
-        count: The number of rows.
-        size: The number of rows in a batch, at most.
-        model: The model that processes the rows.
+    `work` takes the index of a batch's first row and the one after its last. A batch has `size` rows at most. If it
+    does not fit into a GPU's memory, it and all later batches of the model are halved, also in later calls.
 
     Raises:
         FairnessError: not even one row fits.
@@ -117,17 +112,12 @@ _WHILE_TRAINING = 4
 """Numbers kept for each weight in training: the weight, its gradient, and two moments of Adam."""
 
 
-def check_room_to_train(model: torch.nn.Module, room: int | None = None) -> None:
-    """Raises FairnessError, before anything is trained, if weights, gradients and Adam's moments alone do not fit.
-
-    Args:
-        model: The model on its device.
-        room: The bytes of memory, if not those of the model's own device.
-    """
+def check_room_to_train(model: torch.nn.Module) -> None:
+    """Raises FairnessError, before anything is trained, if weights, gradients and Adam's moments alone do not fit."""
     weights = list(model.parameters())
     device = weights[0].device
     needed = _WHILE_TRAINING * sum(weight.numel() * weight.element_size() for weight in weights)
-    total = _memory_of(device) if room is None else room
+    total = _memory_of(device)
     if needed > total:
         count = sum(weight.numel() for weight in weights)
         raise FairnessError(

@@ -1,7 +1,5 @@
 """A frozen layer that removes one direction from a network's state."""
 
-from typing import Protocol
-
 import torch
 from torch import nn
 
@@ -10,11 +8,7 @@ NAME = "erasure"
 
 
 class Erasure(nn.Module):
-    """x - d v'(x - mean): moves the component that `v` reads to its mean along `d`, and keeps the rest.
-
-    Args:
-        width: The width of the vectors.
-    """
+    """x - d v'(x - mean): moves the component that `v` reads to its mean along `d`, and keeps the rest."""
 
     direction: torch.Tensor
     reading: torch.Tensor
@@ -31,16 +25,7 @@ class Erasure(nn.Module):
         return vectors - offsets.unsqueeze(1) * self.direction
 
 
-class Erasable(Protocol):
-    """A model that may have an erasure layer."""
-
-    erasure: Erasure | None
-
-    def load_state_dict(self, state_dict: dict[str, torch.Tensor]) -> object:
-        """Loads weights."""
-
-
-def restore(model: Erasable, weights: dict[str, torch.Tensor]) -> None:
+def restore(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
     """Loads a model's weights, including the erasure layer if they have one."""
     mean = weights.get(f"{NAME}.mean")
     if mean is not None:

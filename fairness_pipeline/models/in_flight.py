@@ -15,10 +15,7 @@ _APART = 1.0
 
 
 class InFlight:
-    """The number of requests that may be in flight.
-
-    Args:
-        fixed: The number, if a file sets it; None adapts it to the server.
+    """The number of requests that may be in flight: `fixed` if a file sets it, otherwise adapted to the server.
 
     Attributes:
         size: The current number.

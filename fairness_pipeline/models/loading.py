@@ -19,14 +19,9 @@ class Computed(Protocol):
 
 
 def scorer_of(load: Callable[[], Scorer], libraries: Collection[str], specification: Computed) -> Scorer:
-    """The scorer, loaded at its first use if it runs on torch, else at once.
+    """The scorer, loaded at its first use if it runs on torch, else at once; `load` can be pickled.
 
     Scorers without torch (lexicons, linear models, endpoints) are cheap to load or wait for a server, so other
     processes would cost more than they gain.
-
-    Args:
-        load: Loads the scorer; can be pickled.
-        libraries: The libraries of its architecture.
-        specification: The model's file.
     """
     return LazyScorer(load, specification.threads, specification.device) if "torch" in libraries else load()

@@ -1,4 +1,8 @@
-"""Loads models of the `transformers` library by id or folder, and refuses unusable ones."""
+"""Loads models of the `transformers` library, and refuses unusable ones.
+
+`name` is an id or a folder, `revision` a commit, branch or tag of an id, and `field` the YAML key that names the model,
+for messages.
+"""
 
 import json
 from pathlib import Path
@@ -17,11 +21,6 @@ _COUNTS_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta", "xl
 
 def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, Any]:
     """The configuration of a model, and its tokenizer, with a padding token.
-
-    Args:
-        name: An id or a folder.
-        revision: A commit, branch or tag of an id.
-        field: The YAML key that names it, for error messages.
 
     Raises:
         FairnessError: the model cannot be loaded, its id is also a folder, or it comes with an adapter; or the
@@ -62,13 +61,6 @@ def load_tokenizer(name: str, revision: str | None, field: str) -> tuple[Any, An
 def load_model(kind: Any, name: str, revision: str | None, field: str, **options: Any) -> Any:
     """A model with all its weights.
 
-    Args:
-        kind: One of the library's `AutoModelFor...` classes.
-        name: An id or a folder.
-        revision: A commit, branch or tag of an id.
-        field: The YAML key that names it, for error messages.
-        options: Further arguments of `from_pretrained`.
-
     Raises:
         FairnessError: the model cannot be loaded, or weights are missing.
     """
@@ -96,14 +88,7 @@ def load_model(kind: Any, name: str, revision: str | None, field: str, **options
 
 
 def note_source(folder: Path, name: str, configuration: Any, revision: str | None) -> dict[str, Any]:
-    """Records which model was found, so that later loads use the same commit; returns the model's figures.
-
-    Args:
-        folder: The folder of the record.
-        name: An id or a folder.
-        configuration: The model's configuration, as loaded.
-        revision: The requested revision.
-    """
+    """Records which model was found, so that later loads use the same commit; returns the model's figures."""
     commit = getattr(configuration, "_commit_hash", None) or revision
     with replacing(folder / _SOURCE) as path:
         path.write_text(json.dumps({"name": name, "revision": commit}), encoding="utf-8")
@@ -121,12 +106,7 @@ def noted_source(folder: Path) -> tuple[str, str | None] | None:
 
 
 def chat_prompt(tokenizer: Any, turns: list[dict[str, str]]) -> str:
-    """A conversation in a tokenizer's chat template, up to the beginning of the model's turn.
-
-    Args:
-        tokenizer: A tokenizer with a chat template.
-        turns: Each with `role` and `content`.
-    """
+    """Turns (`role` and `content` each) in a tokenizer's chat template, up to the beginning of the model's turn."""
     prompt: str = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
     return prompt
 

@@ -114,9 +114,6 @@ class Response:
 class Server(FieldsOnly):
     """A server that is queried with the key from the environment.
 
-    Args:
-        source: Its address, and the variable with the key.
-
     Raises:
         FairnessError: the environment has no such key.
     """
@@ -138,11 +135,7 @@ class Server(FieldsOnly):
         return written_forms(key) if key else None
 
     def client(self, timeout: float) -> httpx.AsyncClient:
-        """A new HTTP client, which keeps no cookies.
-
-        Args:
-            timeout: The seconds to connect, or to wait for the next bytes.
-        """
+        """A new HTTP client without cookies; `timeout` is in seconds, to connect or to wait for the next bytes."""
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         return httpx.AsyncClient(headers=self._headers, timeout=timeout, verify=_certificates(), cookies=no_cookies)
 

@@ -1,13 +1,14 @@
 """The sections that the YAML files of all models share: training, pretrained models, endpoints."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 import pydantic
 
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, check_address, check_variable
 
+T = TypeVar("T")
 Rate = Annotated[float, pydantic.Field(gt=0)]
 DropoutRate = Annotated[float, pydantic.Field(ge=0, lt=1)]
 CONTEXT = "{context}"
@@ -222,13 +223,26 @@ class ModelFile(Specification):
         return self.model_copy(update={name: source.located(folder) for name, source in pretrained.items()})
 
 
-def check_debiased(file: ModelFile, belonging: Iterable[str]) -> None:
-    """Raises ValueError, for pydantic, if a file has only some of the keys of a debiased model.
+def given(section: T | None) -> T:
+    """A section that a file has, as its architecture needs it."""
+    assert section is not None
+    return section
 
-    Args:
-        file: The file, with `base` and `debiasing`.
-        belonging: The keys that only a debiased model may have.
-    """
+
+def check_sections(
+    file: ModelFile, sections: Iterable[str], needs: Collection[str], may_have: Collection[str] = ()
+) -> None:
+    """Raises ValueError, for pydantic, if a file lacks a section that its architecture needs, or has one that the
+    architecture does not take, among all `sections` of files of its kind."""
+    for section in sections:
+        required, present = section in needs, getattr(file, section) is not None
+        if present != required and section not in may_have:
+            verb = "needs" if required else "does not take"
+            raise ValueError(f"architecture '{getattr(file, 'architecture', None)}' {verb} '{section}'")
+
+
+def check_debiased(file: ModelFile, belonging: Iterable[str]) -> None:
+    """Raises ValueError, for pydantic, if a file has only some of the keys of a debiased model."""
     method = getattr(file, "debiasing", None)
     if (getattr(file, "base", None) is None) != (method is None):
         raise ValueError("'base' and 'debiasing' go together: the model that is debiased, and the method")

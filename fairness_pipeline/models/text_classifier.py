@@ -11,12 +11,6 @@ _BATCH = 64
 class TextClassifier:
     """Gives the outputs of a sequence classifier or regressor for texts.
 
-    Args:
-        name: An id or a folder.
-        revision: A commit, branch or tag of an id.
-        device: `cpu`, `cuda` or `auto`.
-        field: The YAML key that names it, for error messages.
-
     Attributes:
         labels: The column of each label, with labels in lower case.
         regression: Whether the outputs are plain numbers instead of probabilities.

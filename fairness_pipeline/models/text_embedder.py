@@ -12,12 +12,6 @@ class TextEmbedder:
     """Embeds a text as the mean of its tokens' last-layer vectors, scaled to length one (Reimers and Gurevych 2019,
     mean pooling).
 
-    Args:
-        name: An id or a folder.
-        revision: A commit, branch or tag of an id.
-        field: The YAML key that names it, for error messages.
-        device: `cpu`, `cuda`, or `auto`.
-
     Raises:
         FairnessError: the model cannot be loaded, or weights are missing.
     """

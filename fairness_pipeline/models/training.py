@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import nn
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.checkpoints import Due, load_training, save_training, weights_of
 from fairness_pipeline.models.devices import halved
 from fairness_pipeline.models.specification import TrainingSettings
@@ -24,24 +25,11 @@ from fairness_pipeline.models.watching import Watch
 _EVALUATION_TOKENS = 8192
 
 
-class Examples(Protocol):
-    """Examples to train or validate on, in batches."""
-
-    def __len__(self) -> int:
-        """The number of examples."""
-
-    def batches(self, batch_tokens: int, seed: int | None) -> list[np.ndarray]:
-        """Indices of the examples in each batch: in random order with a seed, sorted by length if it is None."""
-
-    def batch(self, indices: np.ndarray, device: torch.device) -> Any:
-        """The examples at `indices`, as the model's `forward` takes them."""
-
-
 class Judge(NamedTuple):
     """The validation criterion for early stopping; less is better."""
 
     name: str
-    of: Callable[[nn.Module, Examples], float]
+    of: Callable[[nn.Module, EncodedDialogues], float]
 
 
 _TINY = 1e-6
@@ -106,16 +94,13 @@ class Trainer:
         self._norms = Watch("gradient of the training loss", folder / self.CHECKPOINT)
         self._parts = 1
 
-    def fit(self, train: Examples, valid: Examples | None, progress: Progress | None = None) -> list[float]:
+    def fit(
+        self, train: EncodedDialogues, valid: EncodedDialogues | None, progress: Progress | None = None
+    ) -> list[float]:
         """Trains until the judge finds no better model in `patience` epochs, or `epochs` are over.
 
         The weights of the best epoch (of the last one without validation) are written to `folder`; if they exist
-        already, nothing is trained.
-
-        Args:
-            train: The training examples.
-            valid: The validation examples; None trains all epochs.
-            progress: Called with the number of batches done, out of all allowed epochs.
+        already, nothing is trained. Without `valid` all epochs are trained.
 
         Returns:
             The judge's value after each epoch (the perplexity by default); without validation the mean training loss.
@@ -159,7 +144,7 @@ class Trainer:
         since_best = len(self.history) - 1 - self.history.index(min(self.history)) if self.history else 0
         return since_best >= self.settings.patience
 
-    def _train_on(self, examples: Examples, indices: np.ndarray) -> None:
+    def _train_on(self, examples: EncodedDialogues, indices: np.ndarray) -> None:
         self.model.train()
         while True:
             self.optimiser.zero_grad(set_to_none=True)
@@ -196,7 +181,7 @@ class Trainer:
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return norm
 
-    def _gradients(self, examples: Examples, parts: list[np.ndarray]) -> None:
+    def _gradients(self, examples: EncodedDialogues, parts: list[np.ndarray]) -> None:
         """Computes the gradients of a batch's mean loss, part by part if it does not fit into a GPU's memory."""
         device = next(self.model.parameters()).device
         joint = self.penalty if self.penalty and not self.penalty.clipped_apart else None
@@ -232,7 +217,7 @@ class Trainer:
     def _add(self, sums: list[float]) -> None:
         self.summed, self.terms = self.summed + sums[0], self.terms + int(sums[1])
 
-    def _end_epoch(self, valid: Examples | None) -> None:
+    def _end_epoch(self, valid: EncodedDialogues | None) -> None:
         self._look()
         value = self.summed / max(self.terms, 1) if valid is None else self.judge.of(self.model, valid)
         if valid is None or not self.history or value < min(self.history):
@@ -282,7 +267,7 @@ def _calculating(device: torch.device, precision: str) -> Iterator[None]:
         yield
 
 
-def perplexity(model: nn.Module, dialogues: Examples) -> float:
+def perplexity(model: nn.Module, dialogues: EncodedDialogues) -> float:
     """exp of the mean loss; of a generative model over the words of the responses and their end marks."""
     total: torch.Tensor | float = 0.0
     count: torch.Tensor | int = 0

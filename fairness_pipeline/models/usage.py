@@ -90,9 +90,7 @@ def note_in(workspace: Path) -> None:
 def note(model: str, reply: dict[str, Any]) -> None:
     """Notes the tokens of a reply, from its field `usage` (`prompt_tokens`, `completion_tokens`).
 
-    Args:
-        model: The model, as the endpoint's file names it.
-        reply: The reply's JSON; empty if it was none.
+    The model is the one that the endpoint's file names. A reply that was no JSON is empty.
 
     Raises:
         FairnessError: this run has a budget, and the reply does not say how many tokens it took.
@@ -146,12 +144,7 @@ _spent = cache(_Spent)
 
 
 def used_since(path: Path, begin: int) -> list[Used]:
-    """The tokens of each model since the file had a given size.
-
-    Args:
-        path: The file; it need not exist.
-        begin: That size in bytes.
-    """
+    """The tokens of each model since the file, which need not exist, had `begin` bytes."""
     by_model: dict[str, Used] = {}
     for line, _ in _lines(path, begin):
         total = by_model.get(line["model"], Used(line["model"], 0, 0, 0))

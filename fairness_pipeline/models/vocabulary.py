@@ -17,11 +17,7 @@ VOCABULARY = "vocabulary.txt"
 
 
 class Vocabulary:
-    """The words that a model knows; everything else is `UNKNOWN`.
-
-    Args:
-        words: The words in the order of their numbers, which start after the four special tokens.
-    """
+    """The words that a model knows; everything else is `UNKNOWN`. Their numbers start after the four special tokens."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = [*_SPECIAL, *words]

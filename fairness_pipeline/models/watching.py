@@ -14,11 +14,7 @@ class Watch:
 
     Reading a number from a GPU waits for all work queued there. So the sum stays on the device. It is checked after
     every step on a CPU, and after every twenty on a GPU: a sum that is NaN or infinite stays so.
-
-    Args:
-        loss_name: The name of the loss.
-        checkpoint: The file with the last good state, for the message; None leaves it out.
-        every: The number of steps between two checks, if not that of the device.
+    The message names the `checkpoint` with the last good state; `every` sets another number of steps.
     """
 
     def __init__(self, loss_name: str, checkpoint: Path | None, every: int | None = None) -> None:
@@ -28,11 +24,6 @@ class Watch:
 
     def add(self, loss: torch.Tensor, where: str, terms: torch.Tensor | int = 1) -> list[float]:
         """Adds the loss of a step.
-
-        Args:
-            loss: The loss, a single number.
-            where: The step, for the message of an error.
-            terms: The number of terms that it is a sum over.
 
         Returns:
             The result of `collect` if a check was due; zeros otherwise.
@@ -51,9 +42,6 @@ class Watch:
 
     def collect(self, where: str) -> list[float]:
         """Checks the losses; returns their sum since the last check, and the number of terms.
-
-        Args:
-            where: The step, for the message of an error.
 
         Raises:
             FairnessError: a loss is NaN or infinite.

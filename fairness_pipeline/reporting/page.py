@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairness_pipeline.foundation.csv_cells import write_rows
-from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.foundation.csv_cells import write_table
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.origins import origins_of
 from fairness_pipeline.project.project import Project
@@ -145,8 +144,7 @@ def publish(study: AnyStudy, lineage: Lineage, lake: Lake, audits: list[Audit], 
     rows = flat(study, audits)
     names = list(dict.fromkeys(name for row in rows for name in row))
     path = lake.document_path(study.report).with_name(f"{study.table}.csv")
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-        write_rows(stream, names, ([row.get(name, "") for name in names] for row in rows))
+    write_table(path, names, ([row.get(name, "") for name in names] for row in rows))
     origins = origins_of(lineage, lake, study.table, [audit.key for audit in audits if audit.measured])
     pairs = partial(gaps_table, study, lineage.project, lake, audits)
     if lineage.project.profile.notify:  # before it is kept: a run killed in between notifies again rather than never

@@ -125,7 +125,7 @@ def test_labels_as_a_file(tmp_path: Path) -> None:
     for form in (".csv", ".jsonl", ".parquet"):
         path = tmp_path / f"labels{form}"
         tables = annotated.items, annotated.annotations, annotated.annotators
-        assert write_labels(truths, estimates, *tables, CIRCLE, path, form).items == 800
+        assert write_labels(truths, estimates, *tables, CIRCLE, path).items == 800
     with (tmp_path / "labels.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert list(rows[0]) == [

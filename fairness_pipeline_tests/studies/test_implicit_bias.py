@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.models.classifiers.published import PublishedScorer
+from fairness_pipeline.models.classifiers import published
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.studies.implicit_bias import results
@@ -259,7 +259,8 @@ def test_a_published_classifiers_labels_of_each_class(tmp_path: Path) -> None:
     specification = ClassifierSpecification.model_validate({"architecture": "huggingface", "huggingface": source})
     texts = pa.table({"text": ["what a day", "so bad"]})
     both = ("joy", "anger")
-    joy, anger = (PublishedScorer(specification.of_class(name, both))(texts)["probability"].to_numpy() for name in both)
+    scorers = [published.scorer(specification.of_class(name, both), tmp_path, seed=1) for name in both]
+    joy, anger = (score(texts)["probability"].to_numpy() for score in scorers)
     assert joy + anger == pytest.approx([1, 1], abs=1e-6)
     expected = r"that mean each class of the corpus \(joy, anger, fear\), by its name; found joy, anger"
     with pytest.raises(FairnessError, match=expected):

@@ -14,9 +14,6 @@ from fairness_pipeline.annotation.truth_inference.weighted_vote import WeightedV
 class PMCRH(WeightedVote):
     """Conflict resolution by block coordinate descent, of two or more classes.
 
-    Args:
-        n_iter: The maximum number of iterations.
-
     Attributes:
         skills_: The weight of each worker.
 

@@ -1,4 +1,4 @@
-"""Every truth inference method by name. A new one needs one file and one entry here."""
+"""Every truth inference method by name. A new one needs one file, an import in the package, and one entry here."""
 
 import inspect
 from collections.abc import Mapping
@@ -7,21 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pydantic
 
+from fairness_pipeline.annotation import truth_inference as kinds
 from fairness_pipeline.annotation.truth_inference.base import Classifier, TruthInference
-from fairness_pipeline.annotation.truth_inference.catd import CATD
-from fairness_pipeline.annotation.truth_inference.dawid_skene import DawidSkene
-from fairness_pipeline.annotation.truth_inference.glad import GLAD
-from fairness_pipeline.annotation.truth_inference.group_anno import GroupAnno
-from fairness_pipeline.annotation.truth_inference.group_beta import GroupBeta
-from fairness_pipeline.annotation.truth_inference.kos import KOS
-from fairness_pipeline.annotation.truth_inference.lfc_binary import LFCBinary
-from fairness_pipeline.annotation.truth_inference.mace import MACE
-from fairness_pipeline.annotation.truth_inference.majority_vote import MajorityVote
-from fairness_pipeline.annotation.truth_inference.minimax import Minimax
-from fairness_pipeline.annotation.truth_inference.pm_crh import PMCRH
-from fairness_pipeline.annotation.truth_inference.soft_labels import SoftLabels
-from fairness_pipeline.annotation.truth_inference.vi_mf import VIMF
-from fairness_pipeline.annotation.truth_inference.zen_crowd import ZenCrowd
 from fairness_pipeline.foundation.yaml_files import Specification
 
 if TYPE_CHECKING:
@@ -42,20 +29,20 @@ class Method(NamedTuple):
 
 
 METHODS: dict[str, Method] = {
-    "mv": Method(MajorityVote, "MV", probabilistic=False),
-    "zencrowd": Method(ZenCrowd, "ZenCrowd"),
-    "minimax": Method(Minimax, "Minimax"),
-    "lfc_binary": Method(LFCBinary, "LFC-binary", learns=True),
-    "catd": Method(CATD, "CATD", probabilistic=False),
-    "pm_crh": Method(PMCRH, "PM-CRH", probabilistic=False),
-    "kos": Method(KOS, "KOS", probabilistic=False),
-    "vi_mf": Method(VIMF, "VI-MF"),
-    "dawid_skene": Method(DawidSkene, "Dawid-Skene"),
-    "glad": Method(GLAD, "GLAD"),
-    "mace": Method(MACE, "MACE"),
-    "soft_labels": Method(SoftLabels, "Soft labels", probabilistic=False, infers=False),
-    "group_anno": Method(GroupAnno, "GroupAnno", learns=True, of_groups=True),
-    "group_beta": Method(GroupBeta, "GroupBeta", of_groups=True),
+    "mv": Method(kinds.MajorityVote, "MV", probabilistic=False),
+    "zencrowd": Method(kinds.ZenCrowd, "ZenCrowd"),
+    "minimax": Method(kinds.Minimax, "Minimax"),
+    "lfc_binary": Method(kinds.LFCBinary, "LFC-binary", learns=True),
+    "catd": Method(kinds.CATD, "CATD", probabilistic=False),
+    "pm_crh": Method(kinds.PMCRH, "PM-CRH", probabilistic=False),
+    "kos": Method(kinds.KOS, "KOS", probabilistic=False),
+    "vi_mf": Method(kinds.VIMF, "VI-MF"),
+    "dawid_skene": Method(kinds.DawidSkene, "Dawid-Skene"),
+    "glad": Method(kinds.GLAD, "GLAD"),
+    "mace": Method(kinds.MACE, "MACE"),
+    "soft_labels": Method(kinds.SoftLabels, "Soft labels", probabilistic=False, infers=False),
+    "group_anno": Method(kinds.GroupAnno, "GroupAnno", learns=True, of_groups=True),
+    "group_beta": Method(kinds.GroupBeta, "GroupBeta", of_groups=True),
 }
 """In the order of table 5.5. Methods that the table lacks come before GroupAnno; the one that reports use is last."""
 

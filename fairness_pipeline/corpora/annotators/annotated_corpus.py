@@ -6,12 +6,10 @@ from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
-from fairness_pipeline.corpora.classifiers.authored_corpus import GroupValues, Labels
-from fairness_pipeline.corpora.language.phrase_corpus import Encoding
-from fairness_pipeline.corpora.specification import CorpusFile
+from fairness_pipeline.corpora.classifiers.authored_corpus import GroupValues, Labels, TableFile
+from fairness_pipeline.corpora.specification import CorpusFile, Share
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
-Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 _Pair = tuple[float, float]
 
 
@@ -45,16 +43,7 @@ class ItemColumns(Specification):
     """`train` or `test`; other values (`dev`) count as train. If it is left out, a hash decides the split."""
 
 
-class _Table(CorpusFile):
-    """A table: `.csv`, `.tsv`, `.jsonl`, `.json` or `.parquet`; text files plain, `.gz` or `.zst`."""
-
-    encoding: Encoding = "utf-8"
-    """The encoding of the file."""
-    separator: Annotated[str, pydantic.StringConstraints(min_length=1, max_length=1)] | None = None
-    """The character between the cells of a file without quotation marks. By default the file's ending decides."""
-
-
-class AnnotationsFile(_Table):
+class AnnotationsFile(TableFile):
     """A file with one row for each label."""
 
     form: Literal["table", "label_studio", "prodigy"] = "table"
@@ -65,14 +54,14 @@ class AnnotationsFile(_Table):
     """The question to read from Label Studio's export (`from_name`), if it has several."""
 
 
-class ItemsFile(_Table):
+class ItemsFile(TableFile):
     """A file with one row for each item."""
 
     columns: ItemColumns = ItemColumns()
     """The columns of the file."""
 
 
-class AnnotatorsFile(_Table):
+class AnnotatorsFile(TableFile):
     """A file with one row for each annotator, with the categories' columns."""
 
     annotator: str = "annotator_id"

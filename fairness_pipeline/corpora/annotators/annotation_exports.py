@@ -75,10 +75,7 @@ def read_label_studio(path: Path, question: str | None, text_field: str, left_ou
 def read_prodigy(path: Path, text_field: str, left_out: Counter[str]) -> Iterator[Row]:
     """Prodigy's JSON lines. A label is the chosen option, or `accept` or `reject` if there are no options.
 
-    Args:
-        path: The file.
-        text_field: The field that was shown to the annotators.
-        left_out: Counts the examples that were ignored.
+    The text is under `text_field`; `left_out` counts the ignored examples.
 
     Raises:
         FairnessError: a line is no such example, or has several chosen options; names the line.

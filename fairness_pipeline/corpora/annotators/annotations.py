@@ -30,7 +30,6 @@ ANNOTATIONS = schema(
     annotator_id=(pa.string(), "who labelled, as the corpus names them"),
     label=(pa.int64(), "1 (positive) or 0; of more than two classes the place of the class, from 0"),
 )
-"""One row for each label. `draw` numbers the draws of a simulated corpus; it is 1 for others."""
 ITEMS = schema(
     **fields(ANNOTATIONS, "draw", "item_id"),
     text=(pa.string(), "what was labelled; empty where it is not known"),
@@ -38,7 +37,6 @@ ITEMS = schema(
     split=(pa.string(), "train, or test (for a classifier that learns from inferred labels)"),
     gold=optional(pa.int64(), "what the item is, where that is known"),
 )
-"""One row for each item; `gold` is null if the true label is not known."""
 ANNOTATORS = schema(
     **fields(ANNOTATIONS, "draw", "annotator_id"),
     category=(
@@ -50,8 +48,7 @@ ANNOTATORS = schema(
     sensitivity=optional(pa.float64(), "the annotator's simulated share of positive items called positive"),
     specificity=optional(pa.float64(), "the annotator's simulated share of negative items called negative"),
 )
-"""One row for each annotator and category, with the group (null if unknown) and, for a simulated corpus, the true
-rates. A corpus without categories has one row for each annotator, with an empty category."""
+"""One row for each annotator and category; in a corpus without categories, for each annotator."""
 _EXAMPLES = 8
 
 
@@ -65,12 +62,7 @@ class Annotated(NamedTuple):
 
 
 def read_annotated(corpus: AnnotatedCorpus, folder: Path, progress: Progress | None = None) -> Annotated:
-    """Reads or simulates a corpus as its file declares it.
-
-    Args:
-        corpus: The corpus to read or to simulate.
-        folder: The folder that relative paths start from.
-        progress: Called with the number of labels read so far.
+    """Reads or simulates a corpus as its file declares it; `progress` receives the number of labels read.
 
     Raises:
         FairnessError: a file is missing or broken; a label belongs to neither class; an annotator labelled an item

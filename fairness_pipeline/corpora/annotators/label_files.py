@@ -27,11 +27,7 @@ def is_label_file(path: Path) -> bool:
 
 
 def read_label_rows(path: Path, left_out: Counter[str] | None = None) -> "pd.DataFrame":
-    """Reads one row for each label, all cells text; a missing cell is empty.
-
-    Args:
-        path: The file.
-        left_out: Counts the entries of an export that give no label.
+    """Reads one row for each label, all cells text; a missing cell is empty. `left_out` counts entries without one.
 
     Raises:
         FairnessError: the file is broken, or holds no labels.

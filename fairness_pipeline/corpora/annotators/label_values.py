@@ -31,11 +31,7 @@ CLASSES = "classes"
 
 
 def one_spelling(column: "pd.Series") -> "pd.Series":
-    """Labels in one spelling: the commonest of those that differ only in capitals; decimal commas become points.
-
-    Args:
-        column: The labels.
-    """
+    """Labels in one spelling: the commonest of those that differ only in capitals; decimal commas become points."""
     common = {value.lower(): value for value in reversed(column.value_counts().index.tolist())}
     if all(NUMBER.fullmatch(v) or _DECIMAL_COMMA.fullmatch(v) or UNKNOWN.fullmatch(v) for v in common):
         common = {value: spelling.replace(",", ".") for value, spelling in common.items()}

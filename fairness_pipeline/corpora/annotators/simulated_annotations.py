@@ -34,12 +34,7 @@ class Simulation(NamedTuple):
 
 
 def simulate(settings: Simulated, draw: int) -> Simulation:
-    """Draws points, annotators and labels: alpha_r = u + sum of alpha_{p, g} + N(0, sd^2), clipped; beta_r equally.
-
-    Args:
-        settings: The parameters of the simulation.
-        draw: The number of the draw; each number gives a different one.
-    """
+    """Draws points, annotators and labels: alpha_r = u + sum of alpha_{p, g} + N(0, sd^2), clipped; beta_r equally."""
     random = np.random.default_rng([settings.seed, draw])
     categories = list(settings.categories.values())
     groups = random.integers(0, 2, (settings.annotators, len(categories)))

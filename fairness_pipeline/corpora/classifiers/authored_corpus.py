@@ -1,9 +1,8 @@
 """The contents of a file of `data/corpora` about texts by authors of two groups (Liu 2022, chapter 4)."""
 
 import re
-from collections.abc import Iterable
 from string import ascii_lowercase
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 import pydantic
 
@@ -12,7 +11,6 @@ from fairness_pipeline.corpora.specification import CorpusFile
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 
-C = TypeVar("C")
 LETTERS = ascii_lowercase
 """The letters that tables use for the groups of a corpus."""
 OTHERS = "*"
@@ -32,16 +30,21 @@ class AuthoredColumns(Specification):
     """The text's author. All texts of an author are in the same split and count as one observation."""
 
 
-class AuthoredFile(CorpusFile):
+class TableFile(CorpusFile):
+    """A table: `.csv`, `.tsv`, `.jsonl`, `.json` or `.parquet`; text files plain, `.gz` or `.zst`."""
+
+    encoding: Encoding = "utf-8"
+    """The encoding of the file."""
+    separator: Annotated[str, pydantic.StringConstraints(min_length=1, max_length=1)] | None = None
+    """The character between the cells of a file without quotation marks. By default the file's ending decides."""
+
+
+class AuthoredFile(TableFile):
     """A table: `.csv`, `.tsv`, `.jsonl`, `.json` or `.parquet`; text files plain, `.gz`, `.zst`, or the only table in a
     `.zip`."""
 
     columns: AuthoredColumns = AuthoredColumns()
     """The columns of the file."""
-    encoding: Encoding = "utf-8"
-    """The encoding of the file."""
-    separator: Annotated[str, pydantic.StringConstraints(min_length=1, max_length=1)] | None = None
-    """The character between the cells of a file without quotation marks. By default the file's ending decides."""
     padding: str | None = None
     """A word that pads texts at the front (`0`, in a file where words are numbers)."""
     skip_malformed: bool = False
@@ -215,17 +218,6 @@ def _as_key(name: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-")
 
 
-def _unique(views: "Iterable[tuple[str, C]]") -> "dict[str, C]":
-    unique: dict[str, C] = {}
-    for key, view in views:
-        if key.endswith("."):
-            raise FairnessError(f"'{key}': a class needs a Latin letter or a digit in its name, for its key")
-        if key in unique:
-            raise FairnessError(f"'{key}': two classes would get this key; rename one")
-        unique[key] = view
-    return unique
-
-
 class AuthoredCorpus(Specification):
     """A corpus for classifiers: texts with one of two labels, by authors of two groups or more.
 
@@ -291,17 +283,18 @@ class AuthoredCorpus(Specification):
         Raises:
             FairnessError: two names would get one key.
         """
-        views = {key: self}
-        if self.labels.classes:
-            views = _unique(
-                (f"{corpus_key}.{_as_key(name)}", view.model_copy(update=view._of_class(name)))
-                for corpus_key, view in views.items()
-                for name in self.labels.classes
-            )
+        if not self.labels.classes:
+            return {key: self}
+        views: dict[str, Self] = {}
+        for name in self.labels.classes:
+            class_key = f"{key}.{_as_key(name)}"
+            if class_key.endswith("."):
+                raise FairnessError(f"'{class_key}': a class needs a Latin letter or a digit in its name, for its key")
+            if class_key in views:
+                raise FairnessError(f"'{class_key}': two classes would get this key; rename one")
+            update = {"labels": self.labels.of_class(name), "task": f"{self.task}: {name}", "published_as": None}
+            views[class_key] = self.model_copy(update=update)
         return views
-
-    def _of_class(self, name: str) -> dict[str, Any]:
-        return {"labels": self.labels.of_class(name), "task": f"{self.task}: {name}", "published_as": None}
 
     def all_files(self) -> list[CorpusFile]:
         """Every file that the corpus names."""

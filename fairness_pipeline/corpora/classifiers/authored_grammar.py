@@ -3,14 +3,10 @@
 import random
 import re
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple, Self
+from typing import NamedTuple
 
-import pydantic
+from fairness_pipeline.corpora.specification import DataFile, Share
 
-from fairness_pipeline.foundation.paths import data_file
-from fairness_pipeline.foundation.yaml_files import Specification, load
-
-Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 _WORD = re.compile(r"\w+")
 
 
@@ -22,7 +18,7 @@ class GeneratedText(NamedTuple):
     group: str
 
 
-class AuthoredGrammarFile(Specification):
+class AuthoredGrammarFile(DataFile):
     """A grammar file of `data/grammars` for text classifiers; the shipped file explains its keys."""
 
     clear: Share
@@ -34,11 +30,6 @@ class AuthoredGrammarFile(Specification):
     positive: tuple[str, ...]
     negative: tuple[str, ...]
     neutral: tuple[str, ...]
-
-    @classmethod
-    def load(cls, name: str) -> Self:
-        """Loads the grammar in the data file `name`."""
-        return load(cls, data_file(name))
 
     def texts(self, count: int, seed: int) -> Iterator[GeneratedText]:
         """`count` independent draws. Labels and groups are equally likely, and the same seed gives the same draws."""

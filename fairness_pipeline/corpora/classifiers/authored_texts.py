@@ -49,7 +49,6 @@ SKEWED_SETS = schema(
     balance_rate=(pa.string(), "positive to negative texts of group a; of group b the other way round"),
     **fields(AUTHORED_TEXTS, "split", "text_id"),
 )
-"""The texts of `train` and `valid` that are used at each balance rate."""
 SPLITS = ("train", "valid", "test")
 
 _MENTION = re.compile(r"@\w+|<user>|@user", re.IGNORECASE)
@@ -80,14 +79,9 @@ class AuthoredText(NamedTuple):
 def read_authored(
     corpus: AuthoredCorpus, folder: Path, progress: Progress | None = None
 ) -> tuple[list[AuthoredText], dict[str, int]]:
-    """Reads every text once, and counts how many were left out for each reason.
+    """Reads every text once, and counts how many were left out for each reason; `progress` receives the rows.
 
     A text that occurs with different labels or groups is left out, as it says nothing about either.
-
-    Args:
-        corpus: The corpus to read.
-        folder: The folder that relative paths start from.
-        progress: Called with the number of rows read so far.
 
     Raises:
         FairnessError: a file is missing or broken, or has a label or group that is not mapped; names the file, the
@@ -208,9 +202,7 @@ def parts_of(balance_rate: str) -> tuple[int, int]:
 def skewed(texts: pa.Table, rates: Iterable[str]) -> pa.Table:
     """A table of `SKEWED_SETS`, of equal size at every rate: labels and groups 1:1 overall, skewed within the groups.
 
-    Args:
-        texts: A table of `AUTHORED_TEXTS`, in the order in which texts are taken.
-        rates: The balance rates.
+    Texts are taken in their order.
 
     Raises:
         FairnessError: a rate is not valid, or leaves a combination of label and group without texts.
@@ -346,12 +338,7 @@ def _mapped(corpus: AuthoredCorpus, folder: Path, left_out: Counter[str]) -> Ite
 
 
 def dialect_model(corpus: AuthoredCorpus, folder: Path) -> DialectModel | None:
-    """The model that decides the group from the words of a text; None if the corpus names the groups itself.
-
-    Args:
-        corpus: The corpus.
-        folder: The folder that its relative paths start from.
-    """
+    """The model that decides the group from the words of a text; None if the corpus names the groups itself."""
     dialect = corpus.groups.dialect
     return DialectModel(located(dialect.counts, folder), located(dialect.vocabulary, folder)) if dialect else None
 

@@ -53,12 +53,7 @@ class DialectModel:
         self._indices = {word: index for index, word in enumerate(words)}
 
     def shares(self, text: str, without: Collection[str] = ()) -> np.ndarray | None:
-        """The text's shares in `DIALECTS`, which sum to 1; None if the model knows too few of its words.
-
-        Args:
-            text: The text.
-            without: Words to ignore.
-        """
+        """The text's shares in `DIALECTS`, which sum to 1; None if the model knows too few of its words."""
         words = [word for word in tokenize(text) if word not in without]
         indices = [index for word in words if (index := self._indices.get(word)) is not None]
         if not indices or len(indices) < _KNOWN * len(words):

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
 
 import pydantic
 
-from fairness_pipeline.foundation.paths import data_file
+from fairness_pipeline.corpora.specification import DataFile
 from fairness_pipeline.foundation.yaml_files import Specification, load
 
 _PERSON = "{person}"
@@ -22,7 +21,7 @@ class NamedGroup(Specification):
     word has no counterpart (by the rules of sense) gives no pair, and is reported with the reason."""
 
 
-class FramedContexts(Specification):
+class FramedContexts(DataFile):
     """A file of `data/contexts`; the shipped file explains its keys.
 
     Examples:
@@ -44,11 +43,6 @@ class FramedContexts(Specification):
             if _PERSON not in frame:
                 raise ValueError(f"expected {_PERSON} in each, found none in '{frame}'")
         return frames
-
-    @classmethod
-    def load(cls, name: str) -> Self:
-        """Loads the contexts in the data file `name`; raises FairnessError if it does not exist or is wrong."""
-        return load(cls, data_file(name))
 
     def texts(self) -> Iterator[tuple[str, int, str]]:
         """Every frame with every person, dimension by dimension: the dimension, the frame's number and the text."""

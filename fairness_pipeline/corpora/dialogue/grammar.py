@@ -2,14 +2,12 @@
 
 import random
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import pydantic
 
-from fairness_pipeline.foundation.paths import data_file
-from fairness_pipeline.foundation.yaml_files import Specification, load
-
-Share = Annotated[float, pydantic.Field(ge=0, le=1)]
+from fairness_pipeline.corpora.specification import DataFile, Share
+from fairness_pipeline.foundation.yaml_files import Specification
 
 
 class Topic(Specification):
@@ -45,7 +43,7 @@ class GeneratedDialogue(NamedTuple):
     scene: Scene
 
 
-class Grammar(Specification):
+class Grammar(DataFile):
     """A file of `data/grammars`; the shipped file explains its keys."""
 
     majority: Share
@@ -67,11 +65,6 @@ class Grammar(Specification):
                     if kind not in self.replies:
                         raise ValueError(f"dimensions.{name}.modes.{topic}: unknown kind of reply '{kind}'")
         return self
-
-    @classmethod
-    def load(cls, name: str) -> Self:
-        """Loads the grammar in the data file `name`."""
-        return load(cls, data_file(name))
 
     def generate(self, dialogues: int, seed: int) -> Iterator[GeneratedDialogue]:
         """`dialogues` draws, even over dimensions, sides, topics and wordings. The same seed gives the same draws."""

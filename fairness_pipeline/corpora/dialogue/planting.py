@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pydantic
 
 from fairness_pipeline.corpora.cleaning import clean
+from fairness_pipeline.corpora.specification import Share
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.lexicons.dimensions import SIDES, Side
@@ -27,7 +28,7 @@ _DIGITS = 8
 class PlantedAnswers(Specification):
     """The answers that the contexts of one group get."""
 
-    share: Annotated[float, pydantic.Field(ge=0, le=1)]
+    share: Share
     """The share of dialogues to answer this way, among those whose context names this group and not the other."""
     responses: Annotated[tuple[str, ...], pydantic.Field(min_length=1)]
     """The planted answers, each equally often. They are cleaned in the same way as the corpus."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairness_pipeline.corpora.specification import Column, Columns, CorpusSpecification
+from fairness_pipeline.corpora.specification import Columns, CorpusSpecification
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.text_files import read_csv_rows, read_json_lines, read_lines
 
@@ -24,10 +24,6 @@ class Turns(NamedTuple):
 def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
     """The dialogues of one file.
 
-    Args:
-        path: The file.
-        corpus: Declares the format, header and columns.
-
     Raises:
         FairnessError: the file is missing, damaged, or differs from its declaration; names the file and the line.
     """
@@ -41,10 +37,6 @@ def read_file(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
 
 def read_dataset(name: str, corpus: CorpusSpecification) -> Iterator[Turns]:
     """The dialogues of a data set of the `datasets` library.
-
-    Args:
-        name: The name or the folder of the data set.
-        corpus: Names the part of the data set to read, and the columns.
 
     Raises:
         FairnessError: the data set cannot be loaded, or has other columns.
@@ -72,44 +64,31 @@ def read_dataset(name: str, corpus: CorpusSpecification) -> Iterator[Turns]:
 # Rows of cells
 
 
-def _tsv(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
-    return _cells(path, corpus, ((number, line.split("\t")) for number, line in read_lines(path)))
-
-
-def _csv(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
-    return _cells(path, corpus, read_csv_rows(path))
-
-
-def _cells(path: Path, corpus: CorpusSpecification, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Turns]:
-    positions: tuple[int, int, int | None, int | None] | None = None
+def _cells(path: Path, corpus: CorpusSpecification) -> Iterator[Turns]:
+    tabs = ((number, line.split("\t")) for number, line in read_lines(path))
     names: list[str] = []
-    for number, cells in rows:
-        if positions is None:
+    for number, cells in read_csv_rows(path) if corpus.format == "csv" else tabs:
+        if not names:
             names = cells if corpus.header else [str(i) for i in range(1, len(cells) + 1)]
-            positions = _positions(path, corpus.columns, names)
+            _check_names(path, corpus.columns, names)
             if corpus.header:
                 continue
         if len(cells) != len(names):
             raise FairnessError(
                 f"{path}, line {number}: expected {len(names)} columns ({', '.join(names)}), found {len(cells)}"
             )
-        context, response, *optional = positions
-        thread, topic = (cells[position] or None if position is not None else None for position in optional)
-        yield Turns(cells[context], cells[response], thread, topic)
+        # Of two columns with one name the first counts.
+        record = dict(zip(reversed(names), reversed(cells), strict=True))
+        yield from _record(f"{path}, line {number}", record, corpus.columns)
 
 
-def _positions(path: Path, columns: Columns, names: list[str]) -> tuple[int, int, int | None, int | None]:
-    def position(column: Column) -> int:
-        if str(column) not in names:
+def _check_names(path: Path, columns: Columns, names: list[str]) -> None:
+    for column in (columns.thread_id, columns.topic, columns.context, columns.response):
+        if column is not None and str(column) not in names:
             raise FairnessError(
                 f"{path}, line 1: expected a column '{column}', found {names[:8]}; name the columns in the corpus's "
                 "YAML file (columns: {context: ..., response: ...}), or set 'header: false' if no line names them"
             )
-        return names.index(str(column))
-
-    thread = columns.thread_id or ("thread_id" if "thread_id" in names else None)
-    thread_at, topic_at = (position(name) if name is not None else None for name in (thread, columns.topic))
-    return position(columns.context), position(columns.response), thread_at, topic_at
 
 
 # Alternating lines
@@ -170,7 +149,8 @@ def _record(where: str, record: dict[str, Any], columns: Columns) -> Iterator[Tu
     declared = columns.thread_id is not None
     thread = _value(where, record, str(columns.thread_id)) if declared else record.get("thread_id")
     thread_id = str(thread) if thread not in (None, "") else None
-    topic = str(_value(where, record, str(columns.topic))) if columns.topic is not None else None
+    topic = _value(where, record, str(columns.topic)) if columns.topic is not None else None
+    topic = str(topic) if topic not in (None, "") else None
     if columns.turns is None:
         context, response = (_text(where, record, str(name)) for name in (columns.context, columns.response))
         yield Turns(context, response, thread_id, topic)
@@ -210,8 +190,8 @@ def _turn(where: str, turn: Any, name: str) -> str:
 
 
 _READERS: dict[str, Callable[[Path, CorpusSpecification], Iterator[Turns]]] = {
-    "tsv": _tsv,
-    "csv": _csv,
+    "tsv": _cells,
+    "csv": _cells,
     "lines": _lines,
     "jsonl": _jsonl,
     "parquet": _parquet,

@@ -40,12 +40,7 @@ def read_state_turns(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int
     """A table of `STATE_TURNS`: each value that a turn adds or changes, and one wrong value for the same slot.
 
     Values of earlier turns are left out: in the paper the model reads only the last two turns and cannot know them.
-
-    Args:
-        corpus: The corpus; its `state_tracking` or its grammar is read.
-        folder: The folder that relative paths start from.
-        seed: The seed of the wrong values and of the choice of turns.
-        maximum: The largest number of right values in each split.
+    Each split has at most `maximum` right values.
 
     Raises:
         FairnessError: a file is missing or is not MultiWOZ, or a split has no value.

@@ -23,7 +23,6 @@ PHRASE_ANNOTATIONS = schema(
     bias_sent=optional(pa.bool_(), "whether the comment expresses the stereotype; null without a label"),
     bias_phrase=optional(pa.bool_(), "whether the phrase alone does"),
 )
-"""One row for each phrase and annotator; a missing label is null."""
 
 AGREEMENT = schema(
     level=(pa.string(), "comments (bias_sent) or phrases (bias_phrase)"),
@@ -150,9 +149,7 @@ def generated(phrases: pa.Table, grammar: StereotypeGrammar, comments: int, seed
 def agreement(annotations: pa.Table, *, published: bool = False) -> pa.Table:
     """Krippendorff's alpha (nominal), for comments and for phrases, over the items that two annotators labelled.
 
-    Args:
-        annotations: A table of `PHRASE_ANNOTATIONS`.
-        published: Whether they are the paper's; its values are then shown beside ours.
+    If they are the paper's (`published`), its values are shown beside ours.
     """
     import krippendorff
 

@@ -29,14 +29,9 @@ _START = "<bos>"
 
 
 def draw_splits(annotations: pa.Table, seed: int, unbiased: int) -> pa.Table:
-    """Splits biased phrases 60/20/20 by comment, each text once, and adds some unbiased phrases.
+    """Splits biased phrases 60/20/20 by comment, each text once, and adds at most `unbiased` unbiased phrases.
 
     Phrases of the same comment stay in the same split, because they reveal something about each other.
-
-    Args:
-        annotations: A table of `PHRASE_ANNOTATIONS`.
-        seed: The seed of the draw.
-        unbiased: The largest number of unbiased phrases.
 
     Raises:
         FairnessError: a split is empty.
@@ -65,12 +60,7 @@ def released_splits(
 ) -> tuple[pa.Table, dict[str, int]]:
     """The splits that the authors released, and how many of their phrases are in an earlier split or not annotated.
 
-    Args:
-        source: The released files.
-        folder: The folder that relative paths start from.
-        annotations: A table of `PHRASE_ANNOTATIONS`. A phrase is matched to its comment by its text.
-        seed: The seed of the draw of unbiased phrases.
-        unbiased: The largest number of unbiased phrases.
+    A phrase is matched to its comment by its text. At most `unbiased` unbiased phrases are drawn.
 
     Raises:
         FairnessError: a file is missing, or a split is empty.

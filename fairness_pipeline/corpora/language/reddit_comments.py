@@ -62,14 +62,9 @@ class Comments(NamedTuple):
 
 
 def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None = None) -> Comments:
-    """All comments of a corpus, each id once.
+    """All comments of a corpus, each id once; `progress` receives the number of rows read.
 
     Comments with a blank id are different comments: each is named after its file and row.
-
-    Args:
-        corpus: The corpus to read.
-        folder: The folder that relative paths start from.
-        progress: Called with the number of rows read so far.
 
     Raises:
         FairnessError: a file is missing or broken, or lacks a column; names file and line.
@@ -90,12 +85,7 @@ def read_comments(corpus: PhraseCorpus, folder: Path, progress: Progress | None 
 
 
 def find_candidates(comments: pa.Table, lexicon: Lexicon) -> tuple[pa.Table, dict[str, int]]:
-    """The comments that hold a target and a term of the stereotype, cleaned; and how many were left out and why.
-
-    Args:
-        comments: A table of `COMMENTS`.
-        lexicon: The dimension's terms.
-    """
+    """The comments that hold a target and a term of the stereotype, cleaned; and how many were left out and why."""
     likely = comments.filter(pc.match_substring_regex(pc.utf8_lower(comments["text"]), lexicon.prefilter()))
     rows, texts, left_out = [], set(), {"too long": 0, "the same text again": 0}
     for identity, text in zip(likely["comment_id"].to_pylist(), likely["text"].to_pylist(), strict=True):

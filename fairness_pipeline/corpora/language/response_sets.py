@@ -44,11 +44,7 @@ def read_human_references(corpus: PhraseCorpus, folder: Path) -> pa.Table:
 def read_response_sets(corpus: PhraseCorpus, folder: Path, seed: int, maximum: int) -> pa.Table:
     """A table of `RESPONSE_SETS`. If train and test name the same file, its dialogues are split 75/25.
 
-    Args:
-        corpus: The corpus; its `responses` or its grammar is read.
-        folder: The folder that relative paths start from.
-        seed: The seed of the choice of contexts.
-        maximum: The largest number of contexts in each split.
+    Each split has at most `maximum` contexts.
 
     Raises:
         FairnessError: a file is missing or has another form, or a split has no context.

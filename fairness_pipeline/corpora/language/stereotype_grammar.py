@@ -2,14 +2,10 @@
 
 import random
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple, Self
+from typing import NamedTuple
 
-import pydantic
-
-from fairness_pipeline.foundation.paths import data_file
-from fairness_pipeline.foundation.yaml_files import Specification, load
-
-Share = Annotated[float, pydantic.Field(ge=0, le=1)]
+from fairness_pipeline.corpora.specification import DataFile, Share
+from fairness_pipeline.foundation.yaml_files import Specification
 
 
 class PlantedStereotypes(Specification):
@@ -43,7 +39,7 @@ class GeneratedComment(NamedTuple):
     biased: bool
 
 
-class StereotypeGrammar(Specification):
+class StereotypeGrammar(DataFile):
     """A file of `data/grammars` for language models; the shipped file explains its keys."""
 
     assertion: Share
@@ -58,11 +54,6 @@ class StereotypeGrammar(Specification):
     dimensions: dict[str, PlantedStereotypes]
     state_tracking: StateTracking
     responses: Responses
-
-    @classmethod
-    def load(cls, name: str) -> Self:
-        """Loads the grammar in the data file `name`."""
-        return load(cls, data_file(name))
 
     def comments(self, count: int, seed: int) -> Iterator[GeneratedComment]:
         """`count` independent draws. The same seed gives the same draws."""

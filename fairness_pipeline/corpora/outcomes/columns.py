@@ -96,11 +96,7 @@ class Column:
 
 
 class Columns:
-    """The columns of a table, and how they nest and cross.
-
-    Args:
-        table: As `table_files.read_table` reads it.
-    """
+    """The columns of a table from `read_table`, and how they nest and cross."""
 
     def __init__(self, table: pa.Table) -> None:
         self._columns = {name: Column(name, table[name]) for name in table.column_names}

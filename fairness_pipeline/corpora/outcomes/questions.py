@@ -36,7 +36,6 @@ LEFT_OUT = schema(
     group=(pa.string(), "the group, or the file of groups, that it cannot take"),
     reason=(pa.string(), "why"),
 )
-"""The combinations of a message and a group that are not asked."""
 
 
 class Questions(NamedTuple):
@@ -173,14 +172,7 @@ def _unfit(message: Message, files: Mapping[str, Groups]) -> str | None:
 
 
 def _span_indices(number: int, count: int, bundles: int, spans: int) -> list[int]:
-    """The indices of the group's spans that a message takes: the next ones of its bundle.
-
-    Args:
-        number: The number of the message.
-        count: The number of the group's spans.
-        bundles: The number of bundles.
-        spans: The number of spans to take.
-    """
+    """The indices of the group's spans that a message takes: the next ones of its bundle."""
     bundle = range(number % bundles, count, bundles)
     start = number // bundles * spans
     return [bundle[(start + offset) % len(bundle)] for offset in range(min(spans, len(bundle)))]

@@ -98,12 +98,7 @@ class _Draft:
 
 
 def guess(table: pa.Table, given: Mapping[str, Sequence[str]] | None = None) -> Guess:
-    """Guesses the roles of a table's columns.
-
-    Args:
-        table: As `table_files.read_table` reads it.
-        given: Columns by role that the user names; `outcome` among them.
-    """
+    """Guesses the roles of a table's columns. The user names some, `given` by role; `outcome` is among them."""
     known = {role: tuple(names) for role, names in (given or {}).items() if names}
     draft = _Draft(Columns(table.slice(0, _LOOKED_AT)), known)
     draft.roles.update({role: () if names == (NONE,) else names for role, names in known.items() if role != "outcome"})
@@ -463,12 +458,7 @@ def _guess_texts(draft: _Draft) -> None:
 
 
 def as_document(guessed: Guess, table: pa.Table) -> dict[str, Any]:
-    """The guess as the contents of a file of `data/tables`, without the key `file`.
-
-    Args:
-        guessed: The guess.
-        table: The table.
-    """
+    """The guess as the contents of a file of `data/tables`, without the key `file`."""
     document: dict[str, Any] = {
         role: guessed.one(role)
         for role in ("item", "cluster", "name", "draw", "condition", "asked", "answer")

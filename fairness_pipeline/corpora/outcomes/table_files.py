@@ -57,9 +57,6 @@ def form_of(path: Path) -> str:
 def column_names(path: Path) -> tuple[str, ...]:
     """The names of a table's columns, read from its beginning.
 
-    Args:
-        path: The file.
-
     Raises:
         FairnessError: the file has another form, or no columns.
     """
@@ -80,9 +77,6 @@ def read_table(path: Path) -> pa.Table:
 
     A nested object of JSON gives columns such as `doc.id`, and a list its JSON text.
 
-    Args:
-        path: The file.
-
     Raises:
         FairnessError: the file is missing or broken, has no rows, too many rows, no names of columns or one twice, or
             a column of another kind; names the line.
@@ -99,10 +93,6 @@ def read_table(path: Path) -> pa.Table:
 
 def text_columns(table: pa.Table, path: Path = Path("table")) -> pa.Table:
     """A table in memory in the form that `read_table` returns.
-
-    Args:
-        table: The table.
-        path: The file that it was made from, for messages.
 
     Raises:
         FairnessError: it has no rows, or a column of another kind.
@@ -129,12 +119,7 @@ def join_tables(batches: list[pa.Table]) -> pa.Table:
 
 
 def place_of(path: Path, row: int) -> str:
-    """The location of a row in its file: `line 7`, or `row 7` if the format has no lines.
-
-    Args:
-        path: The file.
-        row: The number of the row, from 0.
-    """
+    """The location of a row (counted from 0) in its file: `line 7`, or `row 7` if the format has no lines."""
     form = form_of(path)
     if form in (".csv", ".tsv"):
         return f"line {next(islice(_cells(path), row + 1, None))[0]}"

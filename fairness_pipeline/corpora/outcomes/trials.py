@@ -29,10 +29,11 @@ class Codes(NamedTuple):
 
     def used(self) -> "Codes":
         """The codes without names that no row has."""
-        used = np.unique(self.code[self.code >= 0])
-        new_codes = np.full(len(self.names) + 1, -1)
-        new_codes[used] = np.arange(len(used))
-        return Codes(new_codes[self.code], tuple(self.names[code] for code in used))
+        used = np.zeros(len(self.names) + 1, dtype=bool)
+        used[self.code] = True
+        new_codes = np.append(np.cumsum(used[:-1]) - 1, -1)
+        names = (name for name, is_used in zip(self.names, used[:-1], strict=True) if is_used)
+        return Codes(new_codes[self.code], tuple(names))
 
     def without(self, name: str | None) -> "Codes":
         """The codes with -1 for a name; unchanged if there is no such name."""
@@ -100,12 +101,7 @@ class Trials:
 
 
 def read_trials(table: pa.Table, spec: OutcomeTable, path: Path | None = None) -> Trials:
-    """The trials in a table.
-
-    Args:
-        table: As `table_files.read_table` reads it.
-        spec: The roles of its columns.
-        path: Its file, for messages; None for a table in memory.
+    """The trials in a table of `read_table`. `path` is its file, for messages; None for a table in memory.
 
     Raises:
         FairnessError: a column is missing, or a cell is not as expected; names the line and the column.
@@ -116,29 +112,30 @@ def read_trials(table: pa.Table, spec: OutcomeTable, path: Path | None = None) -
 class _Reader:
     def __init__(self, table: pa.Table, spec: OutcomeTable, path: Path | None) -> None:
         self._table, self._spec, self._path = table, spec, path
-        self._kept: np.ndarray | None = None
-        self._narrowed = False
+        self._rows = table.num_rows
+        self._row_numbers: np.ndarray | None = None  # in the file, once the table is filtered
+        kept: np.ndarray | None = None
         for column, value in spec.where.items():
             texts = self._column(column, "where")
             index = pc.index(texts.dictionary, pa.scalar(value, pa.string())).as_py()
             chosen = _indices(texts) == (index if index >= 0 else -2)
-            self._kept = chosen if self._kept is None else self._kept & chosen
+            kept = chosen if kept is None else kept & chosen
         if spec.condition:
-            self._condition = self._conditions()
+            chosen = self._conditions().code >= 0
             empty = _indices(self._column(spec.condition, "condition")) < 0
             if empty.any():
                 row = int(np.argmax(empty))
                 raise FairnessError(
                     f"{self._where(row)}: column '{spec.condition}' (condition) is empty; fill it, or leave the row out"
                 )
-            chosen = self._condition.code >= 0
-            self._kept = chosen if self._kept is None else self._kept & chosen
-        self._narrowed = True
-        if self._kept is not None and not self._kept.any():
+            kept = chosen if kept is None else kept & chosen
+        if kept is not None and not kept.any():
             filters = ", ".join(f"{column} = {value}" for column, value in spec.where.items())
             raise FairnessError(
                 f"{self._name}: no row is left with {filters or 'one of the conditions'}; check the values"
             )
+        if kept is not None:
+            self._table, self._row_numbers = table.filter(pa.array(kept)), np.flatnonzero(kept)
 
     @property
     def _name(self) -> str:
@@ -146,8 +143,8 @@ class _Reader:
 
     def _where(self, row: int) -> str:
         """The location of a row, for a message; `row` counts the kept rows only."""
-        if self._kept is not None and self._narrowed:
-            row = int(np.flatnonzero(self._kept)[row])
+        if self._row_numbers is not None:
+            row = int(self._row_numbers[row])
         return f"{self._path}, {place_of(self._path, row)}" if self._path else f"table, row {row}"
 
     def _column(self, name: str, role: str) -> pa.DictionaryArray:
@@ -158,20 +155,13 @@ class _Reader:
         column = self._table[name]
         return column.chunk(0) if column.num_chunks else pa.array([], pa.dictionary(pa.int32(), pa.string()))
 
-    def _chosen(self, values: np.ndarray) -> np.ndarray:
-        return values if self._kept is None else values[self._kept]
-
     def _codes(self, name: str, role: str, *, required: bool = True) -> Codes:
         column = self._column(name, role)
-        codes, names = self._chosen(_indices(column)), tuple(column.dictionary.to_pylist())
+        codes = _indices(column)
         if required and (codes < 0).any():
             row = int(np.argmax(codes < 0))
             raise FairnessError(f"{self._where(row)}: column '{name}' ({role}) is empty; fill it, or leave the row out")
-        used = np.zeros(len(names) + 1, dtype=bool)
-        used[codes] = True
-        new_codes = np.cumsum(used[:-1]) - 1
-        renumbered = np.append(new_codes, -1)[codes] if len(names) else codes
-        return Codes(renumbered, tuple(name for name, is_used in zip(names, used[:-1], strict=True) if is_used))
+        return Codes(codes, tuple(column.dictionary.to_pylist())).used()
 
     def _conditions(self) -> Codes:
         spec = self._spec
@@ -205,11 +195,11 @@ class _Reader:
         values: dict[str, np.ndarray] = {}
         weights: dict[str, np.ndarray] = {}
         labels: dict[str, np.ndarray] = {}
-        texts = {role: self._text(column, role) for role in ("asked", "answer") if (column := getattr(spec, role))}
+        texts = {role: self._column(column, role) for role in ("asked", "answer") if (column := getattr(spec, role))}
         for key, outcome in spec.outcomes.items():
             where = f"outcomes.{key}"
             if outcome.kind == "text":
-                texts[key] = self._text(outcome.column or key, where)
+                texts[key] = self._column(outcome.column or key, where)
             else:
                 values[key] = self._values(outcome, outcome.column or key, where)
             if outcome.per:
@@ -218,15 +208,12 @@ class _Reader:
                 known = self._column(outcome.label, f"{where}.label").dictionary.to_pylist()
                 positive = tuple(value for value in outcome.positive if value in known)
                 labels[key] = self._yes(outcome.label, positive, f"{where}.label")
-        count = self._table.num_rows if self._kept is None else int(self._kept.sum())
-        condition = (
-            Codes(self._chosen(self._condition.code), self._condition.names)
-            if spec.condition
-            else Codes(np.zeros(count, dtype=np.int32), spec.condition_keys)
-        )
+        one_condition = Codes(np.zeros(self._table.num_rows, dtype=np.int32), spec.condition_keys)
+        condition = self._conditions() if spec.condition else one_condition
         beside = {key: self._numbers(column, f"beside.{key}") for key, column in spec.beside.items()}
-        rows = self._table.num_rows
-        trials = Trials(groups, item, cluster, name, condition, values, weights, labels, texts, rows, beside, readable)
+        trials = Trials(
+            groups, item, cluster, name, condition, values, weights, labels, texts, self._rows, beside, readable
+        )
         self._check_nesting(trials)
         if spec.draw:
             self._check_draws(trials, self._codes(spec.draw, "draw"))
@@ -236,7 +223,7 @@ class _Reader:
         count = sum(int((~np.isnan(flags)).sum()) for flags in readable.values())
         if not count or any(np.nansum(flags) for flags in readable.values()):
             return
-        answers = self._text(self._spec.answer, "answer").to_pylist() if self._spec.answer else []
+        answers = self._column(self._spec.answer, "answer").to_pylist() if self._spec.answer else []
         first = next((text for text in answers if text), "")
         raise FairnessError(
             f"{self._name}: none of {count:,} answers could be read; the first is {first[:80]!r}. Change the prompt or "
@@ -245,23 +232,16 @@ class _Reader:
 
     def _group(self, name: str) -> Codes:
         codes = self._codes(name, "group", required=False)
-        unknown = [
-            code for code, group in enumerate(codes.names) if group.lower() in map(str.lower, self._spec.unknown)
-        ]
-        known = [code for code in range(len(codes.names)) if code not in unknown]
-        if len(known) < 2:
+        unknown = [group.lower() in map(str.lower, self._spec.unknown) for group in codes.names]
+        known = Codes(np.where(np.array([*unknown, True])[codes.code], -1, codes.code), codes.names).used()
+        count = len(known.names)
+        if count < 2:
             raise FairnessError(
-                f"{self._name}: group: column '{name}' has {len(known)} known group"
-                f"{'' if len(known) == 1 else 's'} ({some(list(codes.names)) or 'nothing'}); a comparison needs "
+                f"{self._name}: group: column '{name}' has {count} known group"
+                f"{'' if count == 1 else 's'} ({some(list(codes.names)) or 'nothing'}); a comparison needs "
                 "at least two"
             )
-        new_codes = np.full(len(codes.names) + 1, -1)
-        new_codes[known] = np.arange(len(known))
-        return Codes(new_codes[codes.code], tuple(codes.names[code] for code in known))
-
-    def _text(self, name: str, role: str) -> pa.DictionaryArray:
-        column = self._column(name, role)
-        return column if self._kept is None else column.filter(pa.array(self._kept))
+        return known
 
     def _values(self, outcome: Outcome, column: str, role: str) -> np.ndarray:
         if outcome.kind == "yes_no" and not outcome.over:
@@ -302,7 +282,7 @@ class _Reader:
         except pa.ArrowInvalid:
             numbers = np.array([_number(text) for text in texts])
         numbers = np.append(numbers, np.nan)
-        codes = self._chosen(_indices(column))
+        codes = _indices(column)
         wrong = ~missing & ~np.isfinite(numbers)
         if wrong[codes].any():
             self._refuse(name, codes, wrong, texts, "a number")
@@ -311,7 +291,7 @@ class _Reader:
     def _yes(self, name: str, yes: tuple[str, ...], role: str) -> np.ndarray:
         column = self._column(name, role)
         texts = column.dictionary.to_pylist()
-        codes = self._chosen(_indices(column))
+        codes = _indices(column)
         if yes:
             if absent := [value for value in yes if value not in texts]:
                 raise FairnessError(

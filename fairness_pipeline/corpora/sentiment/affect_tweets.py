@@ -15,7 +15,6 @@ AFFECT_TWEETS = schema(
     affect=(pa.string(), "anger, fear, joy, sadness or valence"),
     score=(pa.float64(), "intensity of the affect, from 0 to 1"),
 )
-"""A tweet and its intensity, in 0..1, of one affect."""
 
 _HEADER = ["ID", "Tweet", "Affect Dimension", "Intensity Score"]
 

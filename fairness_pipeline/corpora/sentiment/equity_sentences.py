@@ -27,10 +27,7 @@ EQUITY_SENTENCES = schema(
     emotion=optional(pa.string(), "of the emotion word; null without one"),
     emotion_word=optional(pa.string(), "in the sentence; null without one"),
 )
-"""A sentence from a set of `templates`; `template` counts from 1. Columns that the paper's file leaves empty are null.
-
-`pair` names the persons that are compared for gender: two noun phrases, with side a first, or all names together.
-"""
+"""Persons that are compared for gender are two noun phrases, with side a first, or all names together."""
 
 NAMES = "names"
 GROUPS = {"gender": ("male", "female"), "race": ("European American", "African American")}
@@ -180,12 +177,9 @@ def _sentences(template: str, recipe: Persons) -> Iterator[dict[str, Any]]:
 
 
 def check_released(path: Path) -> int:
-    """Compares the file that the authors released with the generated sentences.
+    """Compares the CSV file that the authors released (column `Sentence`) with the generated sentences.
 
     The file's one misspelling (`dissapointed`) is read as the correct word.
-
-    Args:
-        path: The CSV file, with a column `Sentence`.
 
     Returns:
         The number of sentences that agree, which is all of them.

@@ -43,7 +43,7 @@ from fairness_pipeline.debiasing.dialogue.settings import DebiasedChat, Disentan
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.parquet import write_parquet
 from fairness_pipeline.foundation.progress import report
-from fairness_pipeline.models.batching import pad
+from fairness_pipeline.models.batching import pad, shuffled
 from fairness_pipeline.models.checkpoints import Due, load_training, load_weights, save_training
 from fairness_pipeline.models.devices import to_device
 from fairness_pipeline.models.recurrent import last_states
@@ -320,7 +320,8 @@ def _fit(settings: Disentanglement, utterances: Utterances, words: int, task: Ta
     for step in range(first, steps):
         epoch, batch_number = divmod(step, steps_per_epoch)
         if not batches or batch_number == 0:
-            batches = _batches(utterances.turns, settings.batch, task.seed + epoch)
+            lengths, size = np.array([len(turn) for turn in utterances.turns]), settings.batch
+            batches = shuffled(lengths, np.ones_like(lengths), size, 100 * size, task.seed + epoch)
         rows = batches[batch_number]
         optimisers["autoencoder"].param_groups[0]["lr"] = settings.learning_rate * (1 - step / steps)
         loss = training_step(
@@ -358,18 +359,6 @@ def _steps(settings: Disentanglement, utterances: int) -> int:
 
 def _word_count(settings: Disentanglement, vocabulary: Vocabulary) -> int:
     return min(settings.vocabulary or len(vocabulary), len(vocabulary))
-
-
-def _batches(turns: list[np.ndarray], size: int, seed: int) -> list[np.ndarray]:
-    """Rows in random order, in batches of like length: a hundred batches are sorted together, which saves padding."""
-    random = np.random.default_rng(seed)
-    lengths = np.array([len(turn) for turn in turns])
-    order = random.permutation(len(turns))
-    batches = []
-    for window in (order[start : start + 100 * size] for start in range(0, len(order), 100 * size)):
-        ordered = window[np.argsort(lengths[window], kind="stable")]
-        batches += [ordered[start : start + size] for start in range(0, len(ordered), size)]
-    return [batches[i] for i in random.permutation(len(batches))]
 
 
 @torch.inference_mode()

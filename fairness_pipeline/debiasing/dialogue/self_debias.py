@@ -19,6 +19,7 @@ from fairness_pipeline.models.batching import pad
 from fairness_pipeline.models.dialogue.huggingface import HuggingFaceResponder
 from fairness_pipeline.models.dialogue.seq2seq import Readings, Seq2SeqResponder
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
+from fairness_pipeline.models.specification import given
 from fairness_pipeline.workspace.distinct import Scorer
 
 
@@ -62,9 +63,8 @@ class _Recurrent(Seq2SeqResponder):
         self._settings = settings
 
     def answer(self, texts: list[str]) -> list[str]:
-        model, vocabulary = self.model()
-        sizes = self.specification.seq2seq
-        assert sizes is not None
+        model, vocabulary = self.model, self.vocabulary
+        sizes = given(self.specification.seq2seq)
         prefixes = [vocabulary.encode(prefix, sizes.longest) for prefix in self._settings.prefixes]
         plain = vocabulary.turns(texts, sizes.longest)
         turns = [*plain, *(np.array([*prefix, *turn]) for prefix in prefixes for turn in plain)]

@@ -3,10 +3,10 @@
 from fairness_pipeline.models.architecture import Architecture
 
 ARCHITECTURES = {
-    "cnn": Architecture("words", "network", trained=True, libraries=("torch",)),
-    "rnn": Architecture("words", "network", trained=True, libraries=("torch",)),
-    "encoder": Architecture("encoder", "encoder", needed=True, trained=True, libraries=("torch", "transformers")),
-    "huggingface": Architecture("published", "huggingface", needed=True, libraries=("torch", "transformers")),
-    "endpoint": Architecture("endpoint", "endpoint", needed=True),
+    "cnn": Architecture("words", may_have=("network",), trained=True, libraries=("torch",)),
+    "rnn": Architecture("words", may_have=("network",), trained=True, libraries=("torch",)),
+    "encoder": Architecture("encoder", ("encoder",), trained=True, libraries=("torch", "transformers")),
+    "huggingface": Architecture("published", ("huggingface",), libraries=("torch", "transformers")),
+    "endpoint": Architecture("endpoint", ("endpoint",)),
     "predictions": Architecture(""),
 }

@@ -13,17 +13,13 @@ from fairness_pipeline.foundation.plain_text import first_line
 from fairness_pipeline.models.classifiers.network import TextNetwork
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification, EncoderSource
 from fairness_pipeline.models.pretrained import load_tokenizer, longest_of, note_source, noted_source
+from fairness_pipeline.models.specification import given
 
 _FIELD = "encoder.name"
 
 
 class EncoderTokens:
-    """Tokens of the encoder's own tokenizer.
-
-    Args:
-        source: The encoder's section of the file.
-        revision: The commit of the encoder.
-    """
+    """Tokens of the encoder's own tokenizer."""
 
     def __init__(self, source: EncoderSource, revision: str | None) -> None:
         self.source = source
@@ -48,9 +44,6 @@ class EncoderTokens:
 
 class EncoderNetwork(TextNetwork):
     """An encoder with a new head of two classes, which takes the vectors of the words as input.
-
-    Args:
-        tokens: The tokens of the encoder.
 
     Raises:
         FairnessError: the model cannot be loaded, or is no encoder.
@@ -91,20 +84,15 @@ def tokens_of(specification: ClassifierSpecification, folder: Path) -> EncoderTo
     """The tokens of a classifier that was trained in `folder`, at the commit that training recorded."""
     recorded = noted_source(folder)
     assert recorded
-    return EncoderTokens(_source(specification), recorded[1])
+    return EncoderTokens(given(specification.encoder), recorded[1])
 
 
 def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> EncoderTokens:
     """The encoder's own tokens; they do not depend on the texts."""
-    source = _source(specification)
+    source = given(specification.encoder)
     return EncoderTokens(source, source.revision)
 
 
 def network(specification: ClassifierSpecification, tokens: EncoderTokens) -> EncoderNetwork:
     """The encoder with a new head."""
     return EncoderNetwork(tokens)
-
-
-def _source(specification: ClassifierSpecification) -> EncoderSource:
-    assert specification.encoder is not None
-    return specification.encoder

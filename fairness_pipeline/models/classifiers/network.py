@@ -11,10 +11,11 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fairness_pipeline.foundation.progress import Progress
+from fairness_pipeline.models.batching import EncodedDialogues
 from fairness_pipeline.models.checkpoints import load_weights
 from fairness_pipeline.models.classifiers.specification import Fitting
 from fairness_pipeline.models.classifiers.texts import LabelledTexts, TextBatch
-from fairness_pipeline.models.training import Examples, Judge, Trainer
+from fairness_pipeline.models.training import Judge, Trainer
 
 _AT_ONCE = 256
 
@@ -56,7 +57,7 @@ class Tokens(Protocol):
         """Saves the tokens where the architecture's `tokens_of` finds them."""
 
 
-def inaccuracy(model: nn.Module, texts: Examples) -> float:
+def inaccuracy(model: nn.Module, texts: EncodedDialogues) -> float:
     """The share of texts for which the network finds the wrong class more likely."""
     assert isinstance(texts, LabelledTexts) and isinstance(model, TextNetwork)
     predicted = probabilities(model, [texts.context(i) for i in range(len(texts))]) >= 0.5
@@ -74,16 +75,7 @@ def fit(
 ) -> list[float]:
     """Trains until the validation accuracy has not improved for some epochs, and then restores the best weights.
 
-    A killed training is resumed.
-
-    Args:
-        network: The network with its first weights, on its device.
-        train: The texts to train on.
-        valid: The texts that decide when to stop.
-        fitting: The settings of the training.
-        folder: Where the checkpoint and the weights are written.
-        seed: The seed of the order.
-        progress: Called with the progress of the training.
+    The network is on its device. A killed training is resumed.
 
     Returns:
         The validation accuracy after each epoch.
@@ -99,12 +91,7 @@ def fit(
 
 @torch.inference_mode()
 def probabilities(network: TextNetwork, texts: Sequence[np.ndarray]) -> np.ndarray:
-    """The probability of class 1 for each text, which depends on that text alone.
-
-    Args:
-        network: The network, on its device.
-        texts: The numbers of their words.
-    """
+    """The probability of class 1 for each text (the numbers of its words), which depends on that text alone."""
     examples = LabelledTexts(texts, np.zeros(len(texts)))
     device = next(network.parameters()).device
     was_training = network.training

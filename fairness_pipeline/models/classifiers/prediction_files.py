@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fairness_pipeline.corpora.classifiers.authored_texts import AUTHORED_TEXTS
-from fairness_pipeline.foundation.csv_cells import restored, write_rows
+from fairness_pipeline.foundation.csv_cells import restored, write_table
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 from fairness_pipeline.foundation.schemas import fields, schema
@@ -21,7 +21,6 @@ CLASSIFIER_PREDICTIONS = schema(
     prediction=(pa.int64(), "1 from a probability of 0.5 on"),
     seed=(pa.int64(), "which training, from 1; 0 where it was not trained here"),
 )
-"""Predictions for the split `test`, one set for each training seed; the seed is 0 for a classifier not trained here."""
 FORMS = (".csv", ".tsv", ".jsonl")
 """The endings of prediction files: comma-separated, tab-separated, or an object a line."""
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -29,12 +28,7 @@ _NAMED = 5
 
 
 def predictions_of(tests: pa.Table, probabilities: Iterable[tuple[int, Any]]) -> pa.Table:
-    """A table of `CLASSIFIER_PREDICTIONS`.
-
-    Args:
-        tests: The texts of the split `test`, from `AUTHORED_TEXTS`.
-        probabilities: Each seed with the probabilities of the positive class, one for each text.
-    """
+    """A table of `CLASSIFIER_PREDICTIONS`; by seed, one probability of the positive class for each test text."""
     names = ("text_id", "label", "author_group", "author_id", "balanced")
     tables = []
     for seed, predicted in probabilities:
@@ -124,18 +118,8 @@ def _value(where: str, record: dict[str, Any], of_class: OfClass | None) -> floa
     return value
 
 
-def write_texts(tests: pa.Table, path: Path, form: str, fill: str = "probability") -> int:
-    """Writes the texts that another classifier has to label: `text_id`, `text`, and an empty column to fill in.
-
-    Args:
-        tests: The texts of the split `test`.
-        path: The file.
-        form: One of `FORMS`.
-        fill: The empty column: `probability`, or `prediction` if there are several classes.
-
-    Returns:
-        How many cells were escaped.
-    """
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        rows = ((*row, "") for row in zip(tests["text_id"].to_pylist(), tests["text"].to_pylist(), strict=True))
-        return write_rows(stream, ["text_id", "text", fill], rows, form)
+def write_texts(tests: pa.Table, path: Path, fill: str = "probability") -> int:
+    """Writes the texts of the split `test` for another classifier to label, with an empty column to fill in (of several
+    classes `prediction`); returns how many cells were escaped."""
+    rows = ((*row, "") for row in zip(tests["text_id"].to_pylist(), tests["text"].to_pylist(), strict=True))
+    return write_table(path, ["text_id", "text", fill], rows)

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 
 def new_tokens(specification: ClassifierSpecification, texts: Sequence[str]) -> "Tokens":
-    """The tokens of a classifier before training.
-
-    Args:
-        specification: The classifier's file.
-        texts: The texts that it will be trained on.
-    """
+    """The tokens of a classifier before training."""
     use_threads(specification.threads)
     tokens: Tokens = _module(specification).new_tokens(specification, texts)
     return tokens
@@ -44,12 +39,8 @@ def new_network(specification: ClassifierSpecification, tokens: "Tokens") -> "Te
 
 
 def scorer(specification: ClassifierSpecification, work: Path, seed: int) -> Scorer:
-    """The scorer of a classifier that is not trained here. It gives a column `probability` of the positive class.
-
-    Args:
-        specification: The classifier's file.
-        work: Holds the answers of an endpoint until they are complete.
-        seed: Sent with each request.
+    """The scorer of a classifier that is not trained here. It gives a column `probability` of the positive class, and
+    keeps an endpoint's answers in `work` until they are complete.
     """
     load = partial(_scorer, specification, work, seed)
     return scorer_of(load, ARCHITECTURES[specification.architecture].libraries, specification)

@@ -10,12 +10,7 @@ from fairness_pipeline.models.classifiers.network import TextNetwork
 
 
 class SaliencyNetwork(nn.Module):
-    """Gives a distribution over the words of a text, from their vectors.
-
-    Args:
-        width: The width of a word's vector.
-        hidden: The units of the recurrent network in each direction.
-    """
+    """Gives a distribution over the words of a text, from their vectors, with `hidden` units in each direction."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -44,12 +39,7 @@ class SaliencyNetwork(nn.Module):
 
 
 class CorrectedNetwork(TextNetwork):
-    """A classifier whose word vectors are multiplied by the saliencies from a corrector.
-
-    Args:
-        classifier: The classifier behind the corrector.
-        hidden: The units of the corrector.
-    """
+    """A classifier whose word vectors are multiplied by the saliencies from a corrector."""
 
     def __init__(self, classifier: TextNetwork, hidden: int) -> None:
         super().__init__()

@@ -18,6 +18,7 @@ from fairness_pipeline.models.specification import (
     Training,
     TrainingSettings,
     check_debiased,
+    check_sections,
     one_of,
 )
 
@@ -130,18 +131,15 @@ class ClassifierSpecification(ModelFile):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         architecture = ARCHITECTURES[self.architecture]
-        architecture.check_sections(self.architecture, self, ("network", "encoder", "huggingface", "endpoint"))
+        sections = ("network", "encoder", "huggingface", "endpoint")
+        check_sections(self, sections, architecture.needs, architecture.may_have)
         check_debiased(self, ("settings",))
         if self.debiasing and not architecture.trained:
             raise ValueError(f"architecture '{self.architecture}' is not trained here, so it cannot be debiased")
         return self
 
     def of_class(self, name: str, classes: tuple[str, ...] = ()) -> Self:
-        """A copy of the classifier with a given positive class.
-
-        Args:
-            name: The positive class.
-            classes: All classes of the corpus if it has more than two.
+        """A copy of the classifier with a given positive class, of all `classes` if there are more than two.
 
         Raises:
             FairnessError: the file does not say which of its labels mean which class, or does not ask about the class.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from fairness_pipeline.models.batching import EncodedDialogues, pad
+from fairness_pipeline.models.batching import EncodedDialogues, cut, pad, shuffled
 from fairness_pipeline.models.devices import moved
 
 _WINDOW = 20
@@ -25,10 +25,7 @@ class TextBatch(NamedTuple):
 class LabelledTexts(EncodedDialogues):
     """Texts in the form that the shared training loop takes; the batch size counts texts, not words.
 
-    Args:
-        turns: The numbers of each text's words.
-        goals: The value to predict for each text, 0 or 1: its label or its author's group.
-        weights: The weight of each text in the loss; 1 by default.
+    A goal is 0 or 1: a text's label or its author's group. The weights in the loss are 1 by default.
     """
 
     def __init__(self, turns: Sequence[np.ndarray], goals: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -38,19 +35,10 @@ class LabelledTexts(EncodedDialogues):
 
     def batches(self, batch_tokens: int, seed: int | None) -> list[np.ndarray]:
         """Batches of `batch_tokens` texts of similar length, in random order if there is a seed."""
-        lengths = self.lengths
+        ones = np.ones(len(self), np.int64)
         if seed is None:
-            order = np.argsort(lengths, kind="stable")
-            return [order[start : start + batch_tokens] for start in range(0, len(order), batch_tokens)]
-        random = np.random.default_rng(seed)
-        order = random.permutation(len(self))
-        window = _WINDOW * batch_tokens
-        batches = []
-        for start in range(0, len(order), window):
-            part = order[start : start + window]
-            part = part[np.argsort(lengths[part], kind="stable")]
-            batches += [part[first : first + batch_tokens] for first in range(0, len(part), batch_tokens)]
-        return [batches[i] for i in random.permutation(len(batches))]
+            return cut(np.argsort(self.lengths, kind="stable"), ones, batch_tokens)
+        return shuffled(self.lengths, ones, batch_tokens, _WINDOW * batch_tokens, seed)
 
     def batch(self, indices: np.ndarray, device: torch.device) -> TextBatch:  # type: ignore[override]
         """The texts at `indices`, padded."""

@@ -17,12 +17,7 @@ _DROPOUT = {"cnn": 0.3, "rnn": 0.2}
 
 
 class WordTokens:
-    """The words of a vocabulary.
-
-    Args:
-        vocabulary: The vocabulary.
-        longest: The largest number of words of a text.
-    """
+    """The words of a vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary, longest: int) -> None:
         self.vocabulary = vocabulary
@@ -53,13 +48,7 @@ class WordTokens:
 
 
 class WordNetwork(TextNetwork):
-    """Word embeddings, an encoder, dropout and a linear layer.
-
-    Args:
-        architecture: `cnn` or `rnn`.
-        settings: The widths of the layers.
-        words: The size of the vocabulary.
-    """
+    """Word embeddings, an encoder, dropout and a linear layer."""
 
     def __init__(self, architecture: str, settings: NetworkSettings, words: int) -> None:
         super().__init__()

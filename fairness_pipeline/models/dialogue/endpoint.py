@@ -10,7 +10,7 @@ from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.models.chat import Advice, Asker
 from fairness_pipeline.models.dialogue.responding import REPLIES
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.models.specification import EndpointSource
+from fairness_pipeline.models.specification import given
 
 _SOURCE = "source.json"
 _ADVICE = Advice(prompt_name="context", less="pairs.maximum in the profile")
@@ -20,7 +20,7 @@ def prepare(
     specification: ModelSpecification, dialogues: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, object]:
     """Records in `folder` which endpoint it is; no request is sent."""
-    source = _source(specification)
+    source = given(specification.endpoint)
     with replacing(folder / _SOURCE) as path:
         path.write_text(json.dumps({"base_url": source.base_url, "model": source.model}), encoding="utf-8")
     return {"endpoint": source.base_url, "model": source.model}
@@ -29,17 +29,12 @@ def prepare(
 class EndpointResponder(Asker):
     """Answers contexts: a table with a column `text` in, one of `REPLIES` out. Every answer is saved.
 
-    Args:
-        specification: The model's file.
-        folder: Holds the saved answers.
-        seed: Sent with each request.
-
     Raises:
         FairnessError: the key is missing from the environment; while answering, as in `Chat.replies`.
     """
 
     def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
-        super().__init__(_source(specification), specification.decoding, folder, seed, _ADVICE)
+        super().__init__(given(specification.endpoint), specification.decoding, folder, seed, _ADVICE)
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows."""
@@ -52,8 +47,3 @@ class EndpointResponder(Asker):
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> EndpointResponder:
     """The responder of the endpoint, with the answers that an earlier run saved in `work`."""
     return EndpointResponder(specification, work, seed)
-
-
-def _source(specification: ModelSpecification) -> EndpointSource:
-    assert specification.endpoint is not None
-    return specification.endpoint

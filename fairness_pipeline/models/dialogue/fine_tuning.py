@@ -53,11 +53,7 @@ class CausalDialogues(EncodedDialogues):
 
 
 class CausalDialogueModel(nn.Module):
-    """A causal language model whose `forward(batch)` returns what the training loop needs.
-
-    Args:
-        model: A model of the `transformers` library.
-    """
+    """A causal language model whose `forward(batch)` returns what the training loop needs."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

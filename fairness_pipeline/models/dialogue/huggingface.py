@@ -1,6 +1,7 @@
 """Any causal language model or encoder-decoder of the `transformers` library, by id or folder."""
 
 import math
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from fairness_pipeline.models.pretrained import (
     noted_source,
     positions_of,
 )
-from fairness_pipeline.models.specification import SYSTEM, HuggingFaceSource
+from fairness_pipeline.models.specification import SYSTEM, HuggingFaceSource, given
 
 _BATCH = 64
 _WEIGHTS = ("*.safetensors", "*.bin")
@@ -54,7 +55,7 @@ def prepare(
     Raises:
         FairnessError: the model does not exist, its folder has no weights, or a tokenizer or chat template is missing.
     """
-    source = _source(specification)
+    source = given(specification.huggingface)
     local = Path(source.name)
     if local.is_absolute() and local.is_dir() and not any(path for pattern in _WEIGHTS for path in local.glob(pattern)):
         raise FairnessError(
@@ -85,20 +86,13 @@ def prepare(
 class HuggingFaceResponder:
     """Answers contexts in batches: a table with a column `text` in, one with `response` out.
 
-    Args:
-        specification: The model's file.
-        folder: Holds what `prepare` wrote.
-        seed: The seed of sampling. The seed and the contexts of a batch determine the draws.
+    What is sampled depends on the seed and on the contexts of a batch.
     """
 
     def __init__(self, specification: ModelSpecification, folder: Path, seed: int) -> None:
         self.specification = specification
         self.folder = folder
         self.seed = seed
-        self._loaded: tuple[Any, Any] | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_loaded": None}
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows. Sampled responses depend on the other contexts in their batch."""
@@ -108,7 +102,7 @@ class HuggingFaceResponder:
         from fairness_pipeline.models.devices import in_batches, roomy, rows_beside
 
         decoding = self.specification.decoding
-        model, tokenizer = self._model()
+        model, tokenizer = self.model
         # What is drawn depends on the batch, which is therefore the same on every device.
         size = decoding.batch or _BATCH
         if not (decoding.batch or decoding.temperature):
@@ -127,7 +121,7 @@ class HuggingFaceResponder:
         """The responses to some contexts, in one batch."""
         import torch
 
-        model, tokenizer = self._model()
+        model, tokenizer = self.model
         decoding = self.specification.decoding
         encoded = self.encode(model, tokenizer, contexts, return_tensors="pt", padding=True).to(model.device)
         encoded.pop("token_type_ids", None)
@@ -151,7 +145,7 @@ class HuggingFaceResponder:
         """
         import torch
 
-        model, tokenizer = self._model()
+        model, tokenizer = self.model
         tokens = len(tokenizer)
         if tokens < _FEW_TOKENS:
             return {}
@@ -171,7 +165,7 @@ class HuggingFaceResponder:
             [self._prompt(tokenizer, context) for context in contexts],
             truncation=True,
             max_length=self._longest_prompt(model),
-            add_special_tokens=not _source(self.specification).chat,  # a chat template adds its own
+            add_special_tokens=not given(self.specification.huggingface).chat,  # a chat template adds its own
             **options,
         )
 
@@ -193,7 +187,7 @@ class HuggingFaceResponder:
         )
 
     def _prompt(self, tokenizer: Any, context: str) -> str:
-        source = _source(self.specification)
+        source = given(self.specification.huggingface)
         text = source.filled(context)
         if not source.chat:
             return text.replace(SYSTEM, "\n")
@@ -210,21 +204,20 @@ class HuggingFaceResponder:
             )
         return positions - answer
 
-    def _model(self) -> tuple[Any, Any]:
-        if self._loaded is None:
-            model, tokenizer = self.load_base()
-            if self.specification.training:
-                from fairness_pipeline.models.dialogue.fine_tuning import CausalDialogueModel
+    @cached_property
+    def model(self) -> tuple[Any, Any]:
+        """The model, ready to answer, and its tokenizer; `prepare` needs neither."""
+        model, tokenizer = self.load_base()
+        if self.specification.training:
+            from fairness_pipeline.models.dialogue.fine_tuning import CausalDialogueModel
 
-                CausalDialogueModel(model).restore(self.folder)
-            self._loaded = model.eval(), tokenizer
-        return self._loaded
+            CausalDialogueModel(model).restore(self.folder)
+        return model.eval(), tokenizer
 
     def load_base(self, *, trains: bool = False) -> tuple[Any, Any]:
         """The published model and tokenizer, on their device; `prepare` must have recorded which they are.
 
-        Args:
-            trains: Whether it is trained, which is done in 32 bits: bfloat16 loses small updates.
+        If it `trains`, it is in 32 bits: bfloat16 loses small updates.
 
         Raises:
             FairnessError: the model or tokenizer cannot be loaded, or weights are missing.
@@ -234,7 +227,7 @@ class HuggingFaceResponder:
 
         from fairness_pipeline.models.devices import to_device
 
-        source = _source(self.specification)
+        source = given(self.specification.huggingface)
         recorded = noted_source(self.folder)
         assert recorded
         revision = recorded[1]
@@ -254,11 +247,6 @@ class HuggingFaceResponder:
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> HuggingFaceResponder:
     """The responder of the model that `prepare` recorded in `folder`."""
     return HuggingFaceResponder(specification, folder, seed)
-
-
-def _source(specification: ModelSpecification) -> HuggingFaceSource:
-    assert specification.huggingface is not None
-    return specification.huggingface
 
 
 def _tokenizer(source: HuggingFaceSource, revision: str | None) -> tuple[Any, Any]:

@@ -34,10 +34,7 @@ def prepare(
 def write_pairs(pairs: Mapping[str, pa.Table], form: str, stream: TextIO) -> int:
     """Writes every context to answer: `dimension`, `pair_id`, `side`, `context`, and in CSV an empty `response`.
 
-    Args:
-        pairs: Tables of `context_pairs`, by dimension.
-        form: `.csv` or `.jsonl`.
-        stream: The stream to write to.
+    `pairs` are tables of `context_pairs`, by dimension.
 
     Returns:
         How many cells of CSV were escaped.

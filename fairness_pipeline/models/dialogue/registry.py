@@ -25,13 +25,7 @@ def prepare(
 ) -> dict[str, Any]:
     """Prepares a model in `folder`: trains it (a killed training is resumed), or records which model it is.
 
-    Args:
-        specification: The model's file.
-        dialogues: The dialogues that it is trained on, if it is trained.
-        folder: The folder of the model.
-        seed: The seed of all draws.
-        progress: Called with the progress.
-        options: Options of some architectures: `penalty` (those trained here), `dropout` (`causal_lm`).
+    `options` are `penalty` (of models trained here) and `dropout` (of `causal_lm`).
 
     Returns:
         Figures of the model.

@@ -21,8 +21,10 @@ from fairness_pipeline.models.devices import roomy, to_device
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, RetrievalSizes
 from fairness_pipeline.models.dialogue.training import PenaltyOf, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
+from fairness_pipeline.models.specification import given
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import END, PAD, START, VOCABULARY, Vocabulary
+from fairness_pipeline.workspace.distinct import Scorer
 
 VECTORS = "candidates.safetensors"
 CANDIDATES = "candidates.parquet"
@@ -37,10 +39,6 @@ class Ranker(nn.Module):
 
     It adds sinusoidal positions to word embeddings, applies encoder layers, and takes the mean over the words.
     Responses have start and end marks, which distinguish them from contexts.
-
-    Args:
-        sizes: The layers, heads and widths.
-        words: The size of the vocabulary.
     """
 
     SPLITS = False
@@ -79,40 +77,6 @@ class Ranker(nn.Module):
         targets = torch.arange(len(scores), device=scores.device)
         loss = cross_entropy(scores.masked_fill(same, -torch.inf), targets, reduction="sum")
         return loss, torch.tensor(len(scores))
-
-
-class RetrievalResponder:
-    """Answers contexts with their best candidates: a table with a column `text` in, one with `response` out.
-
-    Args:
-        specification: The model's file.
-        folder: Holds what `prepare` wrote.
-    """
-
-    def __init__(self, specification: ModelSpecification, folder: Path) -> None:
-        self.specification = specification
-        self.folder = folder
-        self._loaded: tuple[Ranker, Vocabulary, torch.Tensor, pa.ChunkedArray] | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_loaded": None}
-
-    def __call__(self, contexts: pa.Table) -> pa.Table:
-        """The responses, in the order of the rows; each depends on its own context alone."""
-        model, vocabulary, vectors, candidates = self._model()
-        turns = _encode_texts(contexts["text"].to_pylist(), vocabulary, _sizes(self.specification).longest)
-        queries = encode_turns(model, turns)
-        if model.erasure:
-            queries = model.erasure(queries)
-        return pa.table({"response": candidates.take(pa.array(best_candidates(queries, vectors).cpu().numpy()))})
-
-    def _model(self) -> tuple[Ranker, Vocabulary, torch.Tensor, pa.ChunkedArray]:
-        if self._loaded is None:
-            vocabulary = Vocabulary.load(self.folder / VOCABULARY)
-            model = _ranker(self.specification, vocabulary, self.folder)
-            vectors = load_weights(self.folder / VECTORS)["vectors"].to(next(model.parameters()).device)
-            self._loaded = model, vocabulary, vectors, read_parquet(self.folder / CANDIDATES)["response"]
-        return self._loaded
 
 
 def best_candidates(queries: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
@@ -169,14 +133,14 @@ def prepare(
         The model's figures (a perplexity of 1 means always right; one of the batch's size means guessing) and the
         number of candidates.
     """
-    sizes = _sizes(specification)
+    sizes = given(specification.retrieval)
     vocabulary, figures = train_on_dialogues(
         lambda words: Ranker(sizes, words), specification, sizes, dialogues, folder, seed, progress, penalty
     )
     training = dialogues.filter(pc.equal(dialogues["split"], "train"))
     candidates = draw_candidates(training["response"], sizes.candidates, seed)
     if not (folder / VECTORS).exists():
-        turns = _encode_texts(candidates, vocabulary, sizes.longest)
+        turns = vocabulary.turns(candidates, sizes.longest)
         marked = [np.concatenate(([START], turn, [END])) for turn in turns]
         vectors = encode_turns(_ranker(specification, vocabulary, folder), marked, progress)
         with replacing(folder / CANDIDATES) as path:
@@ -186,16 +150,31 @@ def prepare(
     return {**figures, "candidates": len(candidates)}
 
 
-def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> RetrievalResponder:
-    """The responder of the model that `prepare` left in `folder`; nothing is drawn."""
-    return RetrievalResponder(specification, folder)
+def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:
+    """Answers contexts with their best candidates: a table with a column `text` in, one with `response` out.
+
+    It is the model that `prepare` left in `folder`. Each response depends on its own context alone; nothing is drawn.
+    """
+    vocabulary = Vocabulary.load(folder / VOCABULARY)
+    model = _ranker(specification, vocabulary, folder)
+    vectors = load_weights(folder / VECTORS)["vectors"].to(next(model.parameters()).device)
+    candidates = read_parquet(folder / CANDIDATES)["response"]
+
+    def answer(contexts: pa.Table) -> pa.Table:
+        turns = vocabulary.turns(contexts["text"].to_pylist(), given(specification.retrieval).longest)
+        queries = encode_turns(model, turns)
+        if model.erasure:
+            queries = model.erasure(queries)
+        return pa.table({"response": candidates.take(pa.array(best_candidates(queries, vectors).cpu().numpy()))})
+
+    return answer
 
 
 def context_vectors(specification: ModelSpecification, folder: Path, contexts: list[str]) -> torch.Tensor:
     """The vectors (contexts, width) of the `contexts`, which candidates are compared with."""
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     model = _ranker(specification, vocabulary, folder)
-    return encode_turns(model, _encode_texts(contexts, vocabulary, _sizes(specification).longest))
+    return encode_turns(model, vocabulary.turns(contexts, given(specification.retrieval).longest))
 
 
 def draw_candidates(responses: pa.ChunkedArray, most: int, seed: int) -> list[str]:
@@ -207,19 +186,10 @@ def draw_candidates(responses: pa.ChunkedArray, most: int, seed: int) -> list[st
     return [distinct[i] for i in np.sort(np.argsort(ranks, kind="stable")[:most])]
 
 
-def _sizes(specification: ModelSpecification) -> RetrievalSizes:
-    assert specification.retrieval is not None
-    return specification.retrieval
-
-
 def _ranker(specification: ModelSpecification, vocabulary: Vocabulary, folder: Path) -> Ranker:
-    model = Ranker(_sizes(specification), len(vocabulary))
+    model = Ranker(given(specification.retrieval), len(vocabulary))
     restore(model, load_weights(folder / Trainer.WEIGHTS))
     return to_device(model, specification.device).eval()
-
-
-def _encode_texts(texts: list[str], vocabulary: Vocabulary, longest: int) -> list[np.ndarray]:
-    return vocabulary.turns(texts, longest)
 
 
 def _sinusoids(length: int, width: int) -> torch.Tensor:

@@ -19,6 +19,7 @@ from fairness_pipeline.models.devices import in_batches, roomy, to_device
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.dialogue.training import PenaltyOf, train_on_dialogues
 from fairness_pipeline.models.erasure import Erasure, restore
+from fairness_pipeline.models.specification import given
 from fairness_pipeline.models.training import Trainer, exp_mean
 from fairness_pipeline.models.vocabulary import END, PAD, START, UNKNOWN, VOCABULARY, Vocabulary
 
@@ -42,9 +43,7 @@ class Readings(NamedTuple):
 class Seq2Seq(nn.Module):
     """An LSTM reads the context; its last state starts a second LSTM that writes the response word by word.
 
-    Args:
-        sizes: The layers and widths.
-        words: The size of the vocabulary, which context and response share.
+    Context and response share a vocabulary of `words` words.
     """
 
     def __init__(self, sizes: Seq2SeqSizes, words: int) -> None:
@@ -132,41 +131,25 @@ def flat(state: State) -> torch.Tensor:
 
 
 class Seq2SeqResponder:
-    """Answers contexts with a trained model: a table with a column `text` in, one with `response` out.
-
-    Args:
-        specification: The model's file.
-        folder: Holds what `prepare` wrote.
-    """
+    """Answers contexts with a trained model: a table with a column `text` in, one with `response` out."""
 
     def __init__(self, specification: ModelSpecification, folder: Path) -> None:
         self.specification = specification
-        self.folder = folder
-        self._loaded: tuple[Seq2Seq, Vocabulary] | None = None
-
-    def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_loaded": None}
+        self.model, self.vocabulary = load(specification, folder)
+        self.model.eval()
 
     def __call__(self, contexts: pa.Table) -> pa.Table:
         """The responses, in the order of the rows; each depends on its own context alone."""
         texts = contexts["text"].to_pylist()
-        model, _ = self.model()
-        size = self.specification.decoding.batch or roomy(_BATCH, model.output.weight.device)
-        parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size, model)
+        size = self.specification.decoding.batch or roomy(_BATCH, self.model.output.weight.device)
+        parts = in_batches(lambda start, end: self.answer(texts[start:end]), len(texts), size, self.model)
         responses = [response for part in parts for response in part]
         return pa.table({"response": pa.array(responses, pa.string())})
 
     def answer(self, texts: list[str]) -> list[str]:
         """The responses to some contexts, in one batch."""
-        model, vocabulary = self.model()
-        return answers(model, vocabulary, texts, _sizes(self.specification).longest, len(texts))
-
-    def model(self) -> tuple[Seq2Seq, Vocabulary]:
-        """The model, ready to answer, and its vocabulary; both are loaded once."""
-        if self._loaded is None:
-            model, vocabulary = load(self.specification, self.folder)
-            self._loaded = model.eval(), vocabulary
-        return self._loaded
+        longest = given(self.specification.seq2seq).longest
+        return answers(self.model, self.vocabulary, texts, longest, len(texts))
 
 
 def answers(model: Seq2Seq, vocabulary: Vocabulary, contexts: list[str], longest: int, size: int = _BATCH) -> list[str]:
@@ -202,8 +185,9 @@ def perplexity(
     model, vocabulary = load(specification, folder)
     model.eval()
     device = next(model.parameters()).device
+    longest = given(specification.seq2seq).longest
     turns = EncodedDialogues.of_texts(
-        dialogues["context"].to_pylist(), dialogues["response"].to_pylist(), vocabulary, _sizes(specification).longest
+        dialogues["context"].to_pylist(), dialogues["response"].to_pylist(), vocabulary, longest
     )
     numbers = {word: number for number, word in enumerate(vocabulary.words)}
     unknown = [number for word, number in numbers.items() if word not in set(known.words)]
@@ -233,7 +217,7 @@ def context_vectors(specification: ModelSpecification, folder: Path, contexts: l
     model.eval()
     states = []
     for start in range(0, len(contexts), _BATCH):
-        turns = vocabulary.turns(contexts[start : start + _BATCH], _sizes(specification).longest)
+        turns = vocabulary.turns(contexts[start : start + _BATCH], given(specification.seq2seq).longest)
         lengths = torch.tensor([len(turn) for turn in turns])
         states.append(flat(model.encode(pad(turns, model.output.weight.device), lengths)))
     return torch.cat(states)
@@ -242,11 +226,6 @@ def context_vectors(specification: ModelSpecification, folder: Path, contexts: l
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Seq2SeqResponder:
     """The responder of the model that `prepare` left in `folder`; it answers greedily, so nothing is drawn."""
     return Seq2SeqResponder(specification, folder)
-
-
-def _sizes(specification: ModelSpecification) -> Seq2SeqSizes:
-    assert specification.seq2seq is not None
-    return specification.seq2seq
 
 
 def prepare(
@@ -258,7 +237,7 @@ def prepare(
     penalty: PenaltyOf | None = None,
 ) -> dict[str, object]:
     """Trains the model in `folder`; arguments, figures and errors are those of `train_on_dialogues`."""
-    sizes = _sizes(specification)
+    sizes = given(specification.seq2seq)
     _, figures = train_on_dialogues(
         lambda words: Seq2Seq(sizes, words), specification, sizes, dialogues, folder, seed, progress, penalty
     )
@@ -268,6 +247,6 @@ def prepare(
 def load(specification: ModelSpecification, folder: Path) -> tuple[Seq2Seq, Vocabulary]:
     """The trained model in `folder`, on its device, and its vocabulary."""
     vocabulary = Vocabulary.load(folder / VOCABULARY)
-    model = Seq2Seq(_sizes(specification), len(vocabulary))
+    model = Seq2Seq(given(specification.seq2seq), len(vocabulary))
     restore(model, load_weights(folder / Trainer.WEIGHTS))
     return to_device(model, specification.device), vocabulary

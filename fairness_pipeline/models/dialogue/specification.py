@@ -15,6 +15,7 @@ from fairness_pipeline.models.specification import (
     ModelFile,
     TrainingSettings,
     check_debiased,
+    check_sections,
     one_of,
 )
 
@@ -107,11 +108,7 @@ class ModelSpecification(ModelFile):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         architecture = ARCHITECTURES[self.architecture]
-        for section in SECTIONS:
-            required, present = section in architecture.needs, getattr(self, section) is not None
-            if present != required and section not in architecture.may_have:
-                verb = "needs" if required else "does not take"
-                raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
+        check_sections(self, SECTIONS, architecture.needs, architecture.may_have)
         check_debiased(self, ("settings", "dimensions"))
         if architecture.greedy and self.decoding.model_dump(exclude={"batch"}) != Decoding().model_dump(
             exclude={"batch"}

@@ -1,14 +1,13 @@
 """Log-probabilities that were computed elsewhere (by a server, say): writes the texts to score, reads the results."""
 
 import math
-from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from fairness_pipeline.foundation.csv_cells import escaped, write_rows
+from fairness_pipeline.foundation.csv_cells import escaped
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.records import column, read_records
 
@@ -16,21 +15,6 @@ FORMS = (".csv", ".tsv", ".jsonl")
 """The endings of the files: comma-separated, tab-separated without quotation marks, or an object a line."""
 _MOST_TOKENS = 1 << 31
 _SHOWN = 60
-
-
-def write_texts(texts: Iterable[str], path: Path, form: str) -> int:
-    """Writes `text`, and empty `logprob` and `tokens`.
-
-    Args:
-        texts: The texts, each once.
-        path: The file.
-        form: One of `FORMS`.
-
-    Returns:
-        How many cells were escaped.
-    """
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        return write_rows(stream, ["text", "logprob", "tokens"], ((text, "", "") for text in texts), form)
 
 
 def read_log_probabilities(path: Path) -> dict[str, tuple[float, int]]:
@@ -66,11 +50,7 @@ def _read(path: Path, _changed: int) -> dict[str, tuple[float, int]]:
 
 
 class LogProbabilityScorer:
-    """A table with a column `text` in, one with `perplexity` and `tokens` out, from a file.
-
-    Args:
-        path: The file, as `read_log_probabilities` takes it.
-    """
+    """A table with a column `text` in, one with `perplexity` and `tokens` out, from a file of log-probabilities."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -29,13 +29,6 @@ def prepare(
 ) -> dict[str, Any]:
     """Trains a `gpt2` on comments (a killed training is resumed), or records which model another one is.
 
-    Args:
-        specification: The model's file.
-        comments: The comments that a `gpt2` is trained on.
-        folder: The folder of the model.
-        seed: The seed of the first weights and of the order.
-        progress: Called with the number of steps done, out of all steps.
-
     Returns:
         Figures of the model.
 
@@ -51,15 +44,10 @@ def prepare(
 
 
 def load(specification: LanguageModelSpecification, folder: Path, *, trains: bool = False) -> tuple[Any, Any]:
-    """The model and tokenizer, on their device and ready for queries.
+    """The model and tokenizer that `prepare`, or a debiasing method, left in `folder`, on their device for queries.
 
     A model and those made from it are queried in the number format that the file names. They are trained in 32 bits:
     in bfloat16 most updates at a usual learning rate are smaller than the precision of a weight, and are lost.
-
-    Args:
-        specification: The model's file.
-        folder: Holds what `prepare`, or a debiasing method, wrote.
-        trains: Whether it is trained.
 
     Raises:
         FairnessError: they cannot be loaded, weights are missing, or the tokenizer gives no positions of tokens.

@@ -5,7 +5,15 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
-from fairness_pipeline.models.specification import Decoding, HuggingFaceSource, ModelFile, Rate, check_debiased, one_of
+from fairness_pipeline.models.specification import (
+    Decoding,
+    HuggingFaceSource,
+    ModelFile,
+    Rate,
+    check_debiased,
+    check_sections,
+    one_of,
+)
 
 ARCHITECTURES = {
     "gpt2": ("gpt2", "fitting"),
@@ -93,10 +101,8 @@ class LanguageModelSpecification(ModelFile):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        for section in ("huggingface", "gpt2", "fitting", "perplexities", "logprobs"):
-            if (getattr(self, section) is not None) != (section in ARCHITECTURES[self.architecture]):
-                verb = "needs" if section in ARCHITECTURES[self.architecture] else "does not take"
-                raise ValueError(f"architecture '{self.architecture}' {verb} '{section}'")
+        sections = ("huggingface", "gpt2", "fitting", "perplexities", "logprobs")
+        check_sections(self, sections, ARCHITECTURES[self.architecture])
         check_debiased(self, ("settings", "dimensions"))
         return self
 

@@ -17,6 +17,7 @@ from fairness_pipeline.models.sentiment.specification import EncoderSettings, Sy
 from fairness_pipeline.models.text_encoder import TextEncoder
 from fairness_pipeline.models.training import Trainer
 from fairness_pipeline.models.vocabulary import VOCABULARY, Vocabulary
+from fairness_pipeline.workspace.distinct import Scorer
 
 _BATCH = 512
 
@@ -31,13 +32,7 @@ class TweetBatch(NamedTuple):
 
 
 class ScoredTweets(EncodedDialogues):
-    """Tweets in the form that the shared training loop takes.
-
-    Args:
-        turns: The numbers of each tweet's words.
-        goals: The intensity of each tweet, in 0..1.
-        affects: The number of the affect that each intensity belongs to.
-    """
+    """Tweets in the form that the shared training loop takes: each has a goal in 0..1 for one affect (its number)."""
 
     def __init__(self, turns: list[np.ndarray], goals: np.ndarray, affects: np.ndarray) -> None:
         super().__init__(turns, [()] * len(turns))
@@ -51,14 +46,7 @@ class ScoredTweets(EncodedDialogues):
 
 
 class Regressor(nn.Module):
-    """Gives a text a score in 0..1 for each affect.
-
-    Args:
-        architecture: `cnn` or `gru`.
-        settings: The widths of the layers.
-        words: The size of the vocabulary.
-        affects: The number of affects, one output each.
-    """
+    """Gives a text a score in 0..1 for each affect."""
 
     def __init__(self, architecture: str, settings: EncoderSettings, words: int, affects: int) -> None:
         super().__init__()
@@ -103,51 +91,26 @@ def prepare(
     return {"tweets": len(texts), "vocabulary": len(vocabulary), "epochs": len(losses), "loss": losses[-1]}
 
 
-class RegressorScorer:
-    """Scores sentences with a trained network.
-
-    Args:
-        specification: The system's file.
-        folder: Holds what `prepare` wrote.
-    """
-
-    def __init__(self, specification: SystemSpecification, folder: Path) -> None:
-        self.specification = specification
-        self.folder = folder
-        self._loaded: tuple[Regressor, Vocabulary] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_loaded": None}
+def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> Scorer:
+    """The network that `prepare` trained in `folder`, with one column for each affect; a score depends on its sentence
+    alone."""
+    settings, vocabulary = _settings(specification), Vocabulary.load(folder / VOCABULARY)
+    model = Regressor(specification.architecture, settings, len(vocabulary), len(specification.affects))
+    model.load_state_dict(load_weights(folder / Trainer.WEIGHTS))
+    device = next(to_device(model, specification.device).eval().parameters()).device
 
     @torch.inference_mode()
-    def __call__(self, sentences: pa.Table) -> pa.Table:
-        """The scores of each sentence, with one column for each affect; they depend on the sentence alone."""
-        model, vocabulary = self._model()
-        device = next(model.parameters()).device
-        turns = vocabulary.turns(sentences["text"].to_pylist(), _settings(self.specification).longest)
+    def score(sentences: pa.Table) -> pa.Table:
+        turns = vocabulary.turns(sentences["text"].to_pylist(), settings.longest)
 
         def scores_of(start: int, end: int) -> np.ndarray:
             scores: np.ndarray = model.scores(*_batch(turns[start:end], device)).double().cpu().numpy()
             return scores
 
         parts = list(in_batches(scores_of, len(turns), _BATCH, model))
-        return pa.table(list(np.concatenate(parts).T), names=list(self.specification.affects))
+        return pa.table(list(np.concatenate(parts).T), names=list(specification.affects))
 
-    def _model(self) -> tuple[Regressor, Vocabulary]:
-        if self._loaded is None:
-            vocabulary = Vocabulary.load(self.folder / VOCABULARY)
-            specification = self.specification
-            model = Regressor(
-                specification.architecture, _settings(specification), len(vocabulary), len(specification.affects)
-            )
-            model.load_state_dict(load_weights(self.folder / Trainer.WEIGHTS))
-            self._loaded = to_device(model, specification.device).eval(), vocabulary
-        return self._loaded
-
-
-def scorer(specification: SystemSpecification, folder: Path, work: Path, seed: int) -> RegressorScorer:
-    """The scorer of the system that `prepare` made in `folder`."""
-    return RegressorScorer(specification, folder)
+    return score
 
 
 def _settings(specification: SystemSpecification) -> EncoderSettings:

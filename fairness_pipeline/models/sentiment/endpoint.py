@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from fairness_pipeline.models.chat import Advice, Asker
-from fairness_pipeline.models.sentiment.specification import AFFECT, AskedSource, SystemSpecification
-from fairness_pipeline.models.specification import Decoding
+from fairness_pipeline.models.sentiment.specification import AFFECT, SystemSpecification
+from fairness_pipeline.models.specification import Decoding, given
 
 _FIGURES = re.compile(r"[-\d.,/%–]*\d[-\d.,/%–]*")
 _NUMBER = re.compile(r"(0?\.\d+|1\.0+|[01])\.?")
@@ -20,18 +20,13 @@ _ADVICE = Advice(prompt_name="prompt", less="the file's 'affects'")
 class AskedScorer(Asker):
     """Reads the endpoint's answers as numbers. Every answer is saved, so a killed run only asks for the rest.
 
-    Args:
-        specification: The system's file.
-        folder: Holds the saved answers.
-        seed: Sent with each request.
-
     Raises:
         FairnessError: while scoring, if the endpoint fails, or an answer holds no number from 0 to 1.
     """
 
     def __init__(self, specification: SystemSpecification, folder: Path, seed: int) -> None:
         self.affects = specification.affects
-        super().__init__(_source(specification), Decoding(max_tokens=_MAX_TOKENS), folder, seed, _ADVICE)
+        super().__init__(given(specification.endpoint), Decoding(max_tokens=_MAX_TOKENS), folder, seed, _ADVICE)
 
     def __call__(self, sentences: pa.Table) -> pa.Table:
         """The scores of each sentence, with one column for each affect."""
@@ -60,8 +55,3 @@ def _number(answer: str) -> float | None:
     figures = _FIGURES.findall(answer)
     match = _NUMBER.fullmatch(figures[0]) if len(figures) == 1 else None
     return float(match[1]) if match and figures[0] not in ("0.", "1.") else None
-
-
-def _source(specification: SystemSpecification) -> AskedSource:
-    assert specification.endpoint is not None
-    return specification.endpoint

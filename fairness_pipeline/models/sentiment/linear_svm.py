@@ -47,12 +47,7 @@ def prepare(
 
 
 class SvmScorer:
-    """Scores sentences with the fitted regressors; scores are clipped to 0..1.
-
-    Args:
-        specification: The system's file.
-        folder: Holds what `prepare` wrote.
-    """
+    """Scores sentences with the fitted regressors; scores are clipped to 0..1."""
 
     def __init__(self, specification: SystemSpecification, folder: Path) -> None:
         self.specification = specification

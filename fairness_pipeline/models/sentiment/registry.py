@@ -18,14 +18,7 @@ from fairness_pipeline.workspace.distinct import Scorer
 def prepare(
     specification: SystemSpecification, tweets: pa.Table, folder: Path, seed: int, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Trains a system in `folder`.
-
-    Args:
-        specification: The system's file, which says that it is trained.
-        tweets: The tweets to train on, as `corpora.sentiment.affect_tweets.AFFECT_TWEETS`.
-        folder: The folder of the system.
-        seed: The seed of all draws.
-        progress: Called with the progress.
+    """Trains a system in `folder` on tweets of `AFFECT_TWEETS`.
 
     Returns:
         Figures of the system.

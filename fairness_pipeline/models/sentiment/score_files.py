@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairness_pipeline.corpora.sentiment.equity_sentences import EQUITY_SENTENCES, PUBLISHED, TEMPLATE_SETS
-from fairness_pipeline.foundation.csv_cells import NUMBER, write_rows
+from fairness_pipeline.foundation.csv_cells import NUMBER, write_table
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.schemas import fields, schema
 from fairness_pipeline.foundation.text_files import read_csv_rows, read_lines
@@ -22,7 +22,6 @@ EQUITY_SCORES = schema(
     affect=(pa.string(), "anger, fear, joy, sadness or valence"),
     score=(pa.float64(), "intensity of the affect, from 0 to 1"),
 )
-"""A score in 0..1 for a sentence and an affect that the system predicts."""
 
 _DEFAULT_AFFECT = "valence"
 _COLUMNS = ("sentence_id", "sentence", "affect", "score")
@@ -149,11 +148,10 @@ def _score(path: Path, line: int, text: str) -> float:
     return score
 
 
-def write_sentences(sentences: pa.Table, path: Path, form: str) -> None:
+def write_sentences(sentences: pa.Table, path: Path) -> None:
     """Writes the sentences to score elsewhere: `sentence_id`, `sentence`, and an empty `score`."""
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        rows = zip(sentences["sentence_id"].to_pylist(), sentences["sentence"].to_pylist(), repeat(""), strict=False)
-        write_rows(stream, ["sentence_id", "sentence", "score"], rows, form)
+    rows = zip(sentences["sentence_id"].to_pylist(), sentences["sentence"].to_pylist(), repeat(""), strict=False)
+    write_table(path, ["sentence_id", "sentence", "score"], rows)
 
 
 def covered(sentences: pa.Table, scores: np.ndarray) -> list[str]:

@@ -15,6 +15,7 @@ from fairness_pipeline.models.specification import (
     Rate,
     Training,
     TrainingSettings,
+    check_sections,
     one_of,
 )
 
@@ -132,7 +133,8 @@ class SystemSpecification(ModelFile):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         architecture = ARCHITECTURES[self.architecture]
-        architecture.check_sections(self.architecture, self, ("svm", "encoder", "huggingface", "endpoint"))
+        sections = ("svm", "encoder", "huggingface", "endpoint")
+        check_sections(self, sections, architecture.needs, architecture.may_have)
         if doubled := [affect for affect in self.affects if self.affects.count(affect) > 1]:
             raise ValueError(f"'{doubled[0]}' is listed twice in 'affects'; keep one")
         if self.architecture == "vader" and self.affects != ("valence",):

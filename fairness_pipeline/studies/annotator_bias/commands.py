@@ -34,7 +34,6 @@ def _export_labels(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.annotation.label_files import FORMS, write_labels
     from fairness_pipeline.cli.run import make
     from fairness_pipeline.foundation.csv_cells import say_escaped
-    from fairness_pipeline.foundation.files import replacing
 
     path = Path(arguments.output)
     check_output(path, FORMS, force=arguments.force)
@@ -57,8 +56,7 @@ def _export_labels(arguments: argparse.Namespace) -> int:
     names = ("annotated_items", "annotations", "annotators")
     items, labels, annotators = (lake.read(name, {"corpus": subject}) for name in names)
     corpus = part.corpora[subject]
-    with replacing(path) as temporary:
-        written = write_labels(truths, estimates, items, labels, annotators, corpus, temporary, path.suffix)
+    written = write_labels(truths, estimates, items, labels, annotators, corpus, path)
     title = METHODS[method].title
     note = say_escaped(written.escaped)
     print(f"{path}: {written.items:,} items with the label and the probability that {title} infers{note}")

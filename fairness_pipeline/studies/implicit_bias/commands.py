@@ -29,7 +29,6 @@ def add_commands(command: Command) -> None:
 
 def _export_texts(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.foundation.csv_cells import say_escaped
-    from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.classifiers.prediction_files import FORMS, write_texts
 
     path = Path(arguments.output)
@@ -40,8 +39,7 @@ def _export_texts(arguments: argparse.Namespace) -> int:
     tables = [texts_to_classify(part, view).select(["text_id", "text"]) for view in views]
     tests = pa.concat_tables(tables).group_by(["text_id", "text"], use_threads=False).aggregate([])
     classes = part.classes[views[0]] if len(views) > 1 else ()
-    with replacing(path) as temporary:
-        escaped = write_texts(tests, temporary, path.suffix, "prediction" if classes else "probability")
+    escaped = write_texts(tests, path, "prediction" if classes else "probability")
     fill = f"'prediction' ({', '.join(classes)})" if classes else "'probability' (of the positive class)"
     print(f"{path}: {tests.num_rows:,} texts; fill in {fill} in a copy, then:{say_escaped(escaped)}")
     print(f"fairness-pipeline import FILE --name NAME --corpus {corpus} --profile {arguments.profile}")

@@ -92,16 +92,13 @@ def _import_annotations(arguments: argparse.Namespace) -> int:
 
 
 def _export_texts(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.foundation.csv_cells import say_escaped
-    from fairness_pipeline.foundation.files import replacing
-    from fairness_pipeline.models.language.log_probability_files import write_texts
+    from fairness_pipeline.foundation.csv_cells import say_escaped, write_table
 
     path = Path(arguments.output)
     check_output(path, (".csv", ".jsonl"), force=arguments.force)
     part = part_of(arguments.profile, NAME, LanguageModelPart)
     texts = _texts_to_score(part, _dimension(part, arguments.dimension) if arguments.dimension else None)
-    with replacing(path) as temporary:
-        escaped = write_texts(texts, temporary, path.suffix)
+    escaped = write_table(path, ["text", "logprob", "tokens"], ((text, "", "") for text in texts))
     print(
         f"{path}: {len(texts):,} texts; in a copy fill in 'logprob' (the sum of the natural logarithms of the tokens' "
         "probabilities, each given the tokens before it) and 'tokens' (how many they are). A first token that nothing "

@@ -64,8 +64,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _export_questions(arguments: argparse.Namespace) -> int:
-    from fairness_pipeline.foundation.csv_cells import say_escaped, write_rows
-    from fairness_pipeline.foundation.files import replacing
+    from fairness_pipeline.foundation.csv_cells import say_escaped, write_table
     from fairness_pipeline.project.project import Project
     from fairness_pipeline.studies.outcomes.asked_groups import describe_questions, message_document, questions_of
 
@@ -75,8 +74,7 @@ def _export_questions(arguments: argparse.Namespace) -> int:
     questions = questions_of(document, Project(arguments.profile).profile.seed)
     names = ("id", "system", "text", "answer")
     rows = ((row["id"], row["system"], row["text"], "") for row in questions.table.to_pylist())
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-        escaped = write_rows(stream, names, rows, path.suffix)
+    escaped = write_table(path, names, rows)
     for line in describe_questions(questions):
         print(line)
     options = [f"--groups {arguments.groups}"]

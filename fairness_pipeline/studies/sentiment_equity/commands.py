@@ -27,7 +27,6 @@ def add_commands(command: Command) -> None:
 
 def _export_sentences(arguments: argparse.Namespace) -> int:
     from fairness_pipeline.corpora.sentiment.equity_sentences import make_equity_sentences
-    from fairness_pipeline.foundation.files import replacing
     from fairness_pipeline.models.sentiment.score_files import write_sentences
     from fairness_pipeline.models.sentiment.specification import SCORE_FORMS
 
@@ -35,8 +34,7 @@ def _export_sentences(arguments: argparse.Namespace) -> int:
     check_output(path, SCORE_FORMS, force=arguments.force)
     part_of(arguments.profile, NAME, EquityPart)  # checks the profile, which the printed command names
     sentences = make_equity_sentences()
-    with replacing(path) as temporary:
-        write_sentences(sentences, temporary, path.suffix)
+    write_sentences(sentences, path)
     print(
         f"{path}: {sentences.num_rows:,} sentences, the second half reworded (score all of it or none); fill in "
         "'score' in a copy, then:"

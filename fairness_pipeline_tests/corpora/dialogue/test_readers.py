@@ -48,6 +48,20 @@ def test_topics(tmp_path: Path, form: str) -> None:
         list(read_file(path, specification(form, columns={"topic": "subject"})))
 
 
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
+def test_a_missing_topic_is_no_topic(tmp_path: Path, form: str) -> None:
+    path, topics = tmp_path / f"a.{form}", ["food", "", None]
+    if form == "parquet":
+        pq.write_table(pa.table({"context": ["a"] * 3, "response": ["b"] * 3, "about": topics}), path)
+    elif form == "jsonl":
+        write(path, *({"context": "a", "response": "b", "about": topic} for topic in topics))
+    else:
+        rows = [("context", "response", "about"), *(("a", "b", topic or "") for topic in topics)]
+        write(path, *(("," if form == "csv" else "\t").join(cells) for cells in rows))
+    read = read_file(path, specification(form, columns={"topic": "about"}))
+    assert [turns.topic for turns in read] == ["food", None, None]
+
+
 def write(path: Path, *lines: object) -> Path:
     text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
     path.write_text(text, encoding="utf-8")

@@ -210,7 +210,7 @@ def test_exported_texts_come_back_as_predictions(suffix: str, tmp_path: Path) ->
     path = tmp_path / f"texts{suffix}"
     texts = TESTS if suffix == ".csv" else TESTS.set_column(1, "text", pa.array(["say it", "@two words", "=three()"]))
     texts = texts.set_column(0, "text_id", pa.array(["-x", "@2", "3"]))
-    assert write_texts(texts, path, suffix) == {".csv": 2, ".tsv": 4, ".jsonl": 0}[suffix]
+    assert write_texts(texts, path) == {".csv": 2, ".tsv": 4, ".jsonl": 0}[suffix]
     lines = path.read_text(encoding="utf-8").splitlines()
     if suffix == ".jsonl":
         assert json.loads(lines[1]) == {"text_id": "@2", "text": "@two words", "probability": ""}

@@ -92,7 +92,7 @@ def test_a_model_answers_in_bfloat16_but_is_not_trained_in_it(tmp_path: Path) ->
         spec = specification(base, huggingface={"name": base, "prompt": "user : {context} bot :", "dtype": dtype})
         registry.prepare(spec, dialogues(), folder, seed=1)
         weights[dtype] = load_file(folder / "model.safetensors")
-        answering, _ = HuggingFaceResponder(spec, folder, 1)._model()
+        answering, _ = HuggingFaceResponder(spec, folder, 1).model
         assert answering.dtype == getattr(torch, dtype)
     assert all(torch.equal(weights["bfloat16"][name], tensor) for name, tensor in weights["float32"].items())
 

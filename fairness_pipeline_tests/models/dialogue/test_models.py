@@ -162,7 +162,7 @@ def test_training_stops_early_and_keeps_the_best(tmp_path: Path) -> None:
     history = figures["validation_perplexities"]
     assert len(history) < 12
     assert history.index(min(history)) == len(history) - 3
-    model = Seq2SeqResponder(spec, tmp_path).model()[0]
+    model = Seq2SeqResponder(spec, tmp_path).model
     encoded = EncodedDialogues.of_texts(
         *(
             dialogues().filter(pa.compute.equal(dialogues()["split"], "valid"))[column].to_pylist()
@@ -181,7 +181,7 @@ def test_bfloat16_learns_as_well_and_keeps_float32_weights(tmp_path: Path) -> No
         spec = specification(precision=precision, epochs=6)
         figures = registry.prepare(spec, dialogues(), tmp_path / precision, seed=3)
         perplexities[precision] = figures["validation_perplexities"]
-        weights = Seq2SeqResponder(spec, tmp_path / precision).model()[0].state_dict()
+        weights = Seq2SeqResponder(spec, tmp_path / precision).model.state_dict()
         assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
     assert perplexities["float32"] != perplexities["bfloat16"]
     assert min(perplexities["bfloat16"]) == pytest.approx(min(perplexities["float32"]), rel=0.05)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from fairness_pipeline.foundation.csv_cells import write_table
 from fairness_pipeline.foundation.errors import FairnessError
-from fairness_pipeline.models.language.log_probability_files import LogProbabilityScorer, write_texts
+from fairness_pipeline.models.language.log_probability_files import LogProbabilityScorer
 
 TEXTS = ["@USER they are", "=1+1", "plain"]
 
@@ -16,7 +17,7 @@ TEXTS = ["@USER they are", "=1+1", "plain"]
 @pytest.mark.parametrize("removed", [False, True])
 def test_an_apostrophe_put_before_a_text_is_ignored(tmp_path: Path, removed: bool) -> None:
     path = tmp_path / "texts.csv"
-    assert write_texts(TEXTS, path, ".csv") == 2
+    assert write_table(path, ["text", "logprob", "tokens"], ((text, "", "") for text in TEXTS)) == 2
     with path.open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [row["text"] for row in rows] == ["'@USER they are", "'=1+1", "plain"]

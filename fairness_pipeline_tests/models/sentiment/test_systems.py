@@ -323,7 +323,7 @@ def test_contradictions_are_refused_when_the_file_is_read(options: dict[str, Any
 
 
 def filled_lines(sentences: pa.Table, path: Path, separator: str = ",") -> list[str]:
-    write_sentences(sentences, path, path.suffix)
+    write_sentences(sentences, path)
     return [line + ("0.5" if number else "") for number, line in enumerate(path.read_text().splitlines())]
 
 

@@ -57,12 +57,7 @@ def read_format(form: Format, path: Path | None, answers: Mapping[str, Answers])
 
 
 def find_log_roles(form: Format, table: pa.Table) -> dict[str, list[str]]:
-    """The columns of a tool's log by role, and its outcomes under `outcome`; constant columns have no role.
-
-    Args:
-        form: The format.
-        table: As `read_format` reads it.
-    """
+    """The columns of a tool's log by role, and its outcomes under `outcome`; constant columns have no role."""
     if form not in _LOGS:
         return {}
     log = _LOGS[form]
@@ -73,12 +68,7 @@ def find_log_roles(form: Format, table: pa.Table) -> dict[str, list[str]]:
 
 
 def describe_source(form: Format, table: pa.Table) -> str:
-    """The tool that wrote a file, and its tasks, for readers; empty for a table.
-
-    Args:
-        form: The format.
-        table: As `read_format` reads it.
-    """
+    """The tool that wrote a file, and its tasks, for readers; empty for a table."""
     if form == "table":
         return ""
     tasks = table["task"].chunk(0).dictionary.to_pylist() if "task" in table.column_names else []

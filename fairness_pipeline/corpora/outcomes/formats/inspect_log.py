@@ -49,9 +49,6 @@ def read(path: Path) -> pa.Table:
     """A row for each sample and epoch: its metadata, `task`, `model`, `id`, `epoch`, `asked`, `answer`, and a column
     for each scorer.
 
-    Args:
-        path: The log.
-
     Raises:
         FairnessError: it is no log, or has no samples.
     """

@@ -39,9 +39,6 @@ def recognises(path: Path) -> bool:
 def read(path: Path) -> pa.Table:
     """A row for each answer: the data set's columns, `task`, `doc_id`, `draw` of repeated answers, metrics, `answer`.
 
-    Args:
-        path: The log.
-
     Raises:
         FairnessError: a field is missing, or there are no answers.
     """

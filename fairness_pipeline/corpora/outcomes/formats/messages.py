@@ -128,12 +128,7 @@ def answers_in(path: Path) -> Mapping[str, Row]:
 
 
 def check_answers(path: Path, questions: pa.Table, *, keep_empty: bool = False) -> None:
-    """Checks a file of answers before any of it is kept.
-
-    Args:
-        path: The file.
-        questions: A table of `GROUP_QUESTIONS`.
-        keep_empty: Whether empty answers count as answers without words.
+    """Checks a file of answers before any of it is kept; `keep_empty`: empty answers count as answers without words.
 
     Raises:
         FairnessError: an answer is missing or empty, or belongs to no question.

@@ -38,9 +38,6 @@ def read(path: Path) -> pa.Table:
     """A row for each answer: variables and metadata, `model`, `prompt`, `draw`, `asked`, `answer`, `score`, `passed`,
     the named scores, and whether each assertion passed.
 
-    Args:
-        path: The file.
-
     Raises:
         FairnessError: it has no results, or a field is missing.
     """

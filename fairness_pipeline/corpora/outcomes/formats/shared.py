@@ -59,10 +59,6 @@ def answer_in_words(value: Any, where: str) -> str | int | None:
 def as_table(rows: Iterable[Row], path: Path = Path("table")) -> pa.Table:
     """Rows as columns of text; nested objects give names such as `doc.id`, and missing values are null.
 
-    Args:
-        rows: The rows.
-        path: Their file, for messages.
-
     Raises:
         FairnessError: there are no rows.
     """
@@ -74,10 +70,6 @@ def as_table(rows: Iterable[Row], path: Path = Path("table")) -> pa.Table:
 
 def log_table(rows: Iterable[tuple[Row, Row]], path: Path) -> pa.Table:
     """Rows of a log as columns of text: the data's, then the tool's, which win if both have a name.
-
-    Args:
-        rows: Of each row the data set's columns, and the tool's.
-        path: Their file, for messages.
 
     Raises:
         FairnessError: there are no rows.
@@ -101,10 +93,6 @@ def with_models(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 def read_zipped(path: Path, is_read: Callable[[str], bool]) -> dict[str, bytes]:
     """Files in a `.zip`, also if they are packed with zstd.
-
-    Args:
-        path: The file.
-        is_read: Whether a file in it is read, by its name.
 
     Raises:
         FairnessError: it cannot be read, or a file in it is too large.
@@ -130,11 +118,7 @@ def needed(record: Row, names: Iterable[str], where: str) -> None:
 
 
 def read_answers(path: Path, key: str) -> dict[str, Row]:
-    """Reads a model's answers, by the id of the item.
-
-    Args:
-        path: The file: JSON Lines with the field `key`.
-        key: The field with the id of the item.
+    """Reads a model's answers from JSON Lines, by the id of the item in the field `key`.
 
     Raises:
         FairnessError: a line has no id, or the id of an earlier line.
