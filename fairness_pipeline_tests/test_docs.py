@@ -29,7 +29,7 @@ from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 ROOT = Path(__file__).parents[1]
 LONG = (
     "README", "annotators", "audit-your-model", "daily-use", "debiasing", "debiasing-results", "deploy", "evidence",
-    "for-papers", "language-models", "messages", "sentiment-equity", "tables-with-sql", "text-classifiers",
+    "for-papers", "language-models", "messages", "outcomes", "sentiment-equity", "tables-with-sql", "text-classifiers",
 )  # fmt: skip
 """Pages whose commands take long; `make verify` runs them."""
 SERVES = ("ui", "view")

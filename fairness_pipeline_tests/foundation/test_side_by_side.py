@@ -143,6 +143,7 @@ def made_tables(folder: Path) -> list[object]:
     ]  # fmt: skip
 
 
+@pytest.mark.verify
 def test_a_partition_is_the_same_on_two_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (contexts, "_BATCH", 20), (contexts, "_LINES", 70), (contexts, "_LEAST", 2), (text, "_PART", 30),

@@ -81,6 +81,15 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
         assert offence(tiny.workspace)[1] != "biased"
         assert command("run", "--fail-on", "biased").returncode == 0
 
+
+@pytest.mark.verify
+def test_damaged_answers_are_asked_for_again(tiny: Project, data: Path) -> None:
+    server = Moody()
+    with serve(server) as address:
+        add_endpoint(data, address)
+        server.rude = False
+        run()
+
         # A damaged table that the endpoint makes again is another table, too.
         server.rude = True
         table = Lake(tiny.workspace).table_path("responses", BOT)
@@ -127,6 +136,7 @@ def test_another_checkpoint_makes_other_answers(made: Project) -> None:
     assert planned() == []
 
 
+@pytest.mark.verify
 def test_a_score_file_with_equal_scores_makes_nothing_else_stale(audited: Project, tmp_path: Path) -> None:
     exported = tmp_path / "sentences.csv"
     command("export", "sentences", "--output", str(exported))

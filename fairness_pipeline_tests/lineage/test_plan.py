@@ -323,9 +323,8 @@ def test_checks_name_what_is_wrong() -> None:
     assert checks.some_to_audit(pa.table({"split": ["train", "audit"]})) is None
 
 
-def test_parquet_schemas_are_the_contract(tiny: Project) -> None:
-    run("--dimension", "gender")
-    lake = Lake(tiny.workspace)
+def test_parquet_schemas_are_the_contract(made: Project) -> None:
+    lake = Lake(made.workspace)
     key = {"dimension": "gender", "model": "seq2seq"}
     schema = pq.read_schema(lake.table_path("politeness", key))
     assert [(field.name, str(field.type)) for field in schema] == [

@@ -61,6 +61,7 @@ def debiased(tiny: Project, data: Path) -> Project:
     return Project("tiny")
 
 
+@pytest.mark.verify
 def test_from_base_to_report(debiased: Project) -> None:
     """One long test, as each part needs the lake of the one before."""
     lines = planned()

@@ -359,6 +359,7 @@ def test_gold_repeated_labels_semicolons_and_wide_files(tmp_path: Path) -> None:
         columns_of(table(tmp_path / "wide.csv", wide), None, {})
 
 
+@pytest.mark.verify
 def test_named_columns_take_precedence(data: Path, tmp_path: Path) -> None:
     """Columns of unknown names, beside a column that another study would take."""
     rows = [{"Thing": i, "Who": r, "response": ("ok", "bad")[v > 2], "Team": race(r)} for i, r, v in drawn_labels()]

@@ -280,6 +280,7 @@ def test_four_groups_of_different_sizes_keep_the_level() -> None:
     assert alarms <= 8  # 5% of 60, and three standard errors
 
 
+@pytest.mark.verify
 def test_of_four_groups_the_one_that_differs_is_named() -> None:
     hits, false_alarms = 0, 0
     for seed in range(5):

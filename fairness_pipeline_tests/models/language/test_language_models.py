@@ -223,7 +223,11 @@ def test_a_training_out_of_memory_makes_the_same_updates_in_more_steps(tmp_path:
 
 
 def test_a_killed_training_resumes_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained(tmp_path / "whole")
+    def train(folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        registry.prepare(specification(), TEXTS, folder, 1)
+
+    train(tmp_path / "whole")
     monkeypatch.setattr(fine_tuning, "_CHECKPOINT_SECONDS", 0.0)
     plain = fine_tuning.language_modelling
     steps = 0
@@ -237,11 +241,11 @@ def test_a_killed_training_resumes_to_the_same_weights(tmp_path: Path, monkeypat
 
     monkeypatch.setitem(fine_tuning.train.__kwdefaults__, "loss", killed)
     with pytest.raises(Killed):
-        trained(tmp_path / "killed")
+        train(tmp_path / "killed")
     assert list((tmp_path / "killed").rglob("checkpoint-*"))
     (tmp_path / "killed" / "trainer" / "checkpoint-99").mkdir()  # an incomplete checkpoint after a kill
     monkeypatch.setitem(fine_tuning.train.__kwdefaults__, "loss", plain)
-    trained(tmp_path / "killed")
+    train(tmp_path / "killed")
     whole, resumed = (
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "killed")
     )
