@@ -101,9 +101,6 @@ def profile_of_environment() -> str:
 class Project:
     """A profile with everything that it refers to.
 
-    Args:
-        profile: The profile's key.
-
     Attributes:
         parts: The profile's part of each study that it takes part in, by the study's name.
 
@@ -147,9 +144,7 @@ class Project:
     def named_studies(self, model: str, made: tuple[str, ...] = ()) -> tuple[str, ...] | None:
         """The studies that a model's file names, or else those that its base's file names; None if neither names any.
 
-        Args:
-            model: The model's key.
-            made: The models that are made from it, directly or indirectly.
+        `made` are the models that are made from it, directly or indirectly.
 
         Raises:
             FairnessError: the file does not exist, names an unknown study, or the model is made from itself.
@@ -168,10 +163,6 @@ class Project:
 
     def base_named(self, model: str, path: Path) -> str:
         """The model of the profile that a debiased one is made from.
-
-        Args:
-            model: The debiased model's key.
-            path: The debiased model's file.
 
         Raises:
             FairnessError: the file names no base, or one that the profile does not list.
@@ -208,11 +199,6 @@ P = TypeVar("P", bound=AnyPart)
 
 def part_of(profile: str, study: str, kind: type[P]) -> P:
     """A study's part of a profile, in the study's own type.
-
-    Args:
-        profile: The profile's key.
-        study: The study's name.
-        kind: The study's type of parts.
 
     Raises:
         FairnessError: the profile does not take part in the study.

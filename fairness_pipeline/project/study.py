@@ -51,10 +51,6 @@ S = TypeVar("S", bound=Specification)
 class Part(ABC, Generic[S]):
     """A study's part of one profile, read and checked. A study overrides the defaults that do not fit.
 
-    Args:
-        project: The profile.
-        settings: The study's section of the profile.
-
     Attributes:
         subjects: The subjects of the audit, by key. The same key may mean another subject in another study.
         axes: The keys along each of the study's axes, in the profile's order.

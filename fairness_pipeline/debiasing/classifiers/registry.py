@@ -95,9 +95,6 @@ class Task:
 def train(task: Task) -> list[list[float]]:
     """Trains a classifier with every seed, resuming earlier trainings.
 
-    Args:
-        task: The classifier, its texts and its folder.
-
     Returns:
         The validation accuracy after each epoch, by seed.
 
@@ -120,14 +117,7 @@ def train(task: Task) -> list[list[float]]:
 
 
 def load(specification: ClassifierSpecification, folder: Path, number: int, tokens: "Tokens") -> "TextNetwork":
-    """The classifier that was trained with one of its seeds in `folder`, ready to predict.
-
-    Args:
-        specification: The classifier's file.
-        folder: Where `train` left it.
-        number: The seed's number, from 1.
-        tokens: The words that the classifiers in `folder` know.
-    """
+    """The classifier that was trained with seed `number`, from 1, in `folder`, ready to predict."""
     from fairness_pipeline.models.checkpoints import load_weights
     from fairness_pipeline.models.training import Trainer
 

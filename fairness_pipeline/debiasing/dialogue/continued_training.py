@@ -174,12 +174,6 @@ def train_on(
     sum of mean effect and harm is kept, except the base. A model whose answers are nearly all alike (`identical`) is
     kept only if all models are.
 
-    Args:
-        task: The model and where it goes.
-        settings: When it is tested and ends.
-        course: Makes the updates for the base.
-        taught: Which replies of D(g) are learnt.
-
     Returns:
         Figures: iterations, updates of the kept model, the results of every test, what the kept model's test could
         detect, perplexity.

@@ -25,13 +25,7 @@ _CANDIDATE = "candidate"
 
 
 def fine_tuned(task: Task, texts: list[str], settings: FineTuning) -> dict[str, Any]:
-    """Plain language modelling on the phrases.
-
-    Args:
-        task: The model and where it goes.
-        texts: The phrases.
-        settings: Epochs, batch and learning rate.
-    """
+    """Plain language modelling on the phrases."""
     model, tokenizer = registry.load(task.model, task.base, trains=True)
     rows = tokenizer(texts, **_truncation(model))["input_ids"]
     examples = [{"input_ids": row} for row in rows if len(row) > 1]
@@ -46,11 +40,6 @@ def search(task: Task, debiasing_loss: DebiasingLoss, settings: LossGrid) -> dic
     """Trains at every point of the grid and keeps the model with the highest p of the paper's test on `dev`.
 
     The base is loaded and the phrases are tokenised once; finished points are not repeated.
-
-    Args:
-        task: The model and where it goes.
-        debiasing_loss: The method's loss.
-        settings: The grid.
 
     Returns:
         `grid`: each point with its p, t and perplexity on references; `chosen`: its number.

@@ -52,11 +52,7 @@ class AnnotatorBias(Specification):
 
 
 class Annotators(Subject):
-    """The annotators of a corpus, which this study audits.
-
-    Args:
-        corpus: The corpus as declared.
-    """
+    """The annotators of a corpus, which this study audits."""
 
     may_change = False
 

@@ -42,13 +42,7 @@ _METRICS = {
 
 
 def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> str:
-    """Renders the report from the assets made so far; missing audits are listed as not measured.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits of the study.
-    """
+    """Renders the report from the assets made so far; missing audits are listed as not measured."""
     measured = dict.fromkeys(audit.key["corpus"] for audit in audits if audit.measured)
     items = {corpus: disputed(part, lake, corpus, max(part.settings.examples, _CANDIDATES)) for corpus in measured}
     return page.render(

@@ -59,12 +59,8 @@ def of_kind(rows: list[Row], *kinds: str) -> list[Row]:
 
 
 def class_shares(rows: list[Row]) -> list[dict[str, Any]]:
-    """How often each group of each category says each class (modelled, raw, and above the mean of the groups' labels),
-    and its confusion.
-
-    Args:
-        rows: Estimates by a model of groups.
-    """
+    """From estimates by a model of groups: how often each group of each category says each class (modelled, raw, and
+    above the mean of the groups' labels), and its confusion."""
     frequencies = of_kind(rows, SAID)
     groups = []
     for category, group in dict.fromkeys((row["category"], row["name"]) for row in frequencies):
@@ -188,12 +184,6 @@ def disputed(part: AnnotatorBiasPart, lake: Lake, corpus: str, count: int) -> di
     """For each comparison, the items of the first draw that divide its groups most: by sum_g n_g (rate_g - rate)^2.
 
     Each item has the number of `labels` and of `positive` labels of each group.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        corpus: The key of the corpus.
-        count: The number of items of a category.
     """
     key = {"corpus": corpus}
     tables = [lake.read(name, key) for name in ("annotations", "annotators", "annotated_items")]

@@ -36,14 +36,9 @@ _DEBIASED = "debiased_dialogue_models"
 
 
 def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key] = ()) -> list[dict[str, Any]]:
-    """One section for each dimension and base with a measured debiased model.
+    """One section for each dimension and base with a measured debiased model; `outdated` comparisons are left out.
 
     If a base is trained several times, the section shows its first seed, and all seeds together.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        outdated: Stale comparisons; they are left out.
     """
     sections = []
     for dimension in part.dimensions:

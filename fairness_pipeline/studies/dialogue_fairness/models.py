@@ -39,10 +39,6 @@ def answers_in(model: ModelSpecification, dimension: str) -> bool:
 def dialogue_models(project: Project, corpora: Collection[str]) -> dict[str, ModelSpecification]:
     """Every model that the study audits, by key.
 
-    Args:
-        project: The profile.
-        corpora: Keys of its corpora.
-
     Raises:
         FairnessError: a model's file is missing or wrong, or two models have the same name.
     """

@@ -41,13 +41,9 @@ _WORDLESS = {REFUSED: "declined, as the endpoint reports", FILTERED: "withheld b
 def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdated: Collection[Key] = ()) -> str:
     """Returns the whole report; audits that are missing in the lake are listed as not measured.
 
-    All text is escaped: a tweet may hold `<script>`.
+    Stale audits are marked; `outdated` comparisons with a base are left out.
 
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits; stale ones are marked.
-        outdated: Stale comparisons with a base; they are left out.
+    All text is escaped: a tweet may hold `<script>`.
     """
     glanced, never = folded(
         glanced_at(), (row for audit in audits for row in audit.rows), lambda row: str(row["measure"])

@@ -121,11 +121,6 @@ def _misnamed_pair(lake: Lake, key: Key, side: str) -> dict[str, Any] | None:
 def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
     """The pair whose two answers show a row's difference most clearly; the shortest of those that show it equally.
 
-    Args:
-        lake: What has been made.
-        key: The partition.
-        row: A row of its significance table.
-
     Returns:
         A dict with `context_a`, `response_a`, `kind_a`, and the same of side b; None if the measure scores
         all responses together, or if no pair shows the difference.

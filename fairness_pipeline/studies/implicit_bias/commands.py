@@ -71,12 +71,6 @@ IMPORTS = (
 def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifier: str) -> tuple[Path, int]:
     """Imports a classifier's predictions from a file into the workspace.
 
-    Args:
-        part: The profile's part of the study.
-        path: The file.
-        corpus: The corpus of the texts.
-        classifier: The name for the classifier.
-
     Returns:
         The path of the predictions in the workspace, and their number.
 

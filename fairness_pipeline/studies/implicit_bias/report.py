@@ -21,13 +21,7 @@ _METRICS = {"fped": "FPED", "fned": "FNED", "dpd": "DPD", "accuracy": "accuracy"
 
 
 def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> str:
-    """Renders the report from the assets made so far; missing audits are listed as not measured.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits of the study.
-    """
+    """Renders the report from the assets made so far; missing audits are listed as not measured."""
     measured = [audit for audit in audits if audit.measured]
     return page.render(
         STUDY,

@@ -35,10 +35,6 @@ def top_words(saliency: pa.Table, kind: str) -> list[tuple[str, float, int]]:
     """The words with the largest mean share times the number of words, and the number of texts with each word.
 
     A share is compared with an even one: 2 is twice what each word of the text would have.
-
-    Args:
-        saliency: As `SALIENCY`.
-        kind: One of `KINDS`.
     """
     shares_by_word: dict[str, list[float]] = defaultdict(list)
     for words, shares in zip(saliency["words"].to_pylist(), saliency[kind].to_pylist(), strict=True):
@@ -64,11 +60,7 @@ def flat(saliency: pa.Table) -> bool:
 
 
 def agreement(saliency: pa.Table) -> dict[str, dict[str, float]]:
-    """How far L2X and integrated gradients agree, on the label and on the group.
-
-    Args:
-        saliency: As `SALIENCY`.
-    """
+    """How far L2X and integrated gradients agree, on the label and on the group."""
     agreements = {}
     for task in ("label", "group"):
         l2x, gradients = (
@@ -80,13 +72,8 @@ def agreement(saliency: pa.Table) -> dict[str, dict[str, float]]:
 
 
 def highlighted(saliency: pa.Table, predictions: pa.Table, count: int) -> list[dict[str, Any]]:
-    """Texts with the saliency of each word (table 4.1), those that the first seed misclassified first.
-
-    Args:
-        saliency: As `SALIENCY`.
-        predictions: The predictions of the same classifier, as `CLASSIFIER_PREDICTIONS`.
-        count: The number of texts.
-    """
+    """Texts with the saliency of each word (table 4.1), those that the first seed of the same classifier misclassified
+    first."""
     predicted = {row["text_id"]: row for row in predictions.to_pylist() if row["seed"] == 1}
     rows = [row for row in saliency.to_pylist() if row["seed"] == 1]
     rows.sort(

@@ -31,13 +31,7 @@ _DATA: dict[str, DownstreamTask] = {
 
 
 def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> str:
-    """Returns the whole report; audits that are missing in the lake are listed as not measured.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits.
-    """
+    """Returns the whole report; audits that are missing in the lake are listed as not measured."""
     measured = [audit for audit in audits if audit.measured]
     perplexities = tasks(part, lake, "reddit_perplexity")
     return page.render(

@@ -132,11 +132,7 @@ class Diagnosis:
 
 
 def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
-    """Reads a table and guesses the roles of its columns.
-
-    Args:
-        path: The file.
-        arguments: The user's options about its columns (`cli.arguments.add_table_options`).
+    """Reads a table and guesses the roles of its columns where the user's options (`add_table_options`) name none.
 
     Raises:
         FairnessError: the file cannot be read, or has no such column.
@@ -186,9 +182,7 @@ def _of_benchmark(form: Format, table: pa.Table) -> dict[str, Any]:
 def settled(diagnosis: Diagnosis, arguments: argparse.Namespace) -> Diagnosis:
     """The diagnosis after the user has answered questions about unsure columns; refused in CI and without a terminal.
 
-    Args:
-        diagnosis: The diagnosis.
-        arguments: The user's options so far; the answers are added.
+    The answers are added to the `arguments`.
 
     Raises:
         FairnessError: nobody can be asked; names the unsure columns, and a command to complete.

@@ -50,12 +50,7 @@ class Outcomes(Specification):
 
 
 class TrialTable(Subject):
-    """A table of trials, which this study audits.
-
-    Args:
-        specification: The specification of its columns.
-        models: The models that are asked its questions, by key.
-    """
+    """A table of trials, which this study audits, and the models that are asked its questions."""
 
     def __init__(self, specification: OutcomeTable, models: Mapping[str, Model]) -> None:
         self.specification = specification

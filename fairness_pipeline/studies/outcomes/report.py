@@ -29,13 +29,7 @@ _HERE = Path(__file__).parent
 
 
 def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
-    """Renders the report from the assets made so far; missing audits are listed as not measured.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits of the study.
-    """
+    """Renders the report from the assets made so far; missing audits are listed as not measured."""
     return page.render(
         STUDY,
         part.project,

@@ -77,12 +77,7 @@ def _control(part: OutcomesPart, key: Key, row: Row) -> str:
 
 
 def rates(part: OutcomesPart, lake: Lake) -> list[Row]:
-    """The rates by group of all rows of all tables, each with its partition.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-    """
+    """The rates by group of all rows of all tables, each with its partition."""
     keys = [
         {"table": name, "condition": condition}
         for name in part.tables

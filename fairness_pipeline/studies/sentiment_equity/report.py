@@ -36,10 +36,7 @@ _HERE = Path(__file__).parent
 def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
     """Renders the report from the assets made so far; missing audits are listed as not measured.
 
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits of the study; stale ones are marked, and left out of the counts over all systems.
+    Stale audits are marked, and left out of the counts over all systems.
     """
     settings = part.settings
     # without pairs there is nothing to show

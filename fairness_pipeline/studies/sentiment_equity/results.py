@@ -136,12 +136,7 @@ def sentence_of(lake: Lake, gap: dict[str, Any], side: int, group: str) -> str:
 
 
 def widest_gaps(pairs: pa.Table, count: int) -> list[dict[str, Any]]:
-    """The published pairs whose scores differ most, with their `gap`; the widest first, one pair for the same persons.
-
-    Args:
-        pairs: As `EQUITY_PAIRS`.
-        count: The number of pairs.
-    """
+    """The published pairs whose scores differ most, with their `gap`; widest first, one pair for the same persons."""
     pairs = pairs.filter(pc.equal(pairs["templates"], PUBLISHED))
     gaps = pc.subtract(pairs["score_a"], pairs["score_b"])
     persons = pairs["persons"].to_pylist()
