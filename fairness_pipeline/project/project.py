@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -195,6 +196,7 @@ class Project:
 
 
 P = TypeVar("P", bound=AnyPart)
+M = TypeVar("M")
 
 
 def part_of(profile: str, study: str, kind: type[P]) -> P:
@@ -243,6 +245,13 @@ def changed(
         return validate(schema, merged(declared, changes), profile, under)
     except FairnessError as error:
         raise FairnessError(f"{error}\n  (in what {profile} changes of {path})") from None
+
+
+def method_named(methods: Mapping[str, M], name: Any, path: Path) -> M:
+    """The debiasing method that a file names; raises FairnessError, which names the file, if there is none."""
+    if not isinstance(name, str) or name not in methods:
+        raise FairnessError(f"{path}: debiasing: expected one of {', '.join(methods)}, found {name!r}")
+    return methods[name]
 
 
 def check_settings(

@@ -7,11 +7,10 @@ from typing import Any
 
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.debiasing.dialogue.registry import METHODS
-from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import load, read_yaml, validate
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
+from fairness_pipeline.project.project import Project, changed, check_settings, find, merged, method_named
 
 NAME = "dialogue_fairness"
 

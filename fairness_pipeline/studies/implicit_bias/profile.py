@@ -9,14 +9,13 @@ from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
 from fairness_pipeline.corpora.classifiers.authored_texts import AuthoredShares, parts_of
 from fairness_pipeline.debiasing.classifiers.registry import METHODS
-from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.explanation.settings import ExplainerSettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.measures.classifiers.group_rates import RATES, GroupRatesSettings
 from fairness_pipeline.models.classifiers.prediction_files import FORMS, OfClass
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
+from fairness_pipeline.project.project import Project, changed, check_settings, find, merged, method_named
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.workspace.imports import imported_files
 from fairness_pipeline.workspace.lake import Key

@@ -11,7 +11,6 @@ from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.debiasing.language.registry import METHODS
-from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File
@@ -22,7 +21,7 @@ from fairness_pipeline.measures.language.phrase_bias import LanguageModelBiasSet
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language.log_probability_files import FORMS
 from fairness_pipeline.models.language.specification import ARCHITECTURES, LanguageModelSpecification
-from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
+from fairness_pipeline.project.project import Project, changed, check_settings, find, merged, method_named
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.workspace.imports import imported_file, imported_files
 from fairness_pipeline.workspace.lake import Key
