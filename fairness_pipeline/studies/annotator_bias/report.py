@@ -80,7 +80,7 @@ def _printed_tables(part: AnnotatorBiasPart) -> list[PrintedTable]:
 
 def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
     corpus_key = {"corpus": key}
-    cards = {name: lake.card(name, corpus_key) for name in ("annotations", "annotators")}
+    people = lake.figures("annotators", corpus_key)
     scores_by_method, model = scores(part, lake, key), group_model(part, key)
     rows, papers = estimates(part, lake, key, model), estimates(part, lake, key, PAPERS)
     contrasts = of_kind(rows, CONTRAST)
@@ -88,10 +88,10 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "key": key,
         "corpus": part.corpora[key],
         "published": published.size(part.corpora[key]),
-        "figures": cards["annotations"].figures if cards["annotations"] else None,
-        "people": cards["annotators"].figures["groups"] if cards["annotators"] else {},
-        "too_few": cards["annotators"].figures["too_few"] if cards["annotators"] else {},
-        "agreement": _rows(lake, "label_agreement_by_group", corpus_key),
+        "figures": lake.figures("annotations", corpus_key),
+        "people": people.get("groups", {}),
+        "too_few": people.get("too_few", {}),
+        "agreement": lake.rows("label_agreement_by_group", corpus_key),
         "anova": _anova(lake, key),
         "printed": bool(published.anova(part.corpora[key])),
         "model": METHODS[model].title if model else "",
@@ -121,13 +121,9 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
     }
 
 
-def _rows(lake: Lake, asset: str, key: dict[str, str]) -> list[Row]:
-    return lake.read(asset, key).to_pylist() if lake.card(asset, key) else []
-
-
 def _anova(lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
     """The analysis of variance by category and response, with the groups' means in words."""
-    rows = [row | {"told": _means(row)} for row in _rows(lake, "annotator_anova", {"corpus": corpus})]
+    rows = [row | {"told": _means(row)} for row in lake.rows("annotator_anova", {"corpus": corpus})]
     categories = dict.fromkeys(row["category"] for row in rows)
     return {
         name: {

@@ -59,11 +59,10 @@ def _printed_tables(part: ImplicitBiasPart) -> list[PrintedTable]:
 
 def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
     corpus = part.corpora[key]
-    card = lake.card("authored_texts", {"corpus": key})
     return {
         "key": key,
         "corpus": corpus,
-        "figures": card.figures if card else None,
+        "figures": lake.figures("authored_texts", {"corpus": key}),
         "published": published.size(corpus.published_as),
         "metrics": metrics(part, lake, key),
         "degenerate": [
@@ -75,9 +74,7 @@ def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
 
 def _probabilities(part: ImplicitBiasPart, lake: Lake, audit: Audit) -> dict[str, Any] | None:
     """AUCs by group, and the picture of thresholds and calibration; None if a classifier gives labels only."""
-    if not lake.card("classifier_probabilities", audit.key):
-        return None
-    rows = lake.read("classifier_probabilities", audit.key).to_pylist()
+    rows = lake.rows("classifier_probabilities", audit.key)
     if not rows:
         return None
     areas: dict[str, dict[str, Row]] = {}

@@ -59,6 +59,5 @@ def tasks(part: LanguageModelPart, lake: Lake, name: str) -> list[tuple[Key, Row
         )
         for key in keys:
             table = name if specification.base else f"base_{name}"
-            if lake.card(table, key):
-                entries += [(key, row) for row in lake.read(table, key).to_pylist()]
+            entries += [(key, row) for row in lake.rows(table, key)]
     return entries
