@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -210,6 +210,12 @@ def part_of(profile: str, study: str, kind: type[P]) -> P:
     if not isinstance(part, kind):
         raise FairnessError(f"profile '{profile}' has no section {study}; add one")
     return part
+
+
+def check_known(key: str, known: Iterable[str], source: str, kind: str) -> None:
+    """Checks that a key which a file names is one of a kind; raises FairnessError, which names the `source`."""
+    if key not in known:
+        raise FairnessError(f"{source}: '{key}' is none of {kind}: {', '.join(known)}")
 
 
 def check_studies(names: tuple[str, ...] | None, path: Path) -> None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from inspect import getfile
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,7 @@ from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.origins import origins_of
-from fairness_pipeline.project.project import Project
-from fairness_pipeline.project.study import AnyStudy
+from fairness_pipeline.project.study import AnyPart, AnyStudy
 from fairness_pipeline.reporting.gaps import gaps_table
 from fairness_pipeline.reporting.history import against, entries, keep
 from fairness_pipeline.reporting.html import template
@@ -46,28 +46,25 @@ Striking = Callable[[Audit, Row], dict[str, Any] | None]
 
 def render(
     study: AnyStudy,
-    project: Project,
+    part: AnyPart,
     lake: Lake,
     audits: list[Audit],
-    folder: Path,
     *,
     striking: Striking,
     filters: dict[str, Callable[..., Any]] | None = None,
     **content: Any,
 ) -> str:
-    """Renders a study's report: its `report.html.j2` in the frame that all share.
+    """Renders a study's report: the `report.html.j2` of its folder in the frame that all share.
 
     Args:
         study: The study.
-        project: The profile.
+        part: The profile's part of the study.
         lake: What has been made.
         audits: All audits of the study.
-        folder: The study's folder, which holds the template.
         striking: A pair that shows a finding: `a` and `b`, each with `group`, `context`, `response`; or None.
         filters: Filters of the template.
         content: What the study's own part shows.
     """
-    part = project.parts[study.name]
     ordered = worst_first(study, audits)
     measured = [audit for audit in ordered if audit.measured]
     judged = [audit for audit in measured if not audit.degenerate]
@@ -82,12 +79,12 @@ def render(
     )
     described = _one_each(biased)[:_SENTENCES]
     drawn = drawn_rows(study, part, rows)
-    page = template(folder, "report.html.j2", **(filters or {}))
+    page = template(Path(getfile(type(part))).parent, "report.html.j2", **(filters or {}))
     return page.render(
         study=study,
-        profile=project.name,
-        description=project.profile.description,
-        dimensions=project.dimensions,
+        profile=part.project.name,
+        description=part.project.profile.description,
+        dimensions=part.project.dimensions,
         made=datetime.now(UTC),
         counts=counted(study, audits),
         ends=ends(study, ordered),

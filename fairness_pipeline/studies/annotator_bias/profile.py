@@ -71,8 +71,6 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         FairnessError: a corpus or a method that the profile names is missing or wrong.
     """
 
-    project: Project
-
     def __init__(self, project: Project, settings: AnnotatorBias) -> None:
         super().__init__(project, settings)
         self.corpora: dict[str, AnnotatedCorpus] = {}
@@ -107,11 +105,6 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         self.axes = {"corpus": list(self.corpora), "method": list(settings.methods)}
 
     # For the shared code
-
-    @property
-    def level(self) -> float:
-        """The significance level of the tests."""
-        return self.settings.significance.alpha
 
     def expected(self) -> list[Key]:
         """Every corpus with annotators in groups."""

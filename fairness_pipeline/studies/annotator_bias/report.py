@@ -1,6 +1,5 @@
 """Renders the report of study 5: one self-contained HTML file."""
 
-from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.annotation.bias_estimates import CONTRAST, GROUP, OMNIBUS, SUM, exceeds
@@ -26,9 +25,7 @@ from fairness_pipeline.studies.annotator_bias.results import (
 )
 from fairness_pipeline.studies.annotator_bias.study import STUDY, label_of
 from fairness_pipeline.workspace.lake import Lake, Row
-from fairness_pipeline.workspace.published import PrintedTable
 
-_HERE = Path(__file__).parent
 _CANDIDATES = 50
 """The number of items that are searched for an example of a finding."""
 _METRICS = {
@@ -47,16 +44,15 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
     items = {corpus: disputed(part, lake, corpus, max(part.settings.examples, _CANDIDATES)) for corpus in measured}
     return page.render(
         STUDY,
-        part.project,
+        part,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, items, audit, row),
         groups={key: {**specification.groups, **specification.compared} for key, specification in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
         titles={name: METHODS[name].title for name in part.settings.methods},
-        printed=_printed_tables(part),
+        printed=published.elsewhere(part.corpora.values()),
         sections=worst_first(STUDY, [audit for audit in audits if audit.measured]),
         disputed=items,
         examples=part.settings.examples,
@@ -70,12 +66,6 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
             **part.settings.model_dump(include={"significance", "classifier", "seeds", "agreement"}),
         },
     )
-
-
-def _printed_tables(part: AnnotatorBiasPart) -> list[PrintedTable]:
-    """The thesis' tables of other data sets; empty if the profile reproduces none."""
-    corpora = part.corpora.values()
-    return published.elsewhere(corpora) if any(corpus.published_as for corpus in corpora) else []
 
 
 def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:

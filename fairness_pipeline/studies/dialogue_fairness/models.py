@@ -10,7 +10,7 @@ from fairness_pipeline.debiasing.dialogue.registry import METHODS
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import load, read_yaml, validate
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.project.project import Project, changed, check_settings, find, merged, method_named
+from fairness_pipeline.project.project import Project, changed, check_known, check_settings, find, merged, method_named
 
 NAME = "dialogue_fairness"
 
@@ -124,11 +124,7 @@ class _Reader:
             )
         check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))
         for dimension in model.dimensions or ():
-            if dimension not in self._project.dimensions:
-                raise FairnessError(
-                    f"{path}: dimensions: '{dimension}' is none of {profile}; its dimensions: "
-                    f"{', '.join(self._project.dimensions)}"
-                )
+            check_known(dimension, self._project.dimensions, f"{path}: dimensions", f"{profile}; its dimensions")
         return model
 
     def add_import(self, file: Path) -> None:

@@ -1,7 +1,6 @@
 """Renders the report of study 1 as one self-contained HTML file."""
 
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -29,7 +28,6 @@ from fairness_pipeline.studies.dialogue_fairness.results import (
 from fairness_pipeline.studies.dialogue_fairness.study import LISTS, STUDY
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
-_HERE = Path(__file__).parent
 _PAIRS = 6
 """Example pairs for the words that distinguish the answers."""
 _LEVELS = 6
@@ -50,10 +48,9 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
     )
     return page.render(
         STUDY,
-        part.project,
+        part,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         filters={"measure": measure_label},
         caveats=[

@@ -166,10 +166,11 @@ _FIRST_LOOK = 1000
 """The number of pairs below which an audit is called a first look."""
 
 
-def _detectable_difference(pairs: int, rate: float, measures: int = 6) -> float:
-    """The difference of rates, in points, that independent pairs show with a power of 80% at Holm's first step."""
+def _detectable_difference(pairs: int, rate: float) -> float:
+    """The difference of rates, in points, that independent pairs show with a power of 80% at Holm's first step of six
+    measures."""
     error = math.sqrt(2 * rate * (1 - rate) / pairs)
-    return 100 * error * (quantile(1 - 0.05 / (2 * measures)) + quantile(0.8))
+    return 100 * error * (quantile(1 - 0.05 / (2 * 6)) + quantile(0.8))
 
 
 def power_forecast(part: DialoguePart, lake: Lake, dimension: str | None = None) -> list[str]:
@@ -248,7 +249,7 @@ def requests(part: DialoguePart, asset: str, key: Key, lake: Lake, pending: Pend
 
 def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
     """How many pairs a conclusion needs, and how to ask for them."""
-    advice, profile = more_pairs(rows, "pair"), part.project.name
+    advice, profile = more_pairs(rows), part.project.name
     key, row = max(rows, key=lambda judged: judged.row.get("pairs_needed") or 0)
     if not (needed := row.get("pairs_needed")):
         return advice

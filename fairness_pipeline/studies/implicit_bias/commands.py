@@ -37,7 +37,7 @@ def _export_texts(arguments: argparse.Namespace) -> int:
     part = part_of(arguments.profile, NAME, ImplicitBiasPart)
     corpus = _corpus(part, arguments.corpus)
     views = _views(part, corpus)
-    tables = [texts_to_classify(part, view).select(["text_id", "text"]) for view in views]
+    tables = [_texts_to_classify(part, view).select(["text_id", "text"]) for view in views]
     tests = pa.concat_tables(tables).group_by(["text_id", "text"], use_threads=False).aggregate([])
     classes = part.classes[views[0]] if len(views) > 1 else ()
     with replacing(path) as temporary:
@@ -83,7 +83,7 @@ def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifi
     taken = existing is not None and existing.architecture != "predictions"
     check_name(classifier, part.project.name, taken=taken)
     views = _views(part, _corpus(part, corpus))
-    tests = {view: texts_to_classify(part, view) for view in views}
+    tests = {view: _texts_to_classify(part, view) for view in views}
     tables = [read_predictions(path, texts, part.of_class(view)) for view, texts in tests.items()]
     for view in views:
         target = part.prediction_file(view, classifier, path.suffix)
@@ -103,12 +103,8 @@ def _corpus(part: ImplicitBiasPart, requested: str | None) -> str:
     return requested if requested in part.corpora else chosen("--corpus", requested, corpora, part.project.name)
 
 
-def texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:
-    """The texts of the split `test`, which are made first if they are missing.
-
-    Raises:
-        FairnessError: the corpus cannot be read.
-    """
+def _texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:
+    """The texts of the split `test`, which are made first if they are missing."""
     from fairness_pipeline.cli.run import make
 
     make(part.project, NAME, "authored_texts", None)

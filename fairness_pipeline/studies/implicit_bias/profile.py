@@ -68,7 +68,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         FairnessError: a corpus or a classifier that the profile names is missing or wrong.
     """
 
-    project: Project
+    subject = "classifier"
 
     def __init__(self, project: Project, settings: ImplicitBias) -> None:
         super().__init__(project, settings)
@@ -117,11 +117,6 @@ class ImplicitBiasPart(Part[ImplicitBias]):
 
     # For the shared code
 
-    @property
-    def level(self) -> float:
-        """The significance level of the tests."""
-        return self.settings.significance.alpha
-
     def expected(self) -> list[Key]:
         """Every corpus with every classifier; an imported classifier needs predictions for the corpus."""
         keys = ({"corpus": corpus, "classifier": name} for corpus in self.corpora for name in self.classifiers)
@@ -130,11 +125,6 @@ class ImplicitBiasPart(Part[ImplicitBias]):
     def implied(self, key: Key) -> Key:
         """A classifier is trained at one balance rate."""
         return {"rate": self.settings.balance_rate.replace(":", "-"), **key} if "classifier" in key else key
-
-    def base_of(self, key: Key) -> Key | None:
-        """The classifier that a debiased one is compared with."""
-        base = self.classifiers[key["classifier"]].base if "classifier" in key else None
-        return {**key, "classifier": base} if base else None
 
     def shared_with(self, key: Key) -> Key | None:
         """At the balance rate of all classifiers, the classifier of figure 4.2 is trained and explained already."""
@@ -176,10 +166,6 @@ class ImplicitBiasPart(Part[ImplicitBias]):
     def prediction_file(self, corpus: str, classifier: str, form: str) -> Path:
         """The path of imported predictions."""
         return self.project.workspace / "predictions" / corpus / f"{classifier}{form}"
-
-    def query_epoch_of(self, classifier: str) -> str | None:
-        """When the current query epoch of a classifier began."""
-        return self.project.query_epochs.get((NAME, classifier))
 
     def _add(self, key: str) -> None:
         """Reads a classifier, and its base before it."""

@@ -1,6 +1,5 @@
 """Renders the report of study 4: one self-contained HTML file."""
 
-from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.corpora.classifiers.authored_corpus import LETTERS
@@ -14,9 +13,7 @@ from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.results import KINDS, effects, explained, metrics
 from fairness_pipeline.studies.implicit_bias.study import HEADINGS, STUDY, rate_of
 from fairness_pipeline.workspace.lake import Lake, Row
-from fairness_pipeline.workspace.published import PrintedTable
 
-_HERE = Path(__file__).parent
 _METRICS = {"fped": "FPED", "fned": "FNED", "dpd": "DPD", "accuracy": "accuracy", "f1": "F1"}
 
 
@@ -25,16 +22,15 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
     measured = [audit for audit in audits if audit.measured]
     return page.render(
         STUDY,
-        part.project,
+        part,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         headings=HEADINGS,
         groups={key: corpus.groups.names for key, corpus in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
-        printed=_printed_tables(part),
+        printed=published.elsewhere(corpus.published_as for corpus in part.corpora.values()),
         effects=effects(part, lake),
         explained=explained(part, lake),
         kinds=KINDS,
@@ -49,12 +45,6 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
         trained=any(classifier.trained for classifier in part.classifiers.values()),
         methods={key: classifier.debiasing for key, classifier in part.classifiers.items()},
     )
-
-
-def _printed_tables(part: ImplicitBiasPart) -> list[PrintedTable]:
-    """The thesis' tables of other data sets; empty if the profile reproduces none."""
-    reproduced = [corpus.published_as for corpus in part.corpora.values()]
-    return published.elsewhere(reproduced) if any(reproduced) else []
 
 
 def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Renders the report of study 2 as one self-contained HTML file."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.corpora.language.phrase_corpus import DownstreamTask
@@ -18,7 +17,6 @@ from fairness_pipeline.studies.language_model_bias.study import STUDY
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 from fairness_pipeline.workspace.published import rows
 
-_HERE = Path(__file__).parent
 _EXAMPLES = 3
 _TASKS = {
     "dialogue_state_tracking": "Dialogue state tracking (table 4, appendix C)",
@@ -36,10 +34,9 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
     perplexities = tasks(part, lake, "reddit_perplexity")
     return page.render(
         STUDY,
-        part.project,
+        part,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         row_of=row_of,
         paper=PAPER,

@@ -6,11 +6,13 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from fairness_pipeline.cli.given import roles_of
 from fairness_pipeline.corpora.outcomes.formats import MODEL, describe_source, find_log_roles, read_format, recognised
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, Format, OutcomeTable, key_of
 from fairness_pipeline.corpora.outcomes.structure import NONE, ROLES, Guess, as_document, guess
@@ -218,16 +220,10 @@ def _ask(question: str) -> str:
 
 
 def _roles(options: list[str], table: pa.Table) -> dict[str, list[str]]:
-    roles: dict[str, list[str]] = {}
-    for text in options:
-        role, equals, column = text.partition("=")
-        if role not in ROLES or not equals:
-            raise FairnessError(f"--column: expected ROLE=COLUMN with a role of {', '.join(ROLES)}; found '{text}'")
+    roles = roles_of(options, ROLES, _REPEATABLE)
+    for column in chain.from_iterable(roles.values()):
         if column != NONE or NONE in table.column_names:
             _check_column(column, table, "--column")
-        if role in roles and role not in _REPEATABLE:
-            raise FairnessError(f"--column: expected one {role}, found {roles[role][0]} and {column}")
-        roles.setdefault(role, []).append(column)
     return roles
 
 

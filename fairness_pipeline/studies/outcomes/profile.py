@@ -73,8 +73,6 @@ class OutcomesPart(Part[Outcomes]):
         FairnessError: a table that the profile names is missing or wrong.
     """
 
-    project: Project
-
     def __init__(self, project: Project, settings: Outcomes) -> None:
         super().__init__(project, settings)
         self.tables: dict[str, OutcomeTable] = {}
@@ -116,11 +114,6 @@ class OutcomesPart(Part[Outcomes]):
         self.axes = {"table": list(self.tables), "condition": list(conditions)}
 
     # For the shared code
-
-    @property
-    def level(self) -> float:
-        """The significance level of the tests."""
-        return self.settings.alpha
 
     def expected(self) -> list[Key]:
         """Every table with verdicts, in each of its conditions."""
@@ -187,10 +180,6 @@ class OutcomesPart(Part[Outcomes]):
     def asks_about_groups(self, key: Key) -> bool:
         """Whether a table is made of messages that are asked about groups."""
         return self.tables[key["table"]].format == MESSAGES
-
-    def query_epoch_of(self, table: str) -> str | None:
-        """When the current query epoch of the models of a table began."""
-        return self.project.query_epochs.get((NAME, table))
 
     def files(self, key: Key) -> tuple[File | None, dict[str, File], dict[str, CorpusFile]]:
         """The file of a table, its files by model, and those of them that are URLs.

@@ -1,6 +1,5 @@
 """Renders the report of study 6: one self-contained HTML file."""
 
-from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
@@ -25,17 +24,14 @@ from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 from fairness_pipeline.studies.outcomes.study import STUDY, rates
 from fairness_pipeline.workspace.lake import Lake, Row
 
-_HERE = Path(__file__).parent
-
 
 def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
     """Renders the report from the assets made so far; missing audits are listed as not measured."""
     return page.render(
         STUDY,
-        part.project,
+        part,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(lake, audit, row),
         tables=part.tables,
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, [a for a in audits if a.measured])],

@@ -46,8 +46,6 @@ class EquityPart(Part[SentimentEquity]):
         FairnessError: a system that the profile names is missing or wrong, or no dimension is one of the corpus.
     """
 
-    project: Project
-
     def __init__(self, project: Project, settings: SentimentEquity) -> None:
         super().__init__(project, settings)
         self.systems = {key: self._system(key, changes) for key, changes in settings.systems.items()}
@@ -66,11 +64,6 @@ class EquityPart(Part[SentimentEquity]):
         self.axes = {"dimension": self.dimensions, "system": list(self.systems)}
 
     # For the shared code
-
-    @property
-    def level(self) -> float:
-        """The significance level of the tests."""
-        return self.settings.alpha
 
     def expected(self) -> list[Key]:
         """Every dimension of the corpus with every system."""
@@ -96,10 +89,6 @@ class EquityPart(Part[SentimentEquity]):
     def given_system(self, system: str) -> Path:
         """The path of the file of a system that was given to `audit`."""
         return self.project.workspace / "systems" / f"{system}.yaml"
-
-    def query_epoch_of(self, system: str) -> str | None:
-        """When the current query epoch of a system began."""
-        return self.project.query_epochs.get((NAME, system))
 
     def _system(self, key: str, changes: dict[str, Any]) -> SystemSpecification:
         profile = self.project.path

@@ -1,6 +1,5 @@
 """Renders the report of study 3: one self-contained HTML file."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,9 +29,6 @@ from fairness_pipeline.workspace.lake import Lake, Row
 _GAPS = 6
 
 
-_HERE = Path(__file__).parent
-
-
 def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
     """Renders the report from the assets made so far; missing audits are listed as not measured.
 
@@ -45,10 +41,9 @@ def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
     current = [audit for audit in measured if not audit.stale and not audit.degenerate]
     return page.render(
         STUDY,
-        part.project,
+        part,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         groups=GROUPS,
         affects=AFFECTS,
