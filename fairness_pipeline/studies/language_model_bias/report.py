@@ -18,14 +18,11 @@ from fairness_pipeline.workspace.lake import Key, Lake, Row
 from fairness_pipeline.workspace.published import rows
 
 _EXAMPLES = 3
-_TASKS = {
-    "dialogue_state_tracking": "Dialogue state tracking (table 4, appendix C)",
-    "response_generation": "Response generation (table 5, appendix C)",
+_TASKS: dict[str, tuple[str, DownstreamTask, str]] = {
+    "Dialogue state tracking (table 4, appendix C)": ("dialogue_state_tracking", "state_tracking", "dst"),
+    "Response generation (table 5, appendix C)": ("response_generation", "responses", "crg"),
 }
-_DATA: dict[str, DownstreamTask] = {
-    _TASKS["dialogue_state_tracking"]: "state_tracking",
-    _TASKS["response_generation"]: "responses",
-}
+"""By title: the table of a task, its key in the corpus, and its name in the paper's file."""
 
 
 def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> str:
@@ -50,9 +47,9 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
         phrases=[_phrases(part, lake, dimension) for dimension in part.dimensions],
         effects=_effects(part, lake),
         grids=_grids(part, lake),
-        tasks={title: _task(tasks(part, lake, name)) for name, title in _TASKS.items()},
-        data={title: (part.corpus.data_of(task), published.DATA[task]) for title, task in _DATA.items()},
-        printed={title: _printed(name) for name, title in _TASKS.items()},
+        tasks={title: _task(tasks(part, lake, table)) for title, (table, _, _) in _TASKS.items()},
+        data={title: (part.corpus.data_of(task), published.DATA[task]) for title, (_, task, _) in _TASKS.items()},
+        printed={title: _printed(name) for title, (_, _, name) in _TASKS.items()},
         doubtful=published.DOUBTFUL,
         disagreements=[disagreement for d in part.dimensions if (disagreement := _disagreements(lake, d))],
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, measured)],
@@ -143,10 +140,9 @@ def _task(rows: list[tuple[dict[str, str], Row]]) -> dict[str, Any]:
 
 def _printed(task: str) -> list[dict[str, Any]]:
     """The paper's values for a task: a line per metric and model, a column per dimension."""
-    prefix = {"dialogue_state_tracking": "dst", "response_generation": "crg"}[task]
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows("redditbias_downstream"):
-        if row["task"] == prefix:
+        if row["task"] == task:
             lines.setdefault((row["metric"], row["model"]), {})[row["dimension"]] = row["value"]
     return [{"metric": metric, "model": model, "values": values} for (metric, model), values in lines.items()]
 
