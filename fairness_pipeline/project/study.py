@@ -7,15 +7,12 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from fairness_pipeline.foundation.plain_text import number_of
 from fairness_pipeline.foundation.yaml_files import Specification
 from fairness_pipeline.statistics.verdicts import Doubt
 from fairness_pipeline.workspace.lake import Key, Lake, Row
-
-if TYPE_CHECKING:
-    from fairness_pipeline.project.project import Project
 
 STUDIES = (
     "dialogue_fairness", "language_model_bias", "sentiment_equity", "implicit_bias", "annotator_bias", "outcomes",
@@ -32,6 +29,19 @@ class Subject(Protocol):
 
     def identity(self) -> dict[str, object]:
         """All declarations that influence its answers, as JSON values."""
+
+
+class Profiled(Protocol):
+    """What a part needs to know about its profile; `project.Project` implements it."""
+
+    name: str
+    """The profile's key."""
+    path: Path
+    """The profile's file."""
+
+    @property
+    def workspace(self) -> Path:
+        """The folder for everything that this profile makes."""
 
 
 S = TypeVar("S", bound=Specification)
@@ -51,7 +61,7 @@ class Part(ABC, Generic[S]):
     subject = ""
     """The axis of the subjects, if they may have a base."""
 
-    def __init__(self, project: "Project", settings: S) -> None:
+    def __init__(self, project: Profiled, settings: S) -> None:
         self.project = project
         self.settings = settings
 

@@ -12,7 +12,8 @@ from fairness_pipeline.foundation.csv_cells import write_rows
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.lineage.origins import origins_of
-from fairness_pipeline.project.study import AnyPart, AnyStudy
+from fairness_pipeline.project.project import Project
+from fairness_pipeline.project.study import AnyStudy
 from fairness_pipeline.reporting.gaps import gaps_table
 from fairness_pipeline.reporting.history import against, entries, keep
 from fairness_pipeline.reporting.html import template
@@ -46,7 +47,7 @@ Striking = Callable[[Audit, Row], dict[str, Any] | None]
 
 def render(
     study: AnyStudy,
-    part: AnyPart,
+    project: Project,
     lake: Lake,
     audits: list[Audit],
     *,
@@ -58,13 +59,14 @@ def render(
 
     Args:
         study: The study.
-        part: The profile's part of the study.
+        project: The profile.
         lake: What has been made.
         audits: All audits of the study.
         striking: A pair that shows a finding: `a` and `b`, each with `group`, `context`, `response`; or None.
         filters: Filters of the template.
         content: What the study's own part shows.
     """
+    part = project.parts[study.name]
     ordered = worst_first(study, audits)
     measured = [audit for audit in ordered if audit.measured]
     judged = [audit for audit in measured if not audit.degenerate]
@@ -82,9 +84,9 @@ def render(
     page = template(Path(getfile(type(part))).parent, "report.html.j2", **(filters or {}))
     return page.render(
         study=study,
-        profile=part.project.name,
-        description=part.project.profile.description,
-        dimensions=part.project.dimensions,
+        profile=project.name,
+        description=project.profile.description,
+        dimensions=project.dimensions,
         made=datetime.now(UTC),
         counts=counted(study, audits),
         ends=ends(study, ordered),

@@ -71,6 +71,8 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         FairnessError: a corpus or a method that the profile names is missing or wrong.
     """
 
+    project: Project
+
     def __init__(self, project: Project, settings: AnnotatorBias) -> None:
         super().__init__(project, settings)
         self.corpora: dict[str, AnnotatedCorpus] = {}

@@ -44,7 +44,7 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
     items = {corpus: disputed(part, lake, corpus, max(part.settings.examples, _CANDIDATES)) for corpus in measured}
     return page.render(
         STUDY,
-        part,
+        part.project,
         lake,
         audits,
         striking=lambda audit, row: _striking(part, items, audit, row),

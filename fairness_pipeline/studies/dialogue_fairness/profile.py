@@ -77,6 +77,7 @@ class DialoguePart(Part[DialogueFairness]):
     """
 
     subject = "model"
+    project: Project
 
     def __init__(self, project: Project, settings: DialogueFairness) -> None:
         path = project.path

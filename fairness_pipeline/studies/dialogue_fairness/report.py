@@ -48,7 +48,7 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
     )
     return page.render(
         STUDY,
-        part,
+        part.project,
         lake,
         audits,
         striking=lambda audit, row: _striking(part, lake, audit, row),

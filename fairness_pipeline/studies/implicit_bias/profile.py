@@ -69,6 +69,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
     """
 
     subject = "classifier"
+    project: Project
 
     def __init__(self, project: Project, settings: ImplicitBias) -> None:
         super().__init__(project, settings)

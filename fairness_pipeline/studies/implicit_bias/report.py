@@ -22,7 +22,7 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
     measured = [audit for audit in audits if audit.measured]
     return page.render(
         STUDY,
-        part,
+        part.project,
         lake,
         audits,
         striking=lambda audit, row: _striking(part, lake, audit, row),

@@ -58,6 +58,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
     """
 
     subject = "model"
+    project: Project
 
     def __init__(self, project: Project, settings: LanguageModelBias) -> None:
         super().__init__(project, settings)

@@ -31,7 +31,7 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
     perplexities = tasks(part, lake, "reddit_perplexity")
     return page.render(
         STUDY,
-        part,
+        part.project,
         lake,
         audits,
         striking=lambda audit, row: _striking(part, lake, audit, row),

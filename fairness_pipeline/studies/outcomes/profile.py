@@ -73,6 +73,8 @@ class OutcomesPart(Part[Outcomes]):
         FairnessError: a table that the profile names is missing or wrong.
     """
 
+    project: Project
+
     def __init__(self, project: Project, settings: Outcomes) -> None:
         super().__init__(project, settings)
         self.tables: dict[str, OutcomeTable] = {}

@@ -29,7 +29,7 @@ def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
     """Renders the report from the assets made so far; missing audits are listed as not measured."""
     return page.render(
         STUDY,
-        part,
+        part.project,
         lake,
         audits,
         striking=lambda audit, row: _striking(lake, audit, row),

@@ -46,6 +46,8 @@ class EquityPart(Part[SentimentEquity]):
         FairnessError: a system that the profile names is missing or wrong, or no dimension is one of the corpus.
     """
 
+    project: Project
+
     def __init__(self, project: Project, settings: SentimentEquity) -> None:
         super().__init__(project, settings)
         self.systems = {key: self._system(key, changes) for key, changes in settings.systems.items()}

@@ -41,7 +41,7 @@ def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
     current = [audit for audit in measured if not audit.stale and not audit.degenerate]
     return page.render(
         STUDY,
-        part,
+        part.project,
         lake,
         audits,
         striking=lambda audit, row: _striking(part, lake, audit, row),
