@@ -301,10 +301,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_verdicts_on_published_tables_are_those_of_the_code() -> None:
-    from fairness_pipeline.studies.dialogue_fairness.published_verdicts import judged, page
+    from fairness_pipeline_tests.published_verdicts import judged, page
 
     assert (ROOT / "docs" / "published-verdicts.md").read_text(encoding="utf-8") == page(), (
-        "run: python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts > docs/published-verdicts.md"
+        "run: python -m fairness_pipeline_tests.published_verdicts > docs/published-verdicts.md"
     )
     rows = {
         (judgement.row.source, judgement.row.measure): judgement
@@ -316,10 +316,10 @@ def test_the_verdicts_on_published_tables_are_those_of_the_code() -> None:
 
 
 def test_what_the_papers_tables_show_is_computed_from_them() -> None:
-    from fairness_pipeline.studies.dialogue_fairness.published_limits import impossible, left, page
+    from fairness_pipeline_tests.published_limits import impossible, left, page
 
     assert (ROOT / "docs" / "what-the-tables-show.md").read_text(encoding="utf-8") == page(), (
-        "run: python -m fairness_pipeline.studies.dialogue_fairness.published_limits > docs/what-the-tables-show.md"
+        "run: python -m fairness_pipeline_tests.published_limits > docs/what-the-tables-show.md"
     )
     assert [(case.row.measure, case.printed) for case in impossible()] == [
         ("sentiment_positive", 0.451), ("sentiment_negative", 0.639), ("career_words", 0.216)

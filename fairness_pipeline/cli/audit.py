@@ -128,7 +128,7 @@ def _give_and_run(arguments: argparse.Namespace) -> int:
         part.ask_pairs(arguments.pairs)
         project = Project(arguments.profile)
     seal_older_imports(project)
-    for asset in module.ASKED_WITH:
+    for asset in getattr(module, "ASKED_WITH", ()):
         make(project, study.name, asset, arguments.dimension)
     print(module.give(project.parts[study.name], given, name, arguments), flush=True)
     project = Project(arguments.profile)  # it now includes what was given

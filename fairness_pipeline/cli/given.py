@@ -52,6 +52,23 @@ class Given:
         return "an endpoint" if self.kind == "address" else f"a file with the columns {', '.join(self.columns)}"
 
 
+def roles_of(options: list[str], known: Collection[str], repeatable: Collection[str]) -> dict[str, list[str]]:
+    """The columns that the user's `--column ROLE=COLUMN` name, by role.
+
+    Raises:
+        FairnessError: a role is unknown, or is given twice and is not `repeatable`.
+    """
+    roles: dict[str, list[str]] = {}
+    for text in options:
+        role, equals, column = text.partition("=")
+        if role not in known or not equals:
+            raise FairnessError(f"--column: expected ROLE=COLUMN with a role of {', '.join(known)}; found '{text}'")
+        if role in roles and role not in repeatable:
+            raise FairnessError(f"--column: expected one {role}, found {roles[role][0]} and {column}")
+        roles.setdefault(role, []).append(column)
+    return roles
+
+
 def look_at(text: str, revision: str | None = None, *, of_benchmark: bool = False) -> Given:
     """Finds out what was given.
 

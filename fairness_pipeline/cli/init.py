@@ -65,7 +65,7 @@ def _init(arguments: argparse.Namespace) -> int:
         folder / module.KIND / f"{key}.yaml": _commented(comment, document, module.MODEL_COMMENTS),
         folder / "profiles" / f"{arguments.name}.yaml": module.PROFILE.format(
             name=arguments.name, key=key, corpus=document.get("corpus", "")
-        ) + (module.SPLITS if document.get("training") else ""),
+        ) + (getattr(module, "SPLITS", "") if document.get("training") else ""),
     }  # fmt: skip
     for path in files:
         if path.exists() and not arguments.force:

@@ -13,7 +13,7 @@ from fairness_pipeline.explanation.agreement import SALIENCY, js_divergence
 from fairness_pipeline.explanation.integrated_gradients import integrated_gradients
 from fairness_pipeline.explanation.l2x import train_explainer
 from fairness_pipeline.explanation.settings import ExplainerSettings
-from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.foundation.progress import within
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.network import TextNetwork, fit
 from fairness_pipeline.models.classifiers.texts import LabelledTexts
@@ -78,12 +78,7 @@ def part_of(task: Task, folder: Path, number: int, total: int) -> Task:
         number: The number of this classifier, from 1.
         total: The number of classifiers.
     """
-
-    def within(progress: Progress | None) -> Progress:
-        return lambda done, count, note: report(
-            progress, (number - 1) * (count or 0) + done, total * (count or 0), f"seed {number}"
-        )
-
     seed_folder = folder / f"seed-{number}"
     seed_folder.mkdir(parents=True, exist_ok=True)
-    return replace(task, folder=seed_folder, seed=task.seed + number, progress=within(task.progress))
+    progress = within(task.progress, number, total, f"seed {number}")
+    return replace(task, folder=seed_folder, seed=task.seed + number, progress=progress)

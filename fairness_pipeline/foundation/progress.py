@@ -16,6 +16,13 @@ def report(progress: Progress | None, done: int, total: int | None, note: str = 
         progress(done, total, note)
 
 
+def within(progress: Progress | None, number: int, parts: int, name: str = "") -> Progress:
+    """The progress of one of several parts of a stage, numbered from 1; `name` comes before its notes."""
+    return lambda done, total, note: report(
+        progress, (number - 1) * (total or 0) + done, parts * (total or 0), ", ".join(filter(None, (name, note)))
+    )
+
+
 def track(items: Iterable[T], progress: Progress | None, total: int | None = None, note: str = "") -> Iterator[T]:
     """Yields `items`, and reports now and then how many have passed."""
     done = 0

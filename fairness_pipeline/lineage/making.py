@@ -140,8 +140,7 @@ def _read_partition(read: Read, lineage: Lineage, lake: Lake, key: Key) -> Any:
 
 def _load(asset: Asset, lake: Lake, key: Key, *, figures: bool) -> Any:
     if figures:
-        card = lake.card(asset.name, key)
-        return card.figures if card else {}
+        return lake.figures(asset.name, key)
     return lake.read(asset.name, key) if asset.kind == "table" else lake.sound_folder(asset.name, key)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -101,9 +102,6 @@ def profile_of_environment() -> str:
 class Project:
     """A profile with everything that it refers to.
 
-    Args:
-        profile: The profile's key.
-
     Attributes:
         parts: The profile's part of each study that it takes part in, by the study's name.
 
@@ -147,9 +145,7 @@ class Project:
     def named_studies(self, model: str, made: tuple[str, ...] = ()) -> tuple[str, ...] | None:
         """The studies that a model's file names, or else those that its base's file names; None if neither names any.
 
-        Args:
-            model: The model's key.
-            made: The models that are made from it, directly or indirectly.
+        `made` are the models that are made from it, directly or indirectly.
 
         Raises:
             FairnessError: the file does not exist, names an unknown study, or the model is made from itself.
@@ -168,10 +164,6 @@ class Project:
 
     def base_named(self, model: str, path: Path) -> str:
         """The model of the profile that a debiased one is made from.
-
-        Args:
-            model: The debiased model's key.
-            path: The debiased model's file.
 
         Raises:
             FairnessError: the file names no base, or one that the profile does not list.
@@ -204,15 +196,11 @@ class Project:
 
 
 P = TypeVar("P", bound=AnyPart)
+M = TypeVar("M")
 
 
 def part_of(profile: str, study: str, kind: type[P]) -> P:
     """A study's part of a profile, in the study's own type.
-
-    Args:
-        profile: The profile's key.
-        study: The study's name.
-        kind: The study's type of parts.
 
     Raises:
         FairnessError: the profile does not take part in the study.
@@ -222,6 +210,12 @@ def part_of(profile: str, study: str, kind: type[P]) -> P:
     if not isinstance(part, kind):
         raise FairnessError(f"profile '{profile}' has no section {study}; add one")
     return part
+
+
+def check_known(key: str, known: Iterable[str], source: str, kind: str) -> None:
+    """Checks that a key which a file names is one of a kind; raises FairnessError, which names the `source`."""
+    if key not in known:
+        raise FairnessError(f"{source}: '{key}' is none of {kind}: {', '.join(known)}")
 
 
 def check_studies(names: tuple[str, ...] | None, path: Path) -> None:
@@ -257,6 +251,13 @@ def changed(
         return validate(schema, merged(declared, changes), profile, under)
     except FairnessError as error:
         raise FairnessError(f"{error}\n  (in what {profile} changes of {path})") from None
+
+
+def method_named(methods: Mapping[str, M], name: Any, path: Path) -> M:
+    """The debiasing method that a file names; raises FairnessError, which names the file, if there is none."""
+    if not isinstance(name, str) or name not in methods:
+        raise FairnessError(f"{path}: debiasing: expected one of {', '.join(methods)}, found {name!r}")
+    return methods[name]
 
 
 def check_settings(

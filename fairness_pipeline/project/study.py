@@ -51,10 +51,6 @@ S = TypeVar("S", bound=Specification)
 class Part(ABC, Generic[S]):
     """A study's part of one profile, read and checked. A study overrides the defaults that do not fit.
 
-    Args:
-        project: The profile.
-        settings: The study's section of the profile.
-
     Attributes:
         subjects: The subjects of the audit, by key. The same key may mean another subject in another study.
         axes: The keys along each of the study's axes, in the profile's order.
@@ -62,6 +58,8 @@ class Part(ABC, Generic[S]):
 
     subjects: Mapping[str, Subject]
     axes: Mapping[str, Sequence[str]]
+    subject = ""
+    """The axis of the subjects, if they may have a base."""
 
     def __init__(self, project: Profiled, settings: S) -> None:
         self.project = project
@@ -73,8 +71,9 @@ class Part(ABC, Generic[S]):
 
     @property
     def level(self) -> float:
-        """The significance level of the study's verdicts."""
-        return 0.05
+        """The significance level of the study's verdicts: `alpha` of its section, or of `significance` there."""
+        level: float = getattr(getattr(self.settings, "significance", self.settings), "alpha", 0.05)
+        return level
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
         """Whether a partition is made if only its values along the `named` axes are requested by name."""
@@ -86,7 +85,8 @@ class Part(ABC, Generic[S]):
 
     def base_of(self, key: Key) -> Key | None:
         """The same partition of the subject's base; None if the subject has no base."""
-        return None
+        base = getattr(self.subjects[key[self.subject]], "base", None) if self.subject in key else None
+        return {**key, self.subject: base} if base else None
 
     def seeds_of(self, key: Key) -> list[Key]:
         """The same partition for each training seed of a subject with several seeds; empty for other subjects."""
@@ -143,32 +143,22 @@ class Judged(NamedTuple):
     row: Row
 
 
-def more_pairs(rows: Sequence[Judged], noun: str) -> str:
-    """How many pairs, or other observations, a conclusion would need, if that is known.
-
-    Args:
-        rows: Rows without a conclusion.
-        noun: The name of an observation: `pair`.
-    """
+def more_pairs(rows: Sequence[Judged]) -> str:
+    """How many pairs a conclusion on rows without one would need, if that is known."""
     needed = [row["pairs_needed"] for _, row in rows if row.get("pairs_needed")]
     clusters = [(row["clusters_needed"], row["clusters"]) for _, row in rows if row.get("clusters_needed")]
     if not needed and clusters:
         clusters_needed, current = max(clusters)
-        return f"more {noun}s would not help; about {clusters_needed:,} group words are needed (now {current:,})"
+        return f"more pairs would not help; about {clusters_needed:,} group words are needed (now {current:,})"
     if not needed:
-        return f"more {noun}s, or a wider margin"
+        return "more pairs, or a wider margin"
     current = max(row["n"] for _, row in rows)
     fewest = f"{min(needed):,} to " if min(needed) < max(needed) else ""
-    count = f"{fewest}{number_of(max(needed), noun)} (now {current:,})"
+    count = f"{fewest}{number_of(max(needed), 'pair')} (now {current:,})"
     return f"{count} would give 80% power to show fairness if there is no difference"
 
 
-class _Subject(Protocol):
-    @property
-    def base(self) -> str | None: ...
-
-
-def compare_debiased(name: str, subjects: Mapping[str, _Subject], run: str, page: str, otherwise: str) -> str:
+def compare_debiased(name: str, subjects: Mapping[str, Any], run: str, page: str, otherwise: str) -> str:
     """Advice to compare the profile's debiased versions of a biased subject, or what else to do.
 
     Args:

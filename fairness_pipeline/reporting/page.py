@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from inspect import getfile
 from pathlib import Path
 from typing import Any
 
@@ -48,20 +49,18 @@ def render(
     project: Project,
     lake: Lake,
     audits: list[Audit],
-    folder: Path,
     *,
     striking: Striking,
     filters: dict[str, Callable[..., Any]] | None = None,
     **content: Any,
 ) -> str:
-    """Renders a study's report: its `report.html.j2` in the frame that all share.
+    """Renders a study's report: the `report.html.j2` of its folder in the frame that all share.
 
     Args:
         study: The study.
         project: The profile.
         lake: What has been made.
         audits: All audits of the study.
-        folder: The study's folder, which holds the template.
         striking: A pair that shows a finding: `a` and `b`, each with `group`, `context`, `response`; or None.
         filters: Filters of the template.
         content: What the study's own part shows.
@@ -81,7 +80,7 @@ def render(
     )
     described = _one_each(biased)[:_SENTENCES]
     drawn = drawn_rows(study, part, rows)
-    page = template(folder, "report.html.j2", **(filters or {}))
+    page = template(Path(getfile(type(part))).parent, "report.html.j2", **(filters or {}))
     return page.render(
         study=study,
         profile=project.name,

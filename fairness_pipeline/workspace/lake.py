@@ -264,6 +264,15 @@ class Lake:
             return None
         return card if card and card.is_about(asset, key) else None  # an old card lacks its content
 
+    def rows(self, table: str, key: Key) -> list[Row]:
+        """The rows of a partition of a table; none if it is not made yet."""
+        return self.read(table, key).to_pylist() if self.card(table, key) else []
+
+    def figures(self, asset: str, key: Key) -> dict[str, Any]:
+        """The figures of a partition; none if it is not made yet."""
+        card = self.card(asset, key)
+        return card.figures if card else {}
+
     def _card_of_table(self, path: Path) -> Card | None:
         card = Card(**parse_json(pq.read_metadata(path).metadata[_METADATA]))
         if not card.seal:

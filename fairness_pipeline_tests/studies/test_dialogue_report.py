@@ -272,7 +272,7 @@ def test_the_mean_effect_is_over_the_measures_that_have_one() -> None:
 
 def test_needed_and_present_words_are_written_alike() -> None:
     row = {"pairs_needed": None, "clusters_needed": 20_000, "clusters": 1_500}
-    assert more_pairs([Judged(KEY, row)], "pair").endswith("about 20,000 group words are needed (now 1,500)")
+    assert more_pairs([Judged(KEY, row)]).endswith("about 20,000 group words are needed (now 1,500)")
 
 
 def test_plots_are_the_same_for_the_same_numbers_and_survive_empty_rows(tiny: Project, filled: Lake) -> None:

@@ -25,7 +25,8 @@ def audit(system: str, *rows: dict[str, Any], dimension: str = "gender") -> Audi
 def cells(summary: Any) -> dict[str, dict[str, SummaryCell]]:
     """The cells of a table, without affects that nobody scored."""
     return {
-        line.outcome: {affect: cell for affect, cell in line.cells.items() if cell.submissions} for line in summary.rows
+        outcome: {affect: cell for affect, cell in line.items() if cell.submissions}
+        for outcome, line in summary.cells.items()
     }
 
 

@@ -40,12 +40,7 @@ class _Reversal(torch.autograd.Function):
 
 
 def reversal(values: torch.Tensor, strength: float = 1.0) -> torch.Tensor:
-    """Gradient reversal: the values pass unchanged, the sign of their gradient flips (Ganin and Lempitsky 2015).
-
-    Args:
-        values: Any.
-        strength: The factor of the reversed gradient.
-    """
+    """Gradient reversal: the values pass unchanged, their gradient times -`strength` (Ganin and Lempitsky 2015)."""
     output: torch.Tensor = _Reversal.apply(values, strength)  # type: ignore[no-untyped-call]
     return output
 
@@ -133,10 +128,6 @@ def train(network: CorrectedNetwork, task: Task) -> list[float]:
     """Algorithm 2, for a fixed number of epochs; leaves the network in the task's folder.
 
     Resumes a killed training.
-
-    Args:
-        network: Classifier and corrector, before training.
-        task: What it is trained on, and where.
 
     Returns:
         The validation accuracy after each epoch.

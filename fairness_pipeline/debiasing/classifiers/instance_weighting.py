@@ -10,13 +10,7 @@ from fairness_pipeline.debiasing.classifiers.registry import Task, Texts
 
 
 def weights(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.ndarray:
-    """Returns the weight of each text.
-
-    Args:
-        labels: 0 or 1.
-        groups: 0 or 1.
-        seed: The seed of the forest.
-    """
+    """Returns the weight of each text, from labels and groups of 0 or 1."""
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(random_state=seed % 2**32).fit(groups[:, None], labels)

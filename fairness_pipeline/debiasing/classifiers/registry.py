@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 import pydantic
 
-from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.debiasing.dialogue.settings import NoSettings
+from fairness_pipeline.foundation.progress import Progress, within
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.classifiers import registry
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
@@ -17,10 +18,6 @@ from fairness_pipeline.models.specification import Rate
 
 if TYPE_CHECKING:
     from fairness_pipeline.models.classifiers.network import TextNetwork, Tokens
-
-
-class NoSettings(Specification):
-    """A method without settings."""
 
 
 class DebiasedTCSettings(Specification):
@@ -40,14 +37,16 @@ class DebiasedTCSettings(Specification):
 
 
 class Method(NamedTuple):
-    """A method's module and settings. The module has `prepared` (of the training set) or `train`."""
+    """A method's settings, and its module with `prepared` (of the training set) or `train`; None adds texts."""
 
-    module: str
+    module: str | None
     settings: type[Specification]
 
 
 METHODS = {
-    "data_aug": Method("data_augmentation", NoSettings),
+    # More texts, until labels are 1:1 in both groups (Liu 2022, section 4.5.2; Dixon et al. 2018). A reference: it is
+    # given texts that the other methods do not have.
+    "data_aug": Method(None, NoSettings),
     "ins_weigh": Method("instance_weighting", NoSettings),
     "debiased_tc": Method("debiased_tc", DebiasedTCSettings),
 }
@@ -95,9 +94,6 @@ class Task:
 def train(task: Task) -> list[list[float]]:
     """Trains a classifier with every seed, resuming earlier trainings.
 
-    Args:
-        task: The classifier, its texts and its folder.
-
     Returns:
         The validation accuracy after each epoch, by seed.
 
@@ -112,7 +108,7 @@ def train(task: Task) -> list[list[float]]:
                 task,
                 folder=seed_folder(task.folder, number),
                 seed=task.seed + number,
-                progress=_within(task.progress, number, seeds),
+                progress=within(task.progress, number, seeds, f"seed {number}"),
             )
         )
         for number in range(1, seeds + 1)
@@ -120,14 +116,7 @@ def train(task: Task) -> list[list[float]]:
 
 
 def load(specification: ClassifierSpecification, folder: Path, number: int, tokens: "Tokens") -> "TextNetwork":
-    """The classifier that was trained with one of its seeds in `folder`, ready to predict.
-
-    Args:
-        specification: The classifier's file.
-        folder: Where `train` left it.
-        number: The seed's number, from 1.
-        tokens: The words that the classifiers in `folder` know.
-    """
+    """The classifier that was trained with seed `number`, from 1, in `folder`, ready to predict."""
     from fairness_pipeline.models.checkpoints import load_weights
     from fairness_pipeline.models.training import Trainer
 
@@ -161,8 +150,10 @@ def _train_one(task: Task) -> list[float]:
     task.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(task.seed)
     network = new_network(task.classifier, task.tokens)
-    if task.classifier.debiasing:
-        method = import_module(f"fairness_pipeline.debiasing.classifiers.{METHODS[task.classifier.debiasing].module}")
+    if task.classifier.debiasing and not (module := METHODS[task.classifier.debiasing].module):
+        task = replace(task, train=task.train.and_these(task.added))
+    elif task.classifier.debiasing:
+        method = import_module(f"fairness_pipeline.debiasing.classifiers.{module}")
         if hasattr(method, "train"):
             trained: list[float] = method.train(network, task)
             return trained
@@ -176,11 +167,4 @@ def _train_one(task: Task) -> list[float]:
         task.folder,
         task.seed,
         task.progress,
-    )
-
-
-def _within(progress: Progress | None, number: int, seeds: int) -> Progress:
-    """Progress over all seeds."""
-    return lambda done, total, note: report(
-        progress, (number - 1) * (total or 0) + done, seeds * (total or 0), f"seed {number}, {note}" if note else ""
     )

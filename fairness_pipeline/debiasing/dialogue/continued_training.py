@@ -168,17 +168,9 @@ def train_on(
 ) -> dict[str, Any]:
     """Continues the training of the base, also after a kill; tests fairness first and then every `every` iterations.
 
-    It ends after `least` iterations or more as soon as a test is passed (no measure is left open, and the model gives
-    varied answers and does the groups together no more harm than its base), after `patience` tests without a better
-    one, or after `most` iterations. The model that passes is kept. If none passes, the tested model with the smallest
-    sum of mean effect and harm is kept, except the base. A model whose answers are nearly all alike (`identical`) is
-    kept only if all models are.
-
-    Args:
-        task: The model and where it goes.
-        settings: When it is tested and ends.
-        course: Makes the updates for the base.
-        taught: Which replies of D(g) are learnt.
+    It ends as `Continued` says. The model that passes is kept. If none passes, the tested model with the smallest sum
+    of mean effect and harm is kept, except the base. A model whose answers are nearly all alike (`identical`) is kept
+    only if all models are.
 
     Returns:
         Figures: iterations, updates of the kept model, the results of every test, what the kept model's test could

@@ -17,21 +17,8 @@ from fairness_pipeline.lexicons.swapping import Swapper
 from fairness_pipeline.models.dialogue import registry
 
 
-def debias(task: Task) -> dict[str, Any]:
-    """Trains the model on the augmented dialogues, with the base's settings.
-
-    Raises:
-        FairnessError: as `train_on_more`.
-    """
-    return train_on_more(task)
-
-
-def train_on_more(task: Task, *, swap: bool = True) -> dict[str, Any]:
-    """Trains the model on the dialogues and a second time on those that hold a listed word.
-
-    Args:
-        task: The model and where it goes.
-        swap: Whether the added dialogues are swapped, as `augment` says.
+def debias(task: Task, *, swap: bool = True) -> dict[str, Any]:
+    """Trains the model on the augmented dialogues, with the base's settings; its control adds them without a swap.
 
     Raises:
         FairnessError: nothing is added, or what the architecture's training raises.

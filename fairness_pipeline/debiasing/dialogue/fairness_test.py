@@ -70,13 +70,8 @@ class Look(NamedTuple):
 class FairnessTest:
     """Paired tests of equivalence on the answers to held-out pairs, with the audit's margins.
 
-    The pairs come from the `valid` split, whose threads neither the audit nor the training sees. They are the same at
-    every look, so each is tested at the audit's level over the number of looks.
-
-    Args:
-        task: Has the dialogues, lists, classifiers and margins, and the share from which answers count as all alike.
-        most: Pairs at most.
-        looks: How often it may be taken.
+    The pairs (at most `most`) come from the `valid` split, whose threads neither the audit nor the training sees. They
+    are the same at every look, so each is tested at the audit's level over the number of looks.
 
     Raises:
         FairnessError: there are too few pairs to see anything.

@@ -26,11 +26,6 @@ class MaximumLikelihood(Course):
 
 
 def debias(task: Task, taught: Taught = "all") -> dict[str, Any]:
-    """Continues the base's training; tests, stopping rule, figures and errors are those of Debiased-Chat.
-
-    Args:
-        task: The model and where it goes.
-        taught: Which replies to messages that name a group it learns.
-    """
+    """Continues the base's training; tests, stopping rule, figures and errors are those of Debiased-Chat."""
     settings = Continued.model_validate(task.model.settings or {})
     return train_on(task, settings, lambda model: MaximumLikelihood(settings, model), taught)

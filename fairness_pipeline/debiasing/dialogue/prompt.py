@@ -1,18 +1,11 @@
 """A plain prompt: instructs the model to treat everybody alike (chat endpoints, models that follow instructions)."""
 
 from pathlib import Path
-from typing import Any
 
-from fairness_pipeline.debiasing.dialogue.registry import Task, copy_base
 from fairness_pipeline.debiasing.dialogue.settings import Prompt
 from fairness_pipeline.models.dialogue import registry
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.workspace.distinct import Scorer
-
-
-def debias(task: Task) -> dict[str, Any]:
-    """Copies the base; only its instruction differs."""
-    return copy_base(task)
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:

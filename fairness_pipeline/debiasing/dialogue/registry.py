@@ -1,7 +1,7 @@
 """Debiasing methods by name; torch is imported only when one is used."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +31,8 @@ class Method(NamedTuple):
     `starts_from_base`: it takes the base's weights; `trains`: it needs to know how; `disentangles`: it needs an
     autoencoder; `measures`: the classifiers and attribute lists that measure responses decide what it makes; `tested`:
     so do the margins, and the share from which answers count as all alike; `answers`: its module has its own
-    `responder`; `controls`: the methods that do the same without the remedy.
+    `responder`, and may lack `debias`, which then copies the base; `options`: what its `debias` is called with;
+    `controls`: the methods that do the same without the remedy.
     """
 
     module: str
@@ -43,6 +44,7 @@ class Method(NamedTuple):
     measures: bool = False
     tested: bool = False
     answers: bool = False
+    options: Mapping[str, Any] = {}
     controls: tuple[str, ...] = ()
 
 
@@ -59,17 +61,22 @@ _DEBIASED_CHAT = Method(
 _CONTINUED = Method(
     "maximum_likelihood", ("seq2seq",), settings.Continued, starts_from_base=True, measures=True, tested=True
 )
+_CDA = Method("counterpart_data_augmentation", ("seq2seq", "retrieval", "causal_lm"))
 METHODS = {
-    "cda": Method("counterpart_data_augmentation", ("seq2seq", "retrieval", "causal_lm"), controls=("duplication",)),
-    "duplication": Method("duplication", ("seq2seq", "retrieval", "causal_lm")),
+    "cda": _CDA._replace(controls=("duplication",)),
+    # As many updates on as many dialogues. The double weight of those that name a group may widen a gap.
+    "duplication": _CDA._replace(options={"swap": False}),
     "wer": Method(
         "word_embedding_regularization", ("seq2seq", "retrieval", "causal_lm"), settings.WordEmbeddingRegularization
     ),
     "debiased_chat": _DEBIASED_CHAT,
-    "placebo": _DEBIASED_CHAT._replace(module="placebo", controls=()),
+    # The same game with groups drawn at random: a model that is pushed also forgets what it answered to whom.
+    "placebo": _DEBIASED_CHAT._replace(options={"shuffled": True}, controls=()),
     "mle": _CONTINUED,
-    "filtered_training": _CONTINUED._replace(module="filtered_training", controls=("mle", "random_filter")),
-    "random_filter": _CONTINUED._replace(module="random_filter"),
+    # The filter of Liu 2022 (3.2.2.1) as a method of its own, without an adversary.
+    "filtered_training": _CONTINUED._replace(options={"taught": "unbiased"}, controls=("mle", "random_filter")),
+    # As many replies left out, whichever they are.
+    "random_filter": _CONTINUED._replace(options={"taught": "random"}),
     "dropout": Method("dropout", ("seq2seq", "retrieval", "causal_lm"), settings.Dropout),
     "leace": Method("leace", ("seq2seq", "retrieval"), settings.Erasure, starts_from_base=True, trains=False),
     "self_debias": Method(
@@ -149,8 +156,8 @@ def debias(task: Task) -> dict[str, Any]:
     method = method_of(task.model)
     assert method is not None
     use_threads(task.model.threads)
-    run: Callable[[Task], dict[str, Any]] = _module(method).debias
-    return run(task)
+    figures: dict[str, Any] = getattr(_module(method), "debias", copy_base)(task, **method.options)
+    return figures
 
 
 def responder(model: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairness_pipeline.debiasing.dialogue.registry import Task, copy_base
 from fairness_pipeline.debiasing.dialogue.settings import SelfDebias
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.batching import pad
@@ -21,11 +20,6 @@ from fairness_pipeline.models.dialogue.seq2seq import Readings, Seq2SeqResponder
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.specification import given
 from fairness_pipeline.workspace.distinct import Scorer
-
-
-def debias(task: Task) -> dict[str, Any]:
-    """Copies the base; only its decoding differs."""
-    return copy_base(task)
 
 
 def responder(specification: ModelSpecification, folder: Path, work: Path, seed: int) -> Scorer:

@@ -30,9 +30,8 @@ class WordEmbeddingRegularization(Specification):
 class Disentanglement(Specification):
     """The autoencoder of Liu 2022, section 3.3.2.1, with the thesis's values as defaults.
 
-    `unbiased` and `semantic` are the widths of f(u) and f(s); `k1` to `k4` weigh the losses of the discriminators D1 to
-    D4; `held_out` utterances are kept for the test. The thesis names no optimiser: it is Adam here, whose rate falls
-    linearly to 0 for the autoencoder and stays the same for the adversaries D2 and D3, so that they keep up.
+    The thesis names no optimiser: it is Adam here, whose rate falls linearly to 0 for the autoencoder and stays the
+    same for the adversaries D2 and D3, so that they keep up.
     """
 
     hidden: Positive = 1000
@@ -136,9 +135,7 @@ class Continued(Specification):
 class Adversarial(Continued):
     """Algorithm 1 itself.
 
-    `k1` and `k2` weigh L_D1 and L_D2 (k1' and k2' there). The temperature of Gumbel-softmax is divided by `cooling`
-    every `cooling_every` iterations until it is below `coldest`. The thesis does not name the width of D1 and D2
-    (`discriminator`).
+    `k1` and `k2` are k1' and k2' there. The thesis does not name the width of D1 and D2 (`discriminator`).
     """
 
     teaching: Literal["all", "unbiased"] = "all"

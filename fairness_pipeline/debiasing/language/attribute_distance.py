@@ -16,14 +16,7 @@ class AttributeDistance:
     def __call__(
         self, hidden: torch.Tensor, place: tuple[int, int], vectors: torch.Tensor, pairs: torch.Tensor
     ) -> torch.Tensor:
-        """The sum over all pairs.
-
-        Args:
-            hidden: (tokens, width) of the phrase.
-            place: The attribute's tokens: first, and one after the last; their mean is its vector.
-            vectors: (terms, width) of the output layer.
-            pairs: (pairs, 2) rows of `vectors`.
-        """
+        """The sum over all pairs; the vector of an attribute is the mean of its tokens."""
         attribute = hidden[place[0] : place[1]].mean(0)
         near = cosine_similarity(vectors, attribute[None], dim=1)
         return (near[pairs[:, 1]] - near[pairs[:, 0]]).abs().sum()

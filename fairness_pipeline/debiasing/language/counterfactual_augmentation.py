@@ -7,12 +7,7 @@ from fairness_pipeline.lexicons.stereotypes import Lexicon
 
 
 def augmented(phrases: pa.Table, lexicon: Lexicon) -> list[str]:
-    """The training phrases, and the counterfactual of each phrase that holds a target and an attribute.
-
-    Args:
-        phrases: As `lexicons.counterfactuals.COUNTERFACTUAL_PHRASES`.
-        lexicon: The dimension's terms.
-    """
+    """`COUNTERFACTUAL_PHRASES` to train on, and the counterfactual of each that holds a target and an attribute."""
     return _twice(phrases, lexicon, "text_a")
 
 

@@ -40,14 +40,7 @@ class HardDebiasing:
     def __call__(
         self, hidden: torch.Tensor, place: tuple[int, int], vectors: torch.Tensor, pairs: torch.Tensor
     ) -> torch.Tensor:
-        """The summed lengths of the attribute's projections on the directions of bias.
-
-        Args:
-            hidden: (tokens, width) of the phrase.
-            place: The attribute's tokens: first, and one after the last; their mean is its vector.
-            vectors: (terms, width) of the output layer.
-            pairs: (pairs, 2) rows of `vectors`.
-        """
+        """The summed lengths of the attribute's projections on the directions of bias."""
         if self._cached is None or self._cached[0] is not vectors:
             self._cached = vectors, bias_subspace(vectors, pairs, self._share)
         attribute = hidden[place[0] : place[1]].mean(0)

@@ -15,14 +15,7 @@ class LanguageModelDebiasing:
     def __call__(
         self, hidden: torch.Tensor, place: tuple[int, list[int]], vectors: torch.Tensor, pairs: torch.Tensor
     ) -> torch.Tensor:
-        """The mean over the pairs that the target is in.
-
-        Args:
-            hidden: (tokens, width) of the phrase.
-            place: The target's first token, and the rows of its pairs.
-            vectors: (terms, width) of the output layer.
-            pairs: (pairs, 2) rows of `vectors`.
-        """
+        """The mean over the pairs that the target is in."""
         first, rows = place
         logs = torch.log_softmax(hidden[first - 1] @ vectors.T, dim=0)
         target_pairs = pairs[rows]

@@ -25,10 +25,6 @@ class TermVectors:
     """The pairs of target terms as rows of the output layer.
 
     A term of several tokens is the mean of their vectors (footnote 12).
-
-    Args:
-        tokenizer: The model's tokenizer.
-        lexicon: The dimension's terms.
     """
 
     def __init__(self, tokenizer: Any, lexicon: Lexicon) -> None:
@@ -46,12 +42,7 @@ class TermVectors:
         return torch.stack([weights[tokens].mean(0) for tokens in self._tokens])
 
     def places(self, texts: Sequence[str], longest: int | None) -> list[Places]:
-        """Each phrase's tokens and the places of its terms.
-
-        Args:
-            texts: The phrases.
-            longest: The most tokens of a phrase.
-        """
+        """Each phrase's tokens, `longest` at most, and the places of its terms."""
         options = {"truncation": True, "max_length": longest} if longest else {}
         encoded = self._tokenizer(list(texts), return_offsets_mapping=True, **options)
         row_of = {term: row for row, term in enumerate(self._terms)}

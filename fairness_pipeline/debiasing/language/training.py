@@ -15,7 +15,7 @@ from fairness_pipeline.debiasing.language.loss import DebiasingLoss, Weighted, c
 from fairness_pipeline.debiasing.language.task import FineTuning, LossGrid, Task
 from fairness_pipeline.debiasing.language.terms import TermVectors
 from fairness_pipeline.foundation.files import replacing
-from fairness_pipeline.foundation.progress import Progress, report
+from fairness_pipeline.foundation.progress import within
 from fairness_pipeline.measures.language.phrase_bias import Pairs, paper_test, without_outliers
 from fairness_pipeline.models.language import fine_tuning, registry
 from fairness_pipeline.models.language.perplexity import PerplexityScorer
@@ -25,13 +25,7 @@ _CANDIDATE = "candidate"
 
 
 def fine_tuned(task: Task, texts: list[str], settings: FineTuning) -> dict[str, Any]:
-    """Plain language modelling on the phrases.
-
-    Args:
-        task: The model and where it goes.
-        texts: The phrases.
-        settings: Epochs, batch and learning rate.
-    """
+    """Plain language modelling on the phrases."""
     model, tokenizer = registry.load(task.model, task.base, trains=True)
     rows = tokenizer(texts, **_truncation(model))["input_ids"]
     examples = [{"input_ids": row} for row in rows if len(row) > 1]
@@ -46,11 +40,6 @@ def search(task: Task, debiasing_loss: DebiasingLoss, settings: LossGrid) -> dic
     """Trains at every point of the grid and keeps the model with the highest p of the paper's test on `dev`.
 
     The base is loaded and the phrases are tokenised once; finished points are not repeated.
-
-    Args:
-        task: The model and where it goes.
-        debiasing_loss: The method's loss.
-        settings: The grid.
 
     Returns:
         `grid`: each point with its p, t and perplexity on references; `chosen`: its number.
@@ -78,7 +67,7 @@ def search(task: Task, debiasing_loss: DebiasingLoss, settings: LossGrid) -> dic
                 task.seed,
                 loss=loss,
                 collate=collate,
-                progress=_within(task.progress, number, len(points)),
+                progress=within(task.progress, number + 1, len(points)),
                 note=f"point {number + 1} of {len(points)}",
             )
             tried = {"batch": batch, "accumulation": accumulation, "lambda_lm": lambda_lm, "lambda_d": lambda_d}
@@ -144,8 +133,3 @@ def _keep(folder: Path, chosen: int) -> None:
 def _truncation(model: Any) -> dict[str, Any]:
     longest = positions_of(model)
     return {"truncation": True, "max_length": longest} if longest else {}
-
-
-def _within(progress: Progress | None, number: int, points: int) -> Progress:
-    """Progress over all points of a grid."""
-    return lambda done, total, note: report(progress, number * (total or 0) + done, points * (total or 0), note)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairness_pipeline.cli.given import Given, put
+from fairness_pipeline.cli.given import Given, put, roles_of
 from fairness_pipeline.cli.imports import check_name
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
 from fairness_pipeline.corpora.annotators.label_columns import ROLES, find_columns, names_a_rater
@@ -23,7 +23,6 @@ from fairness_pipeline.workspace.lake import Lake
 if TYPE_CHECKING:
     import pandas as pd
 
-ASKED_WITH = ()
 HINT = "a file of labels: name the column of its raters: --column rater=NAME"
 FIRST = True
 """A file that names raters is a file of labels, whatever its other columns are."""
@@ -40,7 +39,6 @@ annotator_bias:
   significance:
     margin: {{cohens_h: 0.1}}      # the largest difference of rates that does not matter
 """
-SPLITS = ""
 MODEL_COMMENTS = {
     "task": "what is labelled, in words",
     "path": "a table; or form: label_studio, form: prodigy",
@@ -84,7 +82,7 @@ def give(part: AnnotatorBiasPart, given: Given, name: str, arguments: argparse.N
     """
     check_name(name, part.project.name, taken=name in part.settings.corpora)
     path = Path(given.name)
-    roles = _roles(arguments.column)
+    roles = roles_of(arguments.column, ROLES, repeatable=("trait",))
     raters = read_raters(Path(arguments.raters)) if arguments.raters else None
     left_out = Counter[str]()
     columns = find_columns(read_label_rows(path, left_out), raters, roles, _positive(arguments.label), path)
@@ -112,18 +110,6 @@ def describe_results(part: AnnotatorBiasPart, lake: Lake, name: str) -> list[str
 
 def _write(table: "pd.DataFrame", path: Path) -> None:
     table.to_parquet(path, index=False)
-
-
-def _roles(options: list[str]) -> dict[str, list[str]]:
-    roles: dict[str, list[str]] = {}
-    for text in options:
-        role, equals, column = text.partition("=")
-        if role not in ROLES or not equals:
-            raise FairnessError(f"--column: expected ROLE=COLUMN with a role of {', '.join(ROLES)}; found '{text}'")
-        if role in roles and role != "trait":
-            raise FairnessError(f"--column: expected one {role}, found {roles[role][0]} and {column}")
-        roles.setdefault(role, []).append(column)
-    return roles
 
 
 def _positive(options: list[str]) -> str | None:

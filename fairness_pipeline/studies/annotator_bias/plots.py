@@ -75,13 +75,7 @@ def _forest(axes: Any, rows: list[Row], responses: list[str]) -> None:
 
 
 def calibration_plot(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> bytes | None:
-    """Draws inferred probabilities against the share of items that are truly positive; None without gold labels.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        corpus: The key of the corpus.
-    """
+    """Draws inferred probabilities against the share of items that are truly positive; None without gold labels."""
     from matplotlib.figure import Figure
 
     calibrations = calibrated(part, lake, corpus)

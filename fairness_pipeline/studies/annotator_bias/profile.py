@@ -52,11 +52,7 @@ class AnnotatorBias(Specification):
 
 
 class Annotators(Subject):
-    """The annotators of a corpus, which this study audits.
-
-    Args:
-        corpus: The corpus as declared.
-    """
+    """The annotators of a corpus, which this study audits."""
 
     may_change = False
 
@@ -111,11 +107,6 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
         self.axes = {"corpus": list(self.corpora), "method": list(settings.methods)}
 
     # For the shared code
-
-    @property
-    def level(self) -> float:
-        """The significance level of the tests."""
-        return self.settings.significance.alpha
 
     def expected(self) -> list[Key]:
         """Every corpus with annotators in groups."""

@@ -65,12 +65,13 @@ def scores(corpus: AnnotatedCorpus, method: str) -> dict[str, float]:
 
 
 def elsewhere(corpora: Iterable[AnnotatedCorpus]) -> list[PrintedTable]:
-    """Tables 5.2 to 5.6 for all data sets other than these corpora; Information Detection was never published."""
-    excluded = {corpus.published_as for corpus in corpora}
+    """Tables 5.2 to 5.6 for all data sets other than these corpora, if one of these is a printed one; Information
+    Detection was never published."""
+    excluded = {corpus.published_as for corpus in corpora if corpus.published_as}
     names = ("dataset", "category", "group", "method")
-    return printed(
-        "annotator_bias", names, lambda row: row["dataset"] not in excluded and row["dataset"] != "synthetic"
-    )
+    if not excluded:
+        return []
+    return printed("annotator_bias", names, lambda row: row["dataset"] not in {*excluded, "synthetic"})
 
 
 def _records(corpus: AnnotatedCorpus, **values: str) -> list[dict[str, str]]:

@@ -1,6 +1,5 @@
 """Renders the report of study 5: one self-contained HTML file."""
 
-from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.annotation.bias_estimates import CONTRAST, GROUP, OMNIBUS, SUM, exceeds
@@ -26,9 +25,7 @@ from fairness_pipeline.studies.annotator_bias.results import (
 )
 from fairness_pipeline.studies.annotator_bias.study import STUDY, label_of
 from fairness_pipeline.workspace.lake import Lake, Row
-from fairness_pipeline.workspace.published import PrintedTable
 
-_HERE = Path(__file__).parent
 _CANDIDATES = 50
 """The number of items that are searched for an example of a finding."""
 _METRICS = {
@@ -42,13 +39,7 @@ _METRICS = {
 
 
 def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> str:
-    """Renders the report from the assets made so far; missing audits are listed as not measured.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits of the study.
-    """
+    """Renders the report from the assets made so far; missing audits are listed as not measured."""
     measured = dict.fromkeys(audit.key["corpus"] for audit in audits if audit.measured)
     items = {corpus: disputed(part, lake, corpus, max(part.settings.examples, _CANDIDATES)) for corpus in measured}
     return page.render(
@@ -56,13 +47,12 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
         part.project,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, items, audit, row),
         groups={key: {**specification.groups, **specification.compared} for key, specification in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
         titles={name: METHODS[name].title for name in part.settings.methods},
-        printed=_printed_tables(part),
+        printed=published.elsewhere(part.corpora.values()),
         sections=worst_first(STUDY, [audit for audit in audits if audit.measured]),
         disputed=items,
         examples=part.settings.examples,
@@ -78,15 +68,9 @@ def render_report(part: AnnotatorBiasPart, lake: Lake, audits: list[Audit]) -> s
     )
 
 
-def _printed_tables(part: AnnotatorBiasPart) -> list[PrintedTable]:
-    """The thesis' tables of other data sets; empty if the profile reproduces none."""
-    corpora = part.corpora.values()
-    return published.elsewhere(corpora) if any(corpus.published_as for corpus in corpora) else []
-
-
 def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
     corpus_key = {"corpus": key}
-    cards = {name: lake.card(name, corpus_key) for name in ("annotations", "annotators")}
+    people = lake.figures("annotators", corpus_key)
     scores_by_method, model = scores(part, lake, key), group_model(part, key)
     rows, papers = estimates(part, lake, key, model), estimates(part, lake, key, PAPERS)
     contrasts = of_kind(rows, CONTRAST)
@@ -94,10 +78,10 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
         "key": key,
         "corpus": part.corpora[key],
         "published": published.size(part.corpora[key]),
-        "figures": cards["annotations"].figures if cards["annotations"] else None,
-        "people": cards["annotators"].figures["groups"] if cards["annotators"] else {},
-        "too_few": cards["annotators"].figures["too_few"] if cards["annotators"] else {},
-        "agreement": _rows(lake, "label_agreement_by_group", corpus_key),
+        "figures": lake.figures("annotations", corpus_key),
+        "people": people.get("groups", {}),
+        "too_few": people.get("too_few", {}),
+        "agreement": lake.rows("label_agreement_by_group", corpus_key),
         "anova": _anova(lake, key),
         "printed": bool(published.anova(part.corpora[key])),
         "model": METHODS[model].title if model else "",
@@ -127,13 +111,9 @@ def _corpus(part: AnnotatorBiasPart, lake: Lake, key: str) -> dict[str, Any]:
     }
 
 
-def _rows(lake: Lake, asset: str, key: dict[str, str]) -> list[Row]:
-    return lake.read(asset, key).to_pylist() if lake.card(asset, key) else []
-
-
 def _anova(lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
     """The analysis of variance by category and response, with the groups' means in words."""
-    rows = [row | {"told": _means(row)} for row in _rows(lake, "annotator_anova", {"corpus": corpus})]
+    rows = [row | {"told": _means(row)} for row in lake.rows("annotator_anova", {"corpus": corpus})]
     categories = dict.fromkeys(row["category"] for row in rows)
     return {
         name: {

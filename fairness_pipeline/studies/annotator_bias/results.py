@@ -38,10 +38,7 @@ def group_model(part: AnnotatorBiasPart, corpus: str) -> str | None:
 
 def estimates(part: AnnotatorBiasPart, lake: Lake, corpus: str, model: str | None) -> list[Row]:
     """A model's estimates on a corpus, in the first draw; contrasts also have the mean over all draws."""
-    key = {"corpus": corpus, "method": model or ""}
-    if not model or not lake.card("annotator_bias_estimates", key):
-        return []
-    rows = lake.read("annotator_bias_estimates", key).to_pylist()
+    rows = lake.rows("annotator_bias_estimates", {"corpus": corpus, "method": model}) if model else []
     by_contrast: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
         if row["kind"] == CONTRAST:
@@ -59,12 +56,8 @@ def of_kind(rows: list[Row], *kinds: str) -> list[Row]:
 
 
 def class_shares(rows: list[Row]) -> list[dict[str, Any]]:
-    """How often each group of each category says each class (modelled, raw, and above the mean of the groups' labels),
-    and its confusion.
-
-    Args:
-        rows: Estimates by a model of groups.
-    """
+    """From estimates by a model of groups: how often each group of each category says each class (modelled, raw, and
+    above the mean of the groups' labels), and its confusion."""
     frequencies = of_kind(rows, SAID)
     groups = []
     for category, group in dict.fromkeys((row["category"], row["name"]) for row in frequencies):
@@ -153,9 +146,9 @@ def in_doubt(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> list[str]:
 
 def choice(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, Any] | None:
     """Which labels to use, why, and the command that writes them."""
-    if not lake.card("label_choice", {"corpus": corpus}):
+    rows = lake.rows("label_choice", {"corpus": corpus})
+    if not rows:
         return None
-    rows = lake.read("label_choice", {"corpus": corpus}).to_pylist()
     titles = {name: METHODS[name].title for name in part.settings.methods}
     return {
         "told": advice(rows, titles),
@@ -188,12 +181,6 @@ def disputed(part: AnnotatorBiasPart, lake: Lake, corpus: str, count: int) -> di
     """For each comparison, the items of the first draw that divide its groups most: by sum_g n_g (rate_g - rate)^2.
 
     Each item has the number of `labels` and of `positive` labels of each group.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        corpus: The key of the corpus.
-        count: The number of items of a category.
     """
     key = {"corpus": corpus}
     tables = [lake.read(name, key) for name in ("annotations", "annotators", "annotated_items")]
@@ -230,11 +217,8 @@ def scores(part: AnnotatorBiasPart, lake: Lake, corpus: str) -> dict[str, dict[s
     """The scores of each method on a corpus, by metric; only of methods that have some."""
     by_method = {}
     for name in part.settings.methods:
-        key = {"corpus": corpus, "method": name}
-        if lake.card("truth_inference_scores", key):
-            rows = lake.read("truth_inference_scores", key).to_pylist()
-            if rows:
-                by_method[name] = {row["metric"]: row for row in rows}
+        if rows := lake.rows("truth_inference_scores", {"corpus": corpus, "method": name}):
+            by_method[name] = {row["metric"]: row for row in rows}
     return by_method
 
 

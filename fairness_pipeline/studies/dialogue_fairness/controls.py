@@ -11,11 +11,7 @@ from fairness_pipeline.workspace.lake import Key
 
 
 class Controls:
-    """The controls among a profile's models.
-
-    Args:
-        models: All models, by key.
-    """
+    """The controls among a profile's models."""
 
     def __init__(self, models: Mapping[str, ModelSpecification]) -> None:
         self._models = models

@@ -36,14 +36,9 @@ _DEBIASED = "debiased_dialogue_models"
 
 
 def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key] = ()) -> list[dict[str, Any]]:
-    """One section for each dimension and base with a measured debiased model.
+    """One section for each dimension and base with a measured debiased model; `outdated` comparisons are left out.
 
     If a base is trained several times, the section shows its first seed, and all seeds together.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        outdated: Stale comparisons; they are left out.
     """
     sections = []
     for dimension in part.dimensions:
@@ -63,7 +58,7 @@ def debiasing_sections(part: DialoguePart, lake: Lake, outdated: Collection[Key]
 
 def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, debiased: list[str]) -> dict[str, Any]:
     models = [base, *debiased]
-    naming = {m: _figures(lake, "debiasing_effects", dimension, m) for m in debiased}
+    naming = {m: lake.figures("debiasing_effects", {"dimension": dimension, "model": m}) for m in debiased}
     tables = {m: _judged(part, lake, {"dimension": dimension, "model": m}) for m in models}
     effects = {m: _by_measure(lake, "debiasing_effects", {"dimension": dimension, "model": m}) for m in debiased}
     quality = {m: quality_of(part, lake, {"dimension": dimension, "model": m}) for m in models}
@@ -83,12 +78,16 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, debiased
         "measures": list(effects[debiased[0]]),
         "tables": tables,
         "effects": effects,
-        "identical": _identical(lake, dimension, base, debiased),
+        "identical": _identical(base, naming),
         "naming": naming,
         "misnames": misnames,
-        "commonest": {m: _figures(lake, "responses", dimension, m).get("commonest_share") for m in models},
+        "commonest": {
+            m: lake.figures("responses", {"dimension": dimension, "model": m}).get("commonest_share") for m in models
+        },
         "trained_on": {
-            m: figures for m in debiased if "updates" in (figures := _figures(lake, _DEBIASED, dimension, m))
+            m: figures
+            for m in debiased
+            if "updates" in (figures := lake.figures(_DEBIASED, {"dimension": dimension, "model": m}))
         },
         "recipes": _recipes(lake, dimension, debiased),
         "quality": quality,
@@ -101,11 +100,6 @@ def _section(part: DialoguePart, lake: Lake, dimension: str, base: str, debiased
         "disentangled": _disentangled(part, lake, dimension, debiased),
         "examples": _examples(lake, dimension, models),
     }
-
-
-def _figures(lake: Lake, asset: str, dimension: str, model: str) -> dict[str, Any]:
-    card = lake.card(asset, {"dimension": dimension, "model": model})
-    return card.figures if card else {}
 
 
 def _dots(part: DialoguePart, lake: Lake, measured: list[tuple[Key, Rows]]) -> list[tuple[float, dict[str, float]]]:
@@ -166,15 +160,11 @@ def quality_of(part: DialoguePart, lake: Lake, key: Key) -> dict[str, dict[str, 
     """The rows of response quality by metric; empty if it was not measured."""
     debiased = part.models[key["model"]].debiasing is not None
     table, partition = ("response_quality", key) if debiased else ("base_response_quality", {"model": key["model"]})
-    return (
-        {row["metric"]: row for row in lake.read(table, partition).to_pylist()} if lake.card(table, partition) else {}
-    )
+    return {row["metric"]: row for row in lake.rows(table, partition)}
 
 
-def _identical(lake: Lake, dimension: str, base: str, debiased: list[str]) -> dict[str, float]:
+def _identical(base: str, figures: dict[str, dict[str, Any]]) -> dict[str, float]:
     """Share of pairs with the same response on both sides, by model."""
-    cards = {m: lake.card("debiasing_effects", {"dimension": dimension, "model": m}) for m in debiased}
-    figures = {m: card.figures for m, card in cards.items() if card}
     first = next(iter(figures.values()))
     return {base: first["identical_responses_before"]} | {
         m: after["identical_responses_after"] for m, after in figures.items()

@@ -7,11 +7,10 @@ from typing import Any
 
 from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.debiasing.dialogue.registry import METHODS
-from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import load, read_yaml, validate
 from fairness_pipeline.models.dialogue.specification import ModelSpecification
-from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
+from fairness_pipeline.project.project import Project, changed, check_known, check_settings, find, merged, method_named
 
 NAME = "dialogue_fairness"
 
@@ -38,10 +37,6 @@ def answers_in(model: ModelSpecification, dimension: str) -> bool:
 
 def dialogue_models(project: Project, corpora: Collection[str]) -> dict[str, ModelSpecification]:
     """Every model that the study audits, by key.
-
-    Args:
-        project: The profile.
-        corpora: Keys of its corpora.
 
     Raises:
         FairnessError: a model's file is missing or wrong, or two models have the same name.
@@ -129,11 +124,7 @@ class _Reader:
             )
         check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))
         for dimension in model.dimensions or ():
-            if dimension not in self._project.dimensions:
-                raise FairnessError(
-                    f"{path}: dimensions: '{dimension}' is none of {profile}; its dimensions: "
-                    f"{', '.join(self._project.dimensions)}"
-                )
+            check_known(dimension, self._project.dimensions, f"{path}: dimensions", f"{profile}; its dimensions")
         return model
 
     def add_import(self, file: Path) -> None:

@@ -20,7 +20,7 @@ from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.measures.dialogue.settings import MeasureSettings
 from fairness_pipeline.models.dialogue.specification import ModelSpecification, Seq2SeqSizes
 from fairness_pipeline.models.specification import TrainingSettings
-from fairness_pipeline.project.project import Project, each_once, find
+from fairness_pipeline.project.project import Project, check_known, each_once, find
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.studies.dialogue_fairness.controls import Controls
 from fairness_pipeline.studies.dialogue_fairness.models import (
@@ -76,6 +76,7 @@ class DialoguePart(Part[DialogueFairness]):
         FairnessError: a corpus or a model that the profile names is missing or wrong.
     """
 
+    subject = "model"
     project: Project
 
     def __init__(self, project: Project, settings: DialogueFairness) -> None:
@@ -98,29 +99,17 @@ class DialoguePart(Part[DialogueFairness]):
     def _check_names(self) -> None:
         path, settings = self.project.path, self.settings
         for key in settings.debias or ():
-            if key not in self.dimensions:
-                raise FairnessError(
-                    f"{path}: {NAME}.debias: '{key}' is none of the profile's dimensions: {', '.join(self.dimensions)}"
-                )
+            check_known(key, self.dimensions, f"{path}: {NAME}.debias", "the profile's dimensions")
         for key in settings.on_request:
-            if key not in self.models:
-                raise FairnessError(
-                    f"{path}: {NAME}.on_request: '{key}' is none of the study's models: {', '.join(self.models)}"
-                )
+            check_known(key, self.models, f"{path}: {NAME}.on_request", "the study's models")
         for key, bias in settings.planted.items():
-            if key not in self.corpora:
-                raise FairnessError(
-                    f"{path}: {NAME}.planted: '{key}' is none of the profile's corpora: {', '.join(self.corpora)}"
-                )
+            check_known(key, self.corpora, f"{path}: {NAME}.planted", "the profile's corpora")
             if self.corpora[key].specification.contexts:
                 raise FairnessError(f"{path}: {NAME}.planted: corpus '{key}' has no responses to exchange")
             if not (settings.splits.train or settings.splits.valid):
                 raise FairnessError(f"{path}: {NAME}.planted: nothing to plant in: splits.train and splits.valid are 0")
-            if bias.dimension not in self.dimensions:
-                raise FairnessError(
-                    f"{path}: {NAME}.planted.{key}.dimension: '{bias.dimension}' is none of the profile's dimensions: "
-                    f"{', '.join(self.dimensions)}"
-                )
+            source = f"{path}: {NAME}.planted.{key}.dimension"
+            check_known(bias.dimension, self.dimensions, source, "the profile's dimensions")
         known = [n for n in self.measures() if n not in distinguishable.OUTCOMES | naming.OUTCOMES]  # without margin
         for margin in settings.significance.margins:
             if margin not in (*MARGINS, *known):
@@ -149,11 +138,6 @@ class DialoguePart(Part[DialogueFairness]):
 
     # For the shared code
 
-    @property
-    def level(self) -> float:
-        """The significance level of its tests."""
-        return self.settings.significance.alpha
-
     def expected(self) -> list[Key]:
         """Every dimension with each model that answers in it."""
         return [
@@ -180,11 +164,6 @@ class DialoguePart(Part[DialogueFairness]):
     def implied(self, key: Key) -> Key:
         """A key, extended by its model's corpus."""
         return {"corpus": self.models[key["model"]].corpus, **key} if "model" in key else key
-
-    def base_of(self, key: Key) -> Key | None:
-        """The model that a debiased one was made from."""
-        base = self.models[key["model"]].base if "model" in key else None
-        return {**key, "model": base} if base else None
 
     def measures(self) -> list[str]:
         """The row names of every measure, in all dimensions."""
@@ -292,10 +271,6 @@ class DialoguePart(Part[DialogueFairness]):
     def given_model(self, model: str) -> Path:
         """The file of a model that was given to `audit`."""
         return self.project.workspace / "models" / f"{model}.yaml"
-
-    def query_epoch_of(self, model: str) -> str | None:
-        """The start of a model's current query epoch."""
-        return self.project.query_epochs.get((NAME, model))
 
 
 def _corpus(path: Path) -> Source:

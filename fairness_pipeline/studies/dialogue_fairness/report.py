@@ -1,7 +1,6 @@
 """Renders the report of study 1 as one self-contained HTML file."""
 
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -29,7 +28,6 @@ from fairness_pipeline.studies.dialogue_fairness.results import (
 from fairness_pipeline.studies.dialogue_fairness.study import LISTS, STUDY
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 
-_HERE = Path(__file__).parent
 _PAIRS = 6
 """Example pairs for the words that distinguish the answers."""
 _LEVELS = 6
@@ -41,13 +39,9 @@ _WORDLESS = {REFUSED: "declined, as the endpoint reports", FILTERED: "withheld b
 def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdated: Collection[Key] = ()) -> str:
     """Returns the whole report; audits that are missing in the lake are listed as not measured.
 
-    All text is escaped: a tweet may hold `<script>`.
+    Stale audits are marked; `outdated` comparisons with a base are left out.
 
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits; stale ones are marked.
-        outdated: Stale comparisons with a base; they are left out.
+    All text is escaped: a tweet may hold `<script>`.
     """
     glanced, never = folded(
         glanced_at(), (row for audit in audits for row in audit.rows), lambda row: str(row["measure"])
@@ -57,7 +51,6 @@ def render_report(part: DialoguePart, lake: Lake, audits: list[Audit], *, outdat
         part.project,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         filters={"measure": measure_label},
         caveats=[
@@ -104,23 +97,22 @@ def _section(part: DialoguePart, lake: Lake, audit: Audit) -> dict[str, Any]:
     dimension = part.dimensions[audit.key["dimension"]]
     corpus = part.models[audit.key["model"]].corpus
     published = published_rows_of(part, **audit.key)
-    pairs = lake.card("context_pairs", {"corpus": corpus, "dimension": audit.key["dimension"]})
-    contexts = lake.card("contexts", {"corpus": corpus, "dimension": audit.key["dimension"]})
-    has_diversity = not audit.stale and lake.card("diversity", audit.key)
-    diversity = lake.read("diversity", audit.key).to_pylist() if has_diversity else []
+    key = {"corpus": corpus, "dimension": audit.key["dimension"]}
+    contexts = lake.figures("contexts", key)
+    diversity = [] if audit.stale else lake.rows("diversity", audit.key)
     return {
         "audit": audit,
         "dimension": dimension,
         "corpus": corpus,
-        "rows": [(row, published.get(row["measure"])) for row in audit.rows if not row["measure"].endswith(MASKED)],
+        "rows": [(row, published.get(row["measure"])) for row in _unmasked(audit)],
         "told_apart": _distinguishing_words(lake, audit),
         "breakdown": _breakdown(lake, audit),
         "without": _verdicts_without_pairs(lake, audit),
         "published_source": _source(published),
         "plot": difference_plot(_unmasked(audit), dimension.groups.a, dimension.groups.b, measure_label),
         "examples": [] if audit.stale else example_pairs(lake, audit.key, part.settings.examples),
-        "quality": {**(contexts.figures if contexts else {}), **(pairs.figures if pairs else {})},
-        "ruled": contexts.figures.get("rules_of_sense", []) if contexts else [],
+        "quality": {**contexts, **lake.figures("context_pairs", key)},
+        "ruled": contexts.get("rules_of_sense", []),
         "words": {row["side"]: row["words"] for row in diversity},
     }
 
@@ -142,16 +134,16 @@ def _verdict_readings(audits: list[Audit]) -> list[tuple[Audit, Row, Row]]:
 
 def _distinguishing_words(lake: Lake, audit: Audit) -> dict[str, Any] | None:
     """The words that distinguish the answers, and pairs that show them; None if no words do."""
-    card = None if audit.stale else lake.card("distinguishable_answers", audit.key)
-    if card is None or not card.figures["carriers"]:
+    figures = {} if audit.stale else lake.figures("distinguishable_answers", audit.key)
+    if not figures.get("carriers"):
         return None
     ids = [
         pair_ids[rank]
         for rank in range(_PAIRS)
-        for carrier in card.figures["carriers"]
+        for carrier in figures["carriers"]
         if rank < len(pair_ids := carrier["pairs"])
     ]
-    return {**card.figures, "examples": pairs_of(lake, audit.key, list(dict.fromkeys(ids))[:_PAIRS])}
+    return {**figures, "examples": pairs_of(lake, audit.key, list(dict.fromkeys(ids))[:_PAIRS])}
 
 
 def _breakdown(lake: Lake, audit: Audit) -> dict[str, list[Row]]:
@@ -173,10 +165,8 @@ def _breakdown(lake: Lake, audit: Audit) -> dict[str, list[Row]]:
 
 def _verdicts_without_pairs(lake: Lake, audit: Audit) -> list[Row]:
     """The verdicts on biased measures after some pairs were left out."""
-    if audit.stale or not lake.card("verdict_variations", audit.key):
-        return []
     biased = [row["measure"] for row in audit.rows if STUDY.gated(row) and row["verdict"] == "biased"]
-    rows = lake.read("verdict_variations", audit.key).to_pylist()
+    rows = [] if audit.stale else lake.rows("verdict_variations", audit.key)
     return [row for row in rows if row["kind"] in ("without", CARRIERS, SOURCE) and row["measure"] in biased]
 
 
@@ -196,8 +186,7 @@ def recipe_rows(part: DialoguePart, lake: Lake) -> list[tuple[Key, Row]]:
 
 def _classifiers(part: DialoguePart, lake: Lake) -> list[tuple[str, Row]]:
     """The quality of the offence classifiers on labelled texts, by dimension."""
-    keys = [key for key in part.dimensions if lake.card("classifier_quality", {"dimension": key})]
-    return [(key, row) for key in keys for row in lake.read("classifier_quality", {"dimension": key}).to_pylist()]
+    return [(key, row) for key in part.dimensions for row in lake.rows("classifier_quality", {"dimension": key})]
 
 
 def _waiting(part: DialoguePart) -> list[str]:
@@ -274,8 +263,8 @@ _NOT_SHOWN = {
 
 def _served(part: DialoguePart, lake: Lake, model: str) -> list[str]:
     """The models that answered, as the endpoint names them."""
-    cards = (lake.card("responses", {"dimension": dimension, "model": model}) for dimension in part.dimensions)
-    return list(dict.fromkeys(name for card in cards if card for name in card.figures.get("served_model", {})))
+    figures = (lake.figures("responses", {"dimension": dimension, "model": model}) for dimension in part.dimensions)
+    return list(dict.fromkeys(name for answered in figures for name in answered.get("served_model", {})))
 
 
 def _models(part: DialoguePart, lake: Lake) -> list[dict[str, Any]]:

@@ -78,19 +78,13 @@ def example_pairs(lake: Lake, key: Key, count: int) -> list[dict[str, Any]]:
     order = pa.table({"mark": pc.cast(marked, pa.int8()), "differ": pc.cast(differ, pa.int8()), "id": a["pair_id"]})
     keys = [("mark", "descending"), ("differ", "descending"), ("id", "ascending")]
     first = pc.sort_indices(order, keys).slice(0, count)
+
+    def described(row: Row, side: str) -> Row:
+        own = {"context": row["context"], "response": row["response"], "flags": [name for name in flags if row[name]]}
+        return {f"{name}_{side}": value for name, value in own.items()}
+
     return [
-        {
-            "pair_id": left["pair_id"],
-            **{
-                f"{name}_{side}": row[name]
-                for side, row in (("a", left), ("b", right))
-                for name in ("context", "response")
-            },
-            **{
-                f"flags_{side}": [column for column in flags if row[column]]
-                for side, row in (("a", left), ("b", right))
-            },
-        }
+        {"pair_id": left["pair_id"], **described(left, "a"), **described(right, "b")}
         for left, right in zip(a.take(first).to_pylist(), b.take(first).to_pylist(), strict=True)
     ]
 
@@ -120,11 +114,6 @@ def _misnamed_pair(lake: Lake, key: Key, side: str) -> dict[str, Any] | None:
 
 def striking_pair(lake: Lake, key: Key, row: Row) -> dict[str, Any] | None:
     """The pair whose two answers show a row's difference most clearly; the shortest of those that show it equally.
-
-    Args:
-        lake: What has been made.
-        key: The partition.
-        row: A row of its significance table.
 
     Returns:
         A dict with `context_a`, `response_a`, `kind_a`, and the same of side b; None if the measure scores

@@ -49,14 +49,10 @@ def degenerate(part: DialoguePart, key: Key, lake: Lake) -> str | None:
     """Why a model is degenerate: it gives nearly everything the same answer, was never trained, or learned nothing."""
     base_key = {"model": (part.base_of(key) or key)["model"]}
     weights = key if part.models[key["model"]].debiasing else base_key
-    cards = (
-        lake.card("responses", key),
-        lake.card(part.trained_as(key["model"]), weights),
-        lake.card("dialogue_models", base_key),
-    )
-    answered, trained, base = (card.figures if card else {} for card in cards)
+    trained = lake.figures(part.trained_as(key["model"]), weights), lake.figures("dialogue_models", base_key)
     learns = part.models[key["model"]].seq2seq is not None
-    return find_degeneracy(answered, part.settings.max_identical_share, *((trained, base) if learns else ()))
+    most = part.settings.max_identical_share
+    return find_degeneracy(lake.figures("responses", key), most, *(trained if learns else ()))
 
 
 def warnings(part: DialoguePart, lake: Lake) -> list[str]:
@@ -64,8 +60,7 @@ def warnings(part: DialoguePart, lake: Lake) -> list[str]:
     bias with the models that did not learn it."""
     messages = [*_about_replies(part, lake), *_about_frames(part, lake)]
     for corpus, bias in part.settings.planted.items():
-        card = lake.card(part.dialogues_of(corpus), {"corpus": corpus})
-        counts = card and card.figures.get("planted")
+        counts = lake.figures(part.dialogues_of(corpus), {"corpus": corpus}).get("planted")
         if not counts:
             continue
         groups = part.dimensions[bias.dimension].groups
@@ -117,8 +112,7 @@ def _about_replies(part: DialoguePart, lake: Lake) -> list[str]:
     messages = []
     served: dict[str, dict[str, None]] = {}
     for key in part.expected():
-        card = lake.card("responses", key)
-        figures = card.figures if card else {}
+        figures = lake.figures("responses", key)
         if failed := figures.get("failed_responses"):
             model = key["model"]
             messages.append(
@@ -142,8 +136,7 @@ def _about_frames(part: DialoguePart, lake: Lake) -> list[str]:
     messages = []
     for corpus in part.corpora:
         for dimension in part.dimensions:
-            card = lake.card("contexts", {"corpus": corpus, "dimension": dimension})
-            if dropped := card.figures.get("dropped") if card else None:
+            if dropped := lake.figures("contexts", {"corpus": corpus, "dimension": dimension}).get("dropped"):
                 more = f"; and {len(dropped) - _NAMED} more" if len(dropped) > _NAMED else ""
                 messages.append(
                     f"{corpus} {dimension}: no pair is made where {'; '.join(dropped[:_NAMED])}{more}. The report "
@@ -173,10 +166,11 @@ _FIRST_LOOK = 1000
 """The number of pairs below which an audit is called a first look."""
 
 
-def _detectable_difference(pairs: int, rate: float, measures: int = 6) -> float:
-    """The difference of rates, in points, that independent pairs show with a power of 80% at Holm's first step."""
+def _detectable_difference(pairs: int, rate: float) -> float:
+    """The difference of rates, in points, that independent pairs show with a power of 80% at Holm's first step of six
+    measures."""
     error = math.sqrt(2 * rate * (1 - rate) / pairs)
-    return 100 * error * (quantile(1 - 0.05 / (2 * measures)) + quantile(0.8))
+    return 100 * error * (quantile(1 - 0.05 / (2 * 6)) + quantile(0.8))
 
 
 def power_forecast(part: DialoguePart, lake: Lake, dimension: str | None = None) -> list[str]:
@@ -194,12 +188,12 @@ def _pairs_forecast(part: DialoguePart, lake: Lake, dimensions: list[str]) -> li
     listing, counts, more = [], [], 0
     for corpus in part.corpora:
         for name in dimensions:
-            card = lake.card("context_pairs", {"corpus": corpus, "dimension": name})
-            count = f"{card.figures['pairs']:,}" if card else f"at most {part.settings.pairs.maximum:,}"
+            figures = lake.figures("context_pairs", {"corpus": corpus, "dimension": name})
+            count = f"{figures['pairs']:,}" if figures else f"at most {part.settings.pairs.maximum:,}"
             listing.append(f"{corpus} {name} {count}")
-            if card:
-                counts.append(card.figures["pairs"])
-                more = max(more, card.figures.get("left_out_beyond_maximum", 0))
+            if figures:
+                counts.append(figures["pairs"])
+                more = max(more, figures.get("left_out_beyond_maximum", 0))
     required = " and ".join(f"{count:,} pairs for {kind}" for kind, count in needed.items())
     lines = [
         f"to show `fair` in four audits of five, where nothing differs: about {required}, if answers are independent",
@@ -255,7 +249,7 @@ def requests(part: DialoguePart, asset: str, key: Key, lake: Lake, pending: Pend
 
 def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
     """How many pairs a conclusion needs, and how to ask for them."""
-    advice, profile = more_pairs(rows, "pair"), part.project.name
+    advice, profile = more_pairs(rows), part.project.name
     key, row = max(rows, key=lambda judged: judged.row.get("pairs_needed") or 0)
     if not (needed := row.get("pairs_needed")):
         return advice
@@ -281,8 +275,8 @@ def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
 
 def _available_pairs(part: DialoguePart, key: Key) -> int | None:
     """The number of pairs in the model's contexts for the dimension; None if they are still to be made."""
-    card = Lake(part.project.workspace).card("context_pairs", part.pairs_of(key))
-    return card.figures["pairs"] + card.figures.get("left_out_beyond_maximum", 0) if card else None
+    figures = Lake(part.project.workspace).figures("context_pairs", part.pairs_of(key))
+    return figures["pairs"] + figures.get("left_out_beyond_maximum", 0) if figures else None
 
 
 def cure(part: DialoguePart, rows: Sequence[Judged]) -> str:

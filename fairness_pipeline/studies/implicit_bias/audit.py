@@ -10,7 +10,6 @@ from fairness_pipeline.models.classifiers.specification import ClassifierSpecifi
 from fairness_pipeline.studies.implicit_bias.commands import import_predictions
 from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
 
-ASKED_WITH = ()
 KIND = "classifiers"
 PROFILE = """\
 # Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
@@ -26,7 +25,6 @@ implicit_bias:
   significance:
     margin: {{cohens_h: 0.05}}     # the largest difference of rates that does not matter
 """
-SPLITS = ""
 MODEL_COMMENTS = {
     "name": "a folder, or an id (pin it with revision)",
     "positive": "its labels that mean the positive class",

@@ -36,7 +36,7 @@ def _export_texts(arguments: argparse.Namespace) -> int:
     part = part_of(arguments.profile, NAME, ImplicitBiasPart)
     corpus = _corpus(part, arguments.corpus)
     views = _views(part, corpus)
-    tables = [texts_to_classify(part, view).select(["text_id", "text"]) for view in views]
+    tables = [_texts_to_classify(part, view).select(["text_id", "text"]) for view in views]
     tests = pa.concat_tables(tables).group_by(["text_id", "text"], use_threads=False).aggregate([])
     classes = part.classes[views[0]] if len(views) > 1 else ()
     escaped = write_texts(tests, path, "prediction" if classes else "probability")
@@ -69,12 +69,6 @@ IMPORTS = (
 def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifier: str) -> tuple[Path, int]:
     """Imports a classifier's predictions from a file into the workspace.
 
-    Args:
-        part: The profile's part of the study.
-        path: The file.
-        corpus: The corpus of the texts.
-        classifier: The name for the classifier.
-
     Returns:
         The path of the predictions in the workspace, and their number.
 
@@ -87,7 +81,7 @@ def import_predictions(part: ImplicitBiasPart, path: Path, corpus: str, classifi
     taken = existing is not None and existing.architecture != "predictions"
     check_name(classifier, part.project.name, taken=taken)
     views = _views(part, _corpus(part, corpus))
-    tests = {view: texts_to_classify(part, view) for view in views}
+    tests = {view: _texts_to_classify(part, view) for view in views}
     tables = [read_predictions(path, texts, part.of_class(view)) for view, texts in tests.items()]
     for view in views:
         target = part.prediction_file(view, classifier, path.suffix)
@@ -107,12 +101,8 @@ def _corpus(part: ImplicitBiasPart, requested: str | None) -> str:
     return requested if requested in part.corpora else chosen("--corpus", requested, corpora, part.project.name)
 
 
-def texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:
-    """The texts of the split `test`, which are made first if they are missing.
-
-    Raises:
-        FairnessError: the corpus cannot be read.
-    """
+def _texts_to_classify(part: ImplicitBiasPart, corpus: str) -> pa.Table:
+    """The texts of the split `test`, which are made first if they are missing."""
     from fairness_pipeline.cli.run import make
 
     make(part.project, NAME, "authored_texts", None)

@@ -74,7 +74,7 @@ from fairness_pipeline.reporting.text_plot import judged
 from fairness_pipeline.statistics.change import DEBIASING_EFFECTS
 from fairness_pipeline.studies.implicit_bias import published
 from fairness_pipeline.studies.implicit_bias.plots import balance_plot
-from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
+from fairness_pipeline.studies.implicit_bias.profile import NAME, ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.report import render_report
 from fairness_pipeline.studies.implicit_bias.study import STUDY
 from fairness_pipeline.workspace.distinct import each_distinct
@@ -303,7 +303,7 @@ def _predicting(part: ImplicitBiasPart, key: Key) -> Predicting:
         **vars(_classifier(classifier)),
         file=predicted,
         of_class=part.of_class(corpus) if file else None,
-        round=part.query_epoch_of(name),
+        round=part.project.query_epochs.get((NAME, name)),
     )
 
 

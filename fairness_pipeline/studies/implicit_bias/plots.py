@@ -16,13 +16,7 @@ _SIDES = ("#0b57d0", "#b3261e")
 
 
 def balance_plot(part: ImplicitBiasPart, lake: Lake, corpus: str) -> bytes | None:
-    """Draws DPD and JS divergence by balance rate, with 95% intervals over seeds (figure 4.2); None without data.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        corpus: The key of the corpus.
-    """
+    """Draws DPD and JS divergence by balance rate, with 95% intervals over seeds (figure 4.2); None without data."""
     from matplotlib.figure import Figure
 
     rows_by_rate = {
@@ -66,12 +60,7 @@ def balance_plot(part: ImplicitBiasPart, lake: Lake, corpus: str) -> bytes | Non
 
 
 def probability_plot(rows: list[Row], groups: tuple[str, str]) -> bytes:
-    """Draws error rates by threshold, and calibration, of both groups.
-
-    Args:
-        rows: Rows of `classifier_probabilities`.
-        groups: The names of both groups.
-    """
+    """Draws `classifier_probabilities`: error rates by threshold, and calibration, of both groups."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.6, 3.0), dpi=110, layout="constrained")

@@ -9,14 +9,13 @@ from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.classifiers.authored_corpus import AuthoredCorpus
 from fairness_pipeline.corpora.classifiers.authored_texts import AuthoredShares, parts_of
 from fairness_pipeline.debiasing.classifiers.registry import METHODS
-from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.explanation.settings import ExplainerSettings
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.yaml_files import Positive, Specification, load, read_yaml, validate
 from fairness_pipeline.measures.classifiers.group_rates import RATES, GroupRatesSettings
 from fairness_pipeline.models.classifiers.prediction_files import FORMS, OfClass
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
-from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
+from fairness_pipeline.project.project import Project, changed, check_settings, find, merged, method_named
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.workspace.imports import imported_files
 from fairness_pipeline.workspace.lake import Key
@@ -69,6 +68,7 @@ class ImplicitBiasPart(Part[ImplicitBias]):
         FairnessError: a corpus or a classifier that the profile names is missing or wrong.
     """
 
+    subject = "classifier"
     project: Project
 
     def __init__(self, project: Project, settings: ImplicitBias) -> None:
@@ -118,11 +118,6 @@ class ImplicitBiasPart(Part[ImplicitBias]):
 
     # For the shared code
 
-    @property
-    def level(self) -> float:
-        """The significance level of the tests."""
-        return self.settings.significance.alpha
-
     def expected(self) -> list[Key]:
         """Every corpus with every classifier; an imported classifier needs predictions for the corpus."""
         keys = ({"corpus": corpus, "classifier": name} for corpus in self.corpora for name in self.classifiers)
@@ -131,11 +126,6 @@ class ImplicitBiasPart(Part[ImplicitBias]):
     def implied(self, key: Key) -> Key:
         """A classifier is trained at one balance rate."""
         return {"rate": self.settings.balance_rate.replace(":", "-"), **key} if "classifier" in key else key
-
-    def base_of(self, key: Key) -> Key | None:
-        """The classifier that a debiased one is compared with."""
-        base = self.classifiers[key["classifier"]].base if "classifier" in key else None
-        return {**key, "classifier": base} if base else None
 
     def shared_with(self, key: Key) -> Key | None:
         """At the balance rate of all classifiers, the classifier of figure 4.2 is trained and explained already."""
@@ -177,10 +167,6 @@ class ImplicitBiasPart(Part[ImplicitBias]):
     def prediction_file(self, corpus: str, classifier: str, form: str) -> Path:
         """The path of imported predictions."""
         return self.project.workspace / "predictions" / corpus / f"{classifier}{form}"
-
-    def query_epoch_of(self, classifier: str) -> str | None:
-        """When the current query epoch of a classifier began."""
-        return self.project.query_epochs.get((NAME, classifier))
 
     def _add(self, key: str) -> None:
         """Reads a classifier, and its base before it."""

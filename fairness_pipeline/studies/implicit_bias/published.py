@@ -44,9 +44,11 @@ def size(corpus: PublishedAs | None) -> dict[str, str] | None:
 
 
 def elsewhere(corpora: Iterable[PublishedAs | None]) -> list[PrintedTable]:
-    """Tables 4.3 to 4.7 for all data sets other than these."""
+    """Tables 4.3 to 4.7 for all data sets other than these; none if these are no printed ones."""
     excluded = {(corpus.dataset, corpus.task, corpus.attribute) for corpus in corpora if corpus}
     names = ("dataset", "task", "attribute", "group_name", "architecture", "method")
+    if not excluded:
+        return []
     return printed("implicit_bias", names, lambda row: (row["dataset"], row["task"], row["attribute"]) not in excluded)
 
 

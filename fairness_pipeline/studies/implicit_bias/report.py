@@ -1,6 +1,5 @@
 """Renders the report of study 4: one self-contained HTML file."""
 
-from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.corpora.classifiers.authored_corpus import LETTERS
@@ -14,33 +13,24 @@ from fairness_pipeline.studies.implicit_bias.profile import ImplicitBiasPart
 from fairness_pipeline.studies.implicit_bias.results import KINDS, effects, explained, metrics
 from fairness_pipeline.studies.implicit_bias.study import HEADINGS, STUDY, rate_of
 from fairness_pipeline.workspace.lake import Lake, Row
-from fairness_pipeline.workspace.published import PrintedTable
 
-_HERE = Path(__file__).parent
 _METRICS = {"fped": "FPED", "fned": "FNED", "dpd": "DPD", "accuracy": "accuracy", "f1": "F1"}
 
 
 def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> str:
-    """Renders the report from the assets made so far; missing audits are listed as not measured.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits of the study.
-    """
+    """Renders the report from the assets made so far; missing audits are listed as not measured."""
     measured = [audit for audit in audits if audit.measured]
     return page.render(
         STUDY,
         part.project,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         headings=HEADINGS,
         groups={key: corpus.groups.names for key, corpus in part.corpora.items()},
         corpora=[_corpus(part, lake, key) for key in part.corpora],
         metric_names=_METRICS,
-        printed=_printed_tables(part),
+        printed=published.elsewhere(corpus.published_as for corpus in part.corpora.values()),
         effects=effects(part, lake),
         explained=explained(part, lake),
         kinds=KINDS,
@@ -57,19 +47,12 @@ def render_report(part: ImplicitBiasPart, lake: Lake, audits: list[Audit]) -> st
     )
 
 
-def _printed_tables(part: ImplicitBiasPart) -> list[PrintedTable]:
-    """The thesis' tables of other data sets; empty if the profile reproduces none."""
-    reproduced = [corpus.published_as for corpus in part.corpora.values()]
-    return published.elsewhere(reproduced) if any(reproduced) else []
-
-
 def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
     corpus = part.corpora[key]
-    card = lake.card("authored_texts", {"corpus": key})
     return {
         "key": key,
         "corpus": corpus,
-        "figures": card.figures if card else None,
+        "figures": lake.figures("authored_texts", {"corpus": key}),
         "published": published.size(corpus.published_as),
         "metrics": metrics(part, lake, key),
         "degenerate": [
@@ -81,9 +64,7 @@ def _corpus(part: ImplicitBiasPart, lake: Lake, key: str) -> dict[str, Any]:
 
 def _probabilities(part: ImplicitBiasPart, lake: Lake, audit: Audit) -> dict[str, Any] | None:
     """AUCs by group, and the picture of thresholds and calibration; None if a classifier gives labels only."""
-    if not lake.card("classifier_probabilities", audit.key):
-        return None
-    rows = lake.read("classifier_probabilities", audit.key).to_pylist()
+    rows = lake.rows("classifier_probabilities", audit.key)
     if not rows:
         return None
     areas: dict[str, dict[str, Row]] = {}

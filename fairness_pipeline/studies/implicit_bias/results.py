@@ -35,10 +35,6 @@ def top_words(saliency: pa.Table, kind: str) -> list[tuple[str, float, int]]:
     """The words with the largest mean share times the number of words, and the number of texts with each word.
 
     A share is compared with an even one: 2 is twice what each word of the text would have.
-
-    Args:
-        saliency: As `SALIENCY`.
-        kind: One of `KINDS`.
     """
     shares_by_word: dict[str, list[float]] = defaultdict(list)
     for words, shares in zip(saliency["words"].to_pylist(), saliency[kind].to_pylist(), strict=True):
@@ -53,22 +49,8 @@ def top_words(saliency: pa.Table, kind: str) -> list[tuple[str, float, int]]:
     return sorted(means, key=lambda row: (-row[1], row[0]))[:_TOP]
 
 
-def flat(saliency: pa.Table) -> bool:
-    """Whether an explainer, of the label or of the group, prefers no word.
-
-    Args:
-        saliency: As `SALIENCY`.
-    """
-    kinds = ("label_l2x", "group_l2x")
-    return max(evenness([np.array(shares) for shares in saliency[kind].to_pylist()]) for kind in kinds) > _FLAT
-
-
 def agreement(saliency: pa.Table) -> dict[str, dict[str, float]]:
-    """How far L2X and integrated gradients agree, on the label and on the group.
-
-    Args:
-        saliency: As `SALIENCY`.
-    """
+    """How far L2X and integrated gradients agree, on the label and on the group."""
     agreements = {}
     for task in ("label", "group"):
         l2x, gradients = (
@@ -80,13 +62,8 @@ def agreement(saliency: pa.Table) -> dict[str, dict[str, float]]:
 
 
 def highlighted(saliency: pa.Table, predictions: pa.Table, count: int) -> list[dict[str, Any]]:
-    """Texts with the saliency of each word (table 4.1), those that the first seed misclassified first.
-
-    Args:
-        saliency: As `SALIENCY`.
-        predictions: The predictions of the same classifier, as `CLASSIFIER_PREDICTIONS`.
-        count: The number of texts.
-    """
+    """Texts with the saliency of each word (table 4.1), those that the first seed of the same classifier misclassified
+    first."""
     predicted = {row["text_id"]: row for row in predictions.to_pylist() if row["seed"] == 1}
     rows = [row for row in saliency.to_pylist() if row["seed"] == 1]
     rows.sort(
@@ -106,9 +83,9 @@ def highlighted(saliency: pa.Table, predictions: pa.Table, count: int) -> list[d
 def metrics(part: ImplicitBiasPart, lake: Lake, corpus: str) -> dict[str, dict[str, Row]]:
     """The metrics of each classifier on a corpus, by name."""
     return {
-        name: {row["metric"]: row for row in lake.read("classifier_metrics", key).to_pylist()}
+        name: {row["metric"]: row for row in rows}
         for name in part.classifiers
-        if lake.card("classifier_metrics", key := {"corpus": corpus, "classifier": name})
+        if (rows := lake.rows("classifier_metrics", {"corpus": corpus, "classifier": name}))
     }
 
 
@@ -138,6 +115,7 @@ def explained(part: ImplicitBiasPart, lake: Lake) -> list[dict[str, Any]]:
             if not lake.card("saliency", key) or not lake.card("classifier_predictions", key):
                 continue
             table = lake.read("saliency", key)
+            even = {kind: evenness([np.array(shares) for shares in table[kind].to_pylist()]) for kind in KINDS}
             examples = highlighted(table, lake.read("classifier_predictions", key), part.settings.examples)
             sections.append(
                 {
@@ -145,10 +123,8 @@ def explained(part: ImplicitBiasPart, lake: Lake) -> list[dict[str, Any]]:
                     "texts": len(set(table["text_id"].to_pylist())),
                     "js": {kind: float(np.mean(table[f"js_{kind}"].to_numpy())) for kind in ("l2x", "gradients")},
                     "agreement": agreement(table),
-                    "evenness": {
-                        kind: evenness([np.array(shares) for shares in table[kind].to_pylist()]) for kind in KINDS
-                    },
-                    "flat": flat(table),
+                    "evenness": even,
+                    "flat": max(even["label_l2x"], even["group_l2x"]) > _FLAT,
                     "top": {kind: top_words(table, kind) for kind in KINDS},
                     "examples": examples,
                 }

@@ -65,26 +65,19 @@ def _control(part: ImplicitBiasPart, key: Key, row: Row) -> str:
 
 def _degenerate(part: ImplicitBiasPart, key: Key, lake: Lake) -> str | None:
     """Why a classifier is degenerate: it predicts one label for everything, or is no better than guessing."""
-    card = lake.card("classifier_predictions", key)
-    figures = card.figures if card else {}
+    figures = lake.figures("classifier_predictions", key)
     if figures.get("constant"):
         return "one prediction for everything"
     low, high = figures.get("accuracy_interval", (1.0, 1.0))
-    if not low <= 0.5 <= high or any(row["verdict"] == "biased" for row in _rates_of(key, lake)):
+    if not low <= 0.5 <= high or any(row["verdict"] == "biased" for row in lake.rows("classifier_fairness", key)):
         return None
     return f"its accuracy ({figures['accuracy']:.3g}) is that of guessing"
 
 
 def _quality(part: ImplicitBiasPart, key: Key, lake: Lake) -> str:
     """Accuracy and F1 on the test texts."""
-    if not lake.card("classifier_metrics", key):
-        return ""
-    values = {row["metric"]: row["value"] for row in lake.read("classifier_metrics", key).to_pylist()}
-    return f"accuracy {values['accuracy']:.1f}%, F1 {values['f1']:.1f}%"
-
-
-def _rates_of(key: Key, lake: Lake) -> list[Row]:
-    return lake.read("classifier_fairness", key).to_pylist() if lake.card("classifier_fairness", key) else []
+    values = {row["metric"]: row["value"] for row in lake.rows("classifier_metrics", key)}
+    return f"accuracy {values['accuracy']:.1f}%, F1 {values['f1']:.1f}%" if values else ""
 
 
 def _more(part: ImplicitBiasPart, rows: Sequence[Judged]) -> str:

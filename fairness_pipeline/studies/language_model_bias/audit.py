@@ -8,7 +8,6 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.language.specification import LanguageModelSpecification
 from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart
 
-ASKED_WITH = ()
 KIND = "models"
 PROFILE = """\
 # Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
@@ -23,7 +22,6 @@ language_model_bias:
   significance:
     margin: {{absolute: 0.05}}     # the largest difference of log-perplexities that does not matter: 5% of a perplexity
 """
-SPLITS = ""
 MODEL_COMMENTS = {
     "studies": "which studies audit it",
     "name": "a folder, or an id (pin it with revision)",

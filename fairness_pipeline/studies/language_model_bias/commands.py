@@ -46,7 +46,11 @@ def _export_phrases(arguments: argparse.Namespace) -> int:
     check_output(path, (".csv",), force=arguments.force)
     part = part_of(arguments.profile, NAME, LanguageModelPart)
     dimension = _dimension(part, arguments.dimension)
-    _check_comments(part)
+    if not part.has_comments:
+        raise FairnessError(
+            f"corpus '{part.settings.corpus}' has no comments to seek phrases in: name some under 'comments' in its "
+            "YAML file"
+        )
     make(part.project, NAME, "bias_phrases", dimension)
     phrases = Lake(part.project.workspace).read("bias_phrases", {"dimension": dimension})
     if arguments.count is not None:
@@ -148,14 +152,6 @@ IMPORTS = (
         "log-probabilities", "text, logprob (nats, summed) and tokens", {"text", "logprob"}.issubset, _import_logprobs
     ),
 )  # fmt: skip
-
-
-def _check_comments(part: LanguageModelPart) -> None:
-    if not part.has_comments:
-        raise FairnessError(
-            f"corpus '{part.settings.corpus}' has no comments to seek phrases in: name some under 'comments' in its "
-            "YAML file"
-        )
 
 
 def _dimension(part: LanguageModelPart, requested: str | None) -> str:

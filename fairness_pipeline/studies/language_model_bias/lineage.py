@@ -85,7 +85,7 @@ from fairness_pipeline.reporting.results import Audit
 from fairness_pipeline.reporting.text_plot import judged
 from fairness_pipeline.studies.language_model_bias import published
 from fairness_pipeline.studies.language_model_bias.plots import t_values
-from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart, published_perplexities
+from fairness_pipeline.studies.language_model_bias.profile import NAME, LanguageModelPart, published_perplexities
 from fairness_pipeline.studies.language_model_bias.report import render_report
 from fairness_pipeline.studies.language_model_bias.study import STUDY
 from fairness_pipeline.workspace.distinct import LazyScorer, each_distinct
@@ -426,7 +426,7 @@ def _model(part: LanguageModelPart, key: Key, *, trains: bool = False) -> Model:
         folder=model_folder(source.name) if source else None,
         versions=library_versions(*model.libraries),
         trained_in="float32" if trains and source and source.dtype != "float32" else None,
-        round=part.query_epoch_of(key["model"]),
+        round=part.project.query_epochs.get((NAME, key["model"])),
     )
 
 

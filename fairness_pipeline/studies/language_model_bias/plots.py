@@ -13,12 +13,7 @@ _COLOURS = ("#0b57d0", "#8a6d00", "#00696f", "#b3261e", "#7b3fa0", "#777777", "#
 
 
 def t_values(part: LanguageModelPart, audits: Sequence[Audit]) -> bytes:
-    """Figure 1a: t of the paper's test, a bar per model and dimension; a star marks a p below the level.
-
-    Args:
-        part: The profile's part of the study.
-        audits: All audits.
-    """
+    """Figure 1a: t of the paper's test, a bar per model and dimension; a star marks a p below the level."""
     values: dict[str, dict[str, tuple[float, bool]]] = {}
     for audit in audits:
         value, row = paper_t(audit), row_of(audit, PAPER)
@@ -28,12 +23,7 @@ def t_values(part: LanguageModelPart, audits: Sequence[Audit]) -> bytes:
 
 
 def reference_perplexities(part: LanguageModelPart, rows: Sequence[tuple[dict[str, str], Row]]) -> bytes:
-    """Figure 1b: the mean perplexity of human references, a bar per model and dimension; a base has one value for all.
-
-    Args:
-        part: The profile's part of the study.
-        rows: Keys and rows of the task, as `results.tasks` returns them.
-    """
+    """Figure 1b: the mean perplexity of human references, by model and dimension; a base has one value for all."""
     values: dict[str, dict[str, tuple[float, bool]]] = {}
     for key, row in rows:
         if row["metric"] == "perplexity_mean":

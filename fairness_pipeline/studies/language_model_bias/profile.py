@@ -11,7 +11,6 @@ from fairness_pipeline.cli.given import check_free
 from fairness_pipeline.corpora.language.phrase_corpus import PhraseCorpus
 from fairness_pipeline.corpora.language.stereotype_grammar import StereotypeGrammar
 from fairness_pipeline.debiasing.language.registry import METHODS
-from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.foundation import paths
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.inputs import File
@@ -22,7 +21,7 @@ from fairness_pipeline.measures.language.phrase_bias import LanguageModelBiasSet
 from fairness_pipeline.measures.language.stereotype import STEREOTYPE
 from fairness_pipeline.models.language.log_probability_files import FORMS
 from fairness_pipeline.models.language.specification import ARCHITECTURES, LanguageModelSpecification
-from fairness_pipeline.project.project import Project, changed, check_settings, find, merged
+from fairness_pipeline.project.project import Project, changed, check_known, check_settings, find, merged, method_named
 from fairness_pipeline.project.study import Part
 from fairness_pipeline.workspace.imports import imported_file, imported_files
 from fairness_pipeline.workspace.lake import Key
@@ -58,6 +57,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
         FairnessError: the corpus or a model that the profile names is missing or wrong.
     """
 
+    subject = "model"
     project: Project
 
     def __init__(self, project: Project, settings: LanguageModelBias) -> None:
@@ -85,11 +85,8 @@ class LanguageModelPart(Part[LanguageModelBias]):
                 f"{', '.join(project.dimensions)}: give one a section 'stereotypes', or name another"
             )
         for key in settings.debias or ():
-            if key not in self.dimensions:
-                raise FairnessError(
-                    f"{project.path}: {NAME}.debias: '{key}' is none of the profile's dimensions with stereotypes: "
-                    f"{', '.join(self.dimensions)}"
-                )
+            source = f"{project.path}: {NAME}.debias"
+            check_known(key, self.dimensions, source, "the profile's dimensions with stereotypes")
         for key in self.corpus.phrases:
             if key in project.dimensions and key not in self.dimensions:
                 raise FairnessError(
@@ -97,11 +94,6 @@ class LanguageModelPart(Part[LanguageModelBias]):
                 )
 
     # For the shared code
-
-    @property
-    def level(self) -> float:
-        """The significance level of its tests."""
-        return self.settings.significance.alpha
 
     def expected(self) -> list[Key]:
         """Every dimension with each model that is scored or published in it."""
@@ -114,11 +106,6 @@ class LanguageModelPart(Part[LanguageModelBias]):
         if debias is None or "dimension" not in key or "model" not in key or "dimension" in named:
             return True
         return key["dimension"] in debias or not self.base_of(key)
-
-    def base_of(self, key: Key) -> Key | None:
-        """The model that a debiased one was made from."""
-        base = self.models[key["model"]].base if "model" in key else None
-        return {**key, "model": base} if base else None
 
     def baselines_of(self, key: Key) -> list[Key]:
         """The control of a debiased model: the plain fine-tuning of the same base, if the profile has one."""
@@ -179,10 +166,6 @@ class LanguageModelPart(Part[LanguageModelBias]):
         if self.grammar:
             return dimension in self.grammar.dimensions
         return dimension in self.corpus.phrases or bool(self.corpus.comments)
-
-    def query_epoch_of(self, model: str) -> str | None:
-        """The start of a model's current query epoch."""
-        return self.project.query_epochs.get((NAME, model))
 
     def asked(self, key: Key) -> bool:
         """Whether a model is scored in a dimension."""
@@ -270,11 +253,7 @@ class LanguageModelPart(Part[LanguageModelBias]):
         ).located(path.parent)
         check_settings(method.settings, model.settings, declared, changes, path, profile, ("models", key))
         for dimension in model.dimensions or ():
-            if dimension not in self.dimensions:
-                raise FairnessError(
-                    f"{path}: dimensions: '{dimension}' is none of {profile} with stereotypes; those: "
-                    f"{', '.join(self.dimensions)}"
-                )
+            check_known(dimension, self.dimensions, f"{path}: dimensions", f"{profile} with stereotypes; those")
         return model
 
 

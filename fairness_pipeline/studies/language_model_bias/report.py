@@ -1,7 +1,6 @@
 """Renders the report of study 2 as one self-contained HTML file."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.corpora.language.phrase_corpus import DownstreamTask
@@ -13,31 +12,21 @@ from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.language_model_bias import published
 from fairness_pipeline.studies.language_model_bias.plots import reference_perplexities, t_values
 from fairness_pipeline.studies.language_model_bias.profile import LanguageModelPart
-from fairness_pipeline.studies.language_model_bias.results import by_word, paper_t, row_of, tasks, widest_gaps
+from fairness_pipeline.studies.language_model_bias.results import by_word, row_of, tasks, widest_gaps
 from fairness_pipeline.studies.language_model_bias.study import STUDY
 from fairness_pipeline.workspace.lake import Key, Lake, Row
 from fairness_pipeline.workspace.published import rows
 
-_HERE = Path(__file__).parent
 _EXAMPLES = 3
-_TASKS = {
-    "dialogue_state_tracking": "Dialogue state tracking (table 4, appendix C)",
-    "response_generation": "Response generation (table 5, appendix C)",
+_TASKS: dict[str, tuple[str, DownstreamTask, str]] = {
+    "Dialogue state tracking (table 4, appendix C)": ("dialogue_state_tracking", "state_tracking", "dst"),
+    "Response generation (table 5, appendix C)": ("response_generation", "responses", "crg"),
 }
-_DATA: dict[str, DownstreamTask] = {
-    _TASKS["dialogue_state_tracking"]: "state_tracking",
-    _TASKS["response_generation"]: "responses",
-}
+"""By title: the table of a task, its key in the corpus, and its name in the paper's file."""
 
 
 def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> str:
-    """Returns the whole report; audits that are missing in the lake are listed as not measured.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits.
-    """
+    """Returns the whole report; audits that are missing in the lake are listed as not measured."""
     measured = [audit for audit in audits if audit.measured]
     perplexities = tasks(part, lake, "reddit_perplexity")
     return page.render(
@@ -45,10 +34,8 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
         part.project,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         row_of=row_of,
-        paper_t=paper_t,
         paper=PAPER,
         verdict_row=STEREOTYPE,
         odds_ratio=odds_ratio,
@@ -56,13 +43,13 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
         t_plot=t_values(part, measured) if measured else None,
         perplexity_plot=reference_perplexities(part, perplexities) if perplexities else None,
         findings_published=rows("redditbias_bias_findings"),
-        comments=card.figures if (card := lake.card("reddit_comments", {})) else None,
+        comments=lake.figures("reddit_comments", {}),
         phrases=[_phrases(part, lake, dimension) for dimension in part.dimensions],
         effects=_effects(part, lake),
         grids=_grids(part, lake),
-        tasks={title: _task(tasks(part, lake, name)) for name, title in _TASKS.items()},
-        data={title: (part.corpus.data_of(task), published.DATA[task]) for title, task in _DATA.items()},
-        printed={title: _printed(name) for name, title in _TASKS.items()},
+        tasks={title: _task(tasks(part, lake, table)) for title, (table, _, _) in _TASKS.items()},
+        data={title: (part.corpus.data_of(task), published.DATA[task]) for title, (_, task, _) in _TASKS.items()},
+        printed={title: _printed(name) for title, (_, _, name) in _TASKS.items()},
         doubtful=published.DOUBTFUL,
         disagreements=[disagreement for d in part.dimensions if (disagreement := _disagreements(lake, d))],
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, measured)],
@@ -70,7 +57,6 @@ def render_report(part: LanguageModelPart, lake: Lake, audits: list[Audit]) -> s
         settings=part.settings.model_dump(exclude_none=True),
         models={key: model.identity() for key, model in part.models.items()},
         corpus=part.corpus,
-        unmeasured=sum(not audit.measured for audit in audits),
     )
 
 
@@ -95,19 +81,16 @@ def _striking(part: LanguageModelPart, lake: Lake, audit: Audit, row: Row) -> di
 def _phrases(part: LanguageModelPart, lake: Lake, dimension: str) -> dict[str, Any]:
     """A dimension's row of table 3, ours and the paper's, and the agreement of its annotators."""
     key = {"dimension": dimension}
-    annotated = lake.card("phrase_annotations", key)
-    split = lake.card("phrase_splits", key)
-    exchanged = lake.card("counterfactual_phrases", key)
-    agreement = lake.read("annotation_agreement", key).to_pylist() if lake.card("annotation_agreement", key) else []
+    split, exchanged = lake.figures("phrase_splits", key), lake.figures("counterfactual_phrases", key)
     return {
         "dimension": dimension,
         "label": part.dimensions[dimension].label,
-        "annotated": annotated.figures if annotated else None,
-        "splits": split.figures["phrases"] if split else None,
-        "released": split.figures.get("released") if split else None,
-        "name_nobody": sum(exchanged.figures["name_nobody"].values()) if exchanged else None,
+        "annotated": lake.figures("phrase_annotations", key),
+        "splits": split.get("phrases"),
+        "released": split.get("released"),
+        "name_nobody": sum(exchanged["name_nobody"].values()) if exchanged else None,
         "published": published.counts(dimension) if part.corpus.published_as else None,
-        "alpha": {row["level"]: row for row in agreement},
+        "alpha": {row["level"]: row for row in lake.rows("annotation_agreement", key)},
         "terms": stereotypes_of(part.dimensions[dimension]),
         "attributes": stereotypes_of(part.dimensions[dimension]).attributes,
         "examples": _examples(lake, key),
@@ -116,31 +99,29 @@ def _phrases(part: LanguageModelPart, lake: Lake, dimension: str) -> dict[str, A
 
 def _examples(lake: Lake, key: Key) -> list[str]:
     """Some comments that annotators found biased."""
-    if not lake.card("phrase_annotations", key):
-        return []
-    rows = lake.read("phrase_annotations", key).to_pylist()
+    rows = lake.rows("phrase_annotations", key)
     return list(dict.fromkeys(row["comment"] for row in rows if row["bias_sent"]))[:_EXAMPLES]
 
 
 def _effects(part: LanguageModelPart, lake: Lake) -> list[Row]:
     keys = [key for key in part.expected() if part.models[key["model"]].base]
     name = "language_model_debiasing_effects"
-    return [{**key, **row} for key in keys if lake.card(name, key) for row in lake.read(name, key).to_pylist()]
+    return [{**key, **row} for key in keys for row in lake.rows(name, key)]
 
 
 def _grids(part: LanguageModelPart, lake: Lake) -> list[dict[str, Any]]:
     """The grid of each debiased model, and the chosen point."""
     entries = []
     for key in part.expected():
-        card = lake.card("debiased_language_models", key)
-        if card and "grid" in card.figures:
+        figures = lake.figures("debiased_language_models", key)
+        if "grid" in figures:
             pairs = len(part.debiasing_terms(key["dimension"]).pairs)
             sums = part.models[key["model"]].debiasing == "add"
             entries.append(
                 {
                     "key": key,
-                    "points": card.figures["grid"],
-                    "chosen": card.figures["chosen"],
+                    "points": figures["grid"],
+                    "chosen": figures["chosen"],
                     "pairs": pairs,
                     "sums": sums,
                 }
@@ -159,10 +140,9 @@ def _task(rows: list[tuple[dict[str, str], Row]]) -> dict[str, Any]:
 
 def _printed(task: str) -> list[dict[str, Any]]:
     """The paper's values for a task: a line per metric and model, a column per dimension."""
-    prefix = {"dialogue_state_tracking": "dst", "response_generation": "crg"}[task]
     lines: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows("redditbias_downstream"):
-        if row["task"] == prefix:
+        if row["task"] == task:
             lines.setdefault((row["metric"], row["model"]), {})[row["dimension"]] = row["value"]
     return [{"metric": metric, "model": model, "values": values} for (metric, model), values in lines.items()]
 
@@ -179,6 +159,5 @@ def _disagreements(lake: Lake, dimension: str) -> dict[str, Any] | None:
 def _section(part: LanguageModelPart, lake: Lake, audit: Audit) -> dict[str, Any]:
     perplexities = lake.read("phrase_perplexities", audit.key)
     gaps = widest_gaps(perplexities, part.settings.examples)
-    card = lake.card("phrase_perplexities", audit.key)
-    begins = card.figures.get("begins_with") if card else None
+    begins = lake.figures("phrase_perplexities", audit.key).get("begins_with")
     return {"audit": audit, "gaps": gaps, "words": by_word(perplexities), "begins_with": begins}

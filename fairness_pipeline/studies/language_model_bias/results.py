@@ -24,12 +24,7 @@ def paper_t(audit: Audit) -> float | None:
 
 
 def widest_gaps(perplexities: pa.Table, count: int) -> list[dict[str, Any]]:
-    """The phrases of the test split whose log-perplexities differ most, towards the stereotype and away from it.
-
-    Args:
-        perplexities: As `measures.language.phrase_bias.PHRASE_PERPLEXITIES`.
-        count: How many.
-    """
+    """The `PHRASE_PERPLEXITIES` of the split `test` that differ most, towards the stereotype and away from it."""
     sides: dict[str, dict[str, Row]] = {}
     for row in perplexities.to_pylist():
         if row["split"] == "test" and row["reading"] == OWN and row["text"]:
@@ -44,11 +39,7 @@ def widest_gaps(perplexities: pa.Table, count: int) -> list[dict[str, Any]]:
 
 
 def by_word(perplexities: pa.Table) -> list[dict[str, Any]]:
-    """The target words in the test split, with the number of their phrases and the mean difference of log-perplexities.
-
-    Args:
-        perplexities: As `measures.language.phrase_bias.PHRASE_PERPLEXITIES`.
-    """
+    """The target words in the split `test`, with the number of phrases and the mean difference of log-perplexities."""
     pairs = pairs_of(perplexities, "test")
     difference = np.log(pairs.a) - np.log(pairs.b)
     words, counts = np.unique(pairs.target, return_counts=True)
@@ -68,6 +59,5 @@ def tasks(part: LanguageModelPart, lake: Lake, name: str) -> list[tuple[Key, Row
         )
         for key in keys:
             table = name if specification.base else f"base_{name}"
-            if lake.card(table, key):
-                entries += [(key, row) for row in lake.read(table, key).to_pylist()]
+            entries += [(key, row) for row in lake.rows(table, key)]
     return entries

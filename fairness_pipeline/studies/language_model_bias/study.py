@@ -92,12 +92,9 @@ _FEWEST = 10
 
 def _degenerate(part: LanguageModelPart, key: Key, lake: Lake) -> str | None:
     """Why a model is degenerate: its weights guess every token alike, or there are too few phrases."""
-    card = lake.card("phrase_perplexities", key)
-    figures = card.figures if card else {}
-    if figures.get("guesses"):
+    if lake.figures("phrase_perplexities", key).get("guesses"):
         return "its weights predict no better than guessing; was it trained?"
-    verdict_card = lake.card("language_model_bias", key)
-    pairs = verdict_card.figures.get("pairs", _FEWEST) if verdict_card else _FEWEST
+    pairs = lake.figures("language_model_bias", key).get("pairs", _FEWEST)
     return f"{pairs} phrases to compare are too few; {_FEWEST} at least" if pairs < _FEWEST else None
 
 

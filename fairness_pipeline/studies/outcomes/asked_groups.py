@@ -73,11 +73,7 @@ def _key_or_path(name: str) -> str:
 
 
 def questions_of(document: dict[str, Any], seed: int) -> Questions:
-    """The questions of a document.
-
-    Args:
-        document: As `message_document` makes it.
-        seed: The profile's.
+    """The questions of a `message_document`.
 
     Raises:
         FairnessError: a file is wrong, or nothing can be asked.

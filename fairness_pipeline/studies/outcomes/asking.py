@@ -50,11 +50,6 @@ Model = LanguageModelSpecification | ModelSpecification
 def model_of(form: Format, document: Mapping[str, Any], path: Path) -> Model:
     """The model that a file of `data/models` describes, as a benchmark needs it: one that writes, or one that scores.
 
-    Args:
-        form: The benchmark.
-        document: The content of the file.
-        path: The file.
-
     Raises:
         FairnessError: the file is wrong, or the model is trained here.
     """

@@ -30,7 +30,6 @@ from fairness_pipeline.studies.outcomes.asked_groups import describe_questions, 
 from fairness_pipeline.studies.outcomes.columns import diagnose, settled
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 
-ASKED_WITH = ()
 _MOST_TOKENS = 400
 """The most tokens of an answer to a message: enough for a letter or a plan."""
 _OF_PUBLISHED = ("answers", "condition", "conditions", "baseline", "control")

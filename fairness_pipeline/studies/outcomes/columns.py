@@ -6,11 +6,13 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from fairness_pipeline.cli.given import roles_of
 from fairness_pipeline.corpora.outcomes.formats import MODEL, describe_source, find_log_roles, read_format, recognised
 from fairness_pipeline.corpora.outcomes.specification import SIGNED, Format, OutcomeTable, key_of
 from fairness_pipeline.corpora.outcomes.structure import NONE, ROLES, Guess, as_document, guess
@@ -132,11 +134,7 @@ class Diagnosis:
 
 
 def diagnose(path: Path, arguments: argparse.Namespace) -> Diagnosis:
-    """Reads a table and guesses the roles of its columns.
-
-    Args:
-        path: The file.
-        arguments: The user's options about its columns (`cli.arguments.add_table_options`).
+    """Reads a table and guesses the roles of its columns where the user's options (`add_table_options`) name none.
 
     Raises:
         FairnessError: the file cannot be read, or has no such column.
@@ -186,9 +184,7 @@ def _of_benchmark(form: Format, table: pa.Table) -> dict[str, Any]:
 def settled(diagnosis: Diagnosis, arguments: argparse.Namespace) -> Diagnosis:
     """The diagnosis after the user has answered questions about unsure columns; refused in CI and without a terminal.
 
-    Args:
-        diagnosis: The diagnosis.
-        arguments: The user's options so far; the answers are added.
+    The answers are added to the `arguments`.
 
     Raises:
         FairnessError: nobody can be asked; names the unsure columns, and a command to complete.
@@ -224,16 +220,10 @@ def _ask(question: str) -> str:
 
 
 def _roles(options: list[str], table: pa.Table) -> dict[str, list[str]]:
-    roles: dict[str, list[str]] = {}
-    for text in options:
-        role, equals, column = text.partition("=")
-        if role not in ROLES or not equals:
-            raise FairnessError(f"--column: expected ROLE=COLUMN with a role of {', '.join(ROLES)}; found '{text}'")
+    roles = roles_of(options, ROLES, _REPEATABLE)
+    for column in chain.from_iterable(roles.values()):
         if column != NONE or NONE in table.column_names:
             _check_column(column, table, "--column")
-        if role in roles and role not in _REPEATABLE:
-            raise FairnessError(f"--column: expected one {role}, found {roles[role][0]} and {column}")
-        roles.setdefault(role, []).append(column)
     return roles
 
 

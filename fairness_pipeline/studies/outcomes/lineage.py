@@ -39,7 +39,7 @@ from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.reporting.document import LIBRARIES, Described, described, report_of
 from fairness_pipeline.reporting.text_plot import judged
 from fairness_pipeline.studies.outcomes.asking import BENCHMARK_ANSWERS, Asking, by_id
-from fairness_pipeline.studies.outcomes.profile import OutcomesPart
+from fairness_pipeline.studies.outcomes.profile import NAME, OutcomesPart
 from fairness_pipeline.studies.outcomes.report import render_report
 from fairness_pipeline.studies.outcomes.study import STUDY
 from fairness_pipeline.workspace.lake import Key
@@ -67,7 +67,7 @@ def _asking(part: OutcomesPart, key: Key) -> Asking:
         model.without("studies", "published_as", "dimensions", "corpus"),
         model_folder(source.name) if source else None,
         library_versions(*model.libraries),
-        part.query_epoch_of(key["table"]),
+        part.project.query_epochs.get((NAME, key["table"])),
         addresses,
         _beside(table, file),
     )

@@ -14,11 +14,8 @@ _UNITS = {"percent": "percentage points", "count_per_response": "a response", "s
 
 
 def forest_plot(rows: Sequence[Row]) -> bytes | None:
-    """Draws each group against the others' mean (or the one pair) with its interval, and the p of the omnibus test.
-
-    Args:
-        rows: The rows of one outcome and group column.
-    """
+    """Draws the rows of one outcome and group column: each group against the others' mean (or the one pair) with its
+    interval, and the p of the omnibus test."""
     from matplotlib.figure import Figure
 
     omnibus = next(row for row in rows if row["contrast"] == OMNIBUS)
@@ -83,12 +80,8 @@ def crossing_plot(rows: Sequence[Row], singles: Sequence[Row]) -> bytes | None:
 
 
 def power_plot(row: Row) -> bytes | None:
-    """Draws what more clusters like these would show: the smallest difference that is found with 80% power, and the
-    smallest margin that is shown to hold if nothing differs.
-
-    Args:
-        row: An outcome's omnibus row.
-    """
+    """Draws what more clusters like those of an omnibus row would show: the smallest difference that is found with 80%
+    power, and the smallest margin that is shown to hold if nothing differs."""
     from matplotlib.figure import Figure
 
     current, detectable, needed = row["effective_clusters"], row["minimum_detectable"], row["clusters_needed"]

@@ -50,12 +50,7 @@ class Outcomes(Specification):
 
 
 class TrialTable(Subject):
-    """A table of trials, which this study audits.
-
-    Args:
-        specification: The specification of its columns.
-        models: The models that are asked its questions, by key.
-    """
+    """A table of trials, which this study audits, and the models that are asked its questions."""
 
     def __init__(self, specification: OutcomeTable, models: Mapping[str, Model]) -> None:
         self.specification = specification
@@ -122,11 +117,6 @@ class OutcomesPart(Part[Outcomes]):
 
     # For the shared code
 
-    @property
-    def level(self) -> float:
-        """The significance level of the tests."""
-        return self.settings.alpha
-
     def expected(self) -> list[Key]:
         """Every table with verdicts, in each of its conditions."""
         keys = [
@@ -192,10 +182,6 @@ class OutcomesPart(Part[Outcomes]):
     def asks_about_groups(self, key: Key) -> bool:
         """Whether a table is made of messages that are asked about groups."""
         return self.tables[key["table"]].format == MESSAGES
-
-    def query_epoch_of(self, table: str) -> str | None:
-        """When the current query epoch of the models of a table began."""
-        return self.project.query_epochs.get((NAME, table))
 
     def files(self, key: Key) -> tuple[File | None, dict[str, File], dict[str, CorpusFile]]:
         """The file of a table, its files by model, and those of them that are URLs.

@@ -1,6 +1,5 @@
 """Renders the report of study 6: one self-contained HTML file."""
 
-from pathlib import Path
 from typing import Any
 
 from fairness_pipeline.measures.dialogue.distinguishable import DISTINGUISHABLE
@@ -23,30 +22,21 @@ from fairness_pipeline.reporting.results import Audit, worst_first
 from fairness_pipeline.studies.outcomes.plots import crossing_plot, forest_plot, power_plot
 from fairness_pipeline.studies.outcomes.profile import OutcomesPart
 from fairness_pipeline.studies.outcomes.study import STUDY, rates
-from fairness_pipeline.workspace.lake import Key, Lake, Row
-
-_HERE = Path(__file__).parent
+from fairness_pipeline.workspace.lake import Lake, Row
 
 
 def render_report(part: OutcomesPart, lake: Lake, audits: list[Audit]) -> str:
-    """Renders the report from the assets made so far; missing audits are listed as not measured.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits of the study.
-    """
+    """Renders the report from the assets made so far; missing audits are listed as not measured."""
     return page.render(
         STUDY,
         part.project,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(lake, audit, row),
         tables=part.tables,
         sections=[_section(part, lake, audit) for audit in worst_first(STUDY, [a for a in audits if a.measured])],
         rates=_by_partition(rates(part, lake)),
-        figures={table: card.figures for table in part.tables if (card := _card(part, lake, table))},
+        figures={table: figures for table in part.tables if (figures := _figures(part, lake, table))},
         gated=GATED,
         mentioned_or_not=SAID,
         all_groups=ALL_GROUPS,
@@ -67,16 +57,11 @@ def _by_partition(rows: list[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def _rows(lake: Lake, table: str, key: Key) -> list[Row]:
-    return lake.read(table, key).to_pylist() if lake.card(table, key) else []
-
-
-def _card(part: OutcomesPart, lake: Lake, table: str) -> Any:
-    cards = (
-        lake.card("outcome_cells", {"table": table, "condition": condition})
-        for condition in part.tables[table].condition_keys
-    )
-    return next((card for card in cards if card), None)
+def _figures(part: OutcomesPart, lake: Lake, table: str) -> dict[str, Any]:
+    """The figures of the first condition that was measured."""
+    conditions = part.tables[table].condition_keys
+    figures = (lake.figures("outcome_cells", {"table": table, "condition": condition}) for condition in conditions)
+    return next(filter(None, figures), {})
 
 
 def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
@@ -84,22 +69,22 @@ def _section(part: OutcomesPart, lake: Lake, audit: Audit) -> dict[str, Any]:
     rows = [row for row in audit.rows if row["attribute"] and row["outcome"] != DISTINGUISHABLE]
     comparisons = dict.fromkeys((row["outcome"], row["attribute"]) for row in rows)
     sides = [row for row in audit.rows if row["contrast"] in (SIDE, SIDE_OF_GROUP)]
-    changes = _rows(lake, "outcome_changes", audit.key) if part.compared(audit.key) else []
-    table, card = part.tables[audit.key["table"]], lake.card("outcome_cells", audit.key)
-    asked = lake.card("group_questions", {"table": audit.key["table"]}) if part.asks_about_groups(audit.key) else None
+    changes = lake.rows("outcome_changes", audit.key) if part.compared(audit.key) else []
+    table = audit.key["table"]
+    asked = lake.figures("group_questions", {"table": table}) if part.asks_about_groups(audit.key) else None
     return {
-        "beside": card.figures.get("beside", {}) if card else {},
-        "asked": asked.figures if asked else None,
-        "words": _words(_rows(lake, "telling_words", audit.key)) if asked else [],
+        "beside": lake.figures("outcome_cells", audit.key).get("beside", {}),
+        "asked": asked,
+        "words": _words(lake.rows("telling_words", audit.key)) if asked else [],
         "audit": audit,
         "parts": [
-            _part(audit, *comparison, of_messages=asked is not None)
+            _part(audit, *comparison, of_messages=bool(asked))
             for comparison in comparisons
             if not any(row["outcome"] == comparison[0] for row in sides)
         ],
         "sides": sides,
         "changes": changes,
-        "baseline": table.baseline,
+        "baseline": part.tables[table].baseline,
     }
 
 

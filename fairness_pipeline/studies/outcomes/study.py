@@ -77,19 +77,13 @@ def _control(part: OutcomesPart, key: Key, row: Row) -> str:
 
 
 def rates(part: OutcomesPart, lake: Lake) -> list[Row]:
-    """The rates by group of all rows of all tables, each with its partition.
-
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-    """
+    """The rates by group of all rows of all tables, each with its partition."""
     keys = [
         {"table": name, "condition": condition}
         for name in part.tables
         for condition in part.tables[name].condition_keys
     ]
-    rated_keys = [key for key in keys if part.rated(key) and lake.card("outcome_rates", key)]
-    return [{**key, **row} for key in rated_keys for row in lake.read("outcome_rates", key).to_pylist()]
+    return [{**key, **row} for key in keys if part.rated(key) for row in lake.rows("outcome_rates", key)]
 
 
 def _warnings(part: OutcomesPart, lake: Lake) -> list[str]:
@@ -110,8 +104,7 @@ def _sides(part: OutcomesPart, key: Key) -> tuple[str, str]:
 
 
 def _degenerate(part: OutcomesPart, key: Key, lake: Lake) -> str | None:
-    card = lake.card("benchmark_answers", key) if part.asks(key) else None
-    if card and card.figures.get("guesses"):
+    if part.asks(key) and lake.figures("benchmark_answers", key).get("guesses"):
         return "the model gives the benchmark's texts no higher likelihood than uniformly drawn tokens; is it trained?"
     return None
 

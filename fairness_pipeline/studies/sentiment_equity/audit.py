@@ -10,7 +10,6 @@ from fairness_pipeline.models.sentiment.specification import AFFECTS, SystemSpec
 from fairness_pipeline.studies.sentiment_equity.commands import import_scores
 from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
 
-ASKED_WITH = ()
 KIND = "systems"
 PROFILE = """\
 # Written by `fairness-pipeline init {name}`; yours to change. Every key with its meaning: docs/reference.md.
@@ -24,7 +23,6 @@ sentiment_equity:
     vader: {{}}                    # for comparison
   margin: {{absolute: 0.01}}       # the largest difference between the groups' scores (0 to 1) that does not matter
 """
-SPLITS = ""
 MODEL_COMMENTS = {
     "affects": "what it scores: anger, fear, joy, sadness, valence",
     "name": "a folder, or an id (pin it with revision)",

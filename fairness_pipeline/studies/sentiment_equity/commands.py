@@ -71,11 +71,6 @@ IMPORTS = (
 def import_scores(part: EquityPart, path: Path, system: str) -> tuple[Path, pa.Table]:
     """Imports a system's scores from a file into the workspace.
 
-    Args:
-        part: The profile's part of the study.
-        path: The file.
-        system: The name for the system.
-
     Returns:
         The path of the scores in the workspace, and the scores.
 

@@ -44,7 +44,7 @@ from fairness_pipeline.reporting.document import LIBRARIES, Described, described
 from fairness_pipeline.reporting.text_plot import judged
 from fairness_pipeline.statistics.equivalence import Margin
 from fairness_pipeline.studies.sentiment_equity.plots import equity_plot
-from fairness_pipeline.studies.sentiment_equity.profile import EquityPart
+from fairness_pipeline.studies.sentiment_equity.profile import NAME, EquityPart
 from fairness_pipeline.studies.sentiment_equity.report import render_report
 from fairness_pipeline.studies.sentiment_equity.study import STUDY
 from fairness_pipeline.workspace.imports import imported_file
@@ -127,7 +127,7 @@ class Scoring(System):
 
 def _scoring(part: EquityPart, key: Key) -> Scoring:
     base, file = _system(part, key), part.score_files.get(key["system"])
-    epoch = part.query_epoch_of(key["system"])
+    epoch = part.project.query_epochs.get((NAME, key["system"]))
     scores = imported_file(file, part.project.workspace)
     return Scoring(base.system, base.folder, base.versions, scores, epoch)
 

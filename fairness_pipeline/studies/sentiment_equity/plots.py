@@ -12,11 +12,6 @@ def equity_plot(pairs: pa.Table, group_a: str, group_b: str) -> bytes:
     """Draws the differences between a pair's scores as box plots, one per affect and set of templates (figure 1).
 
     The box spans the middle half of the differences, the whiskers reach 1.5 times as far, dots mark values beyond.
-
-    Args:
-        pairs: As `EQUITY_PAIRS`.
-        group_a: Name of side a.
-        group_b: Name of side b.
     """
     from matplotlib.figure import Figure
 

@@ -67,11 +67,6 @@ class EquityPart(Part[SentimentEquity]):
 
     # For the shared code
 
-    @property
-    def level(self) -> float:
-        """The significance level of the tests."""
-        return self.settings.alpha
-
     def expected(self) -> list[Key]:
         """Every dimension of the corpus with every system."""
         return [{"dimension": dimension, "system": system} for dimension in self.dimensions for system in self.systems]
@@ -96,10 +91,6 @@ class EquityPart(Part[SentimentEquity]):
     def given_system(self, system: str) -> Path:
         """The path of the file of a system that was given to `audit`."""
         return self.project.workspace / "systems" / f"{system}.yaml"
-
-    def query_epoch_of(self, system: str) -> str | None:
-        """When the current query epoch of a system began."""
-        return self.project.query_epochs.get((NAME, system))
 
     def _system(self, key: str, changes: dict[str, Any]) -> SystemSpecification:
         profile = self.project.path

@@ -1,6 +1,5 @@
 """Renders the report of study 3: one self-contained HTML file."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,16 +29,10 @@ from fairness_pipeline.workspace.lake import Lake, Row
 _GAPS = 6
 
 
-_HERE = Path(__file__).parent
-
-
 def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
     """Renders the report from the assets made so far; missing audits are listed as not measured.
 
-    Args:
-        part: The profile's part of the study.
-        lake: The assets made so far.
-        audits: All audits of the study; stale ones are marked, and left out of the counts over all systems.
+    Stale audits are marked, and left out of the counts over all systems.
     """
     settings = part.settings
     # without pairs there is nothing to show
@@ -51,7 +44,6 @@ def render_report(part: EquityPart, lake: Lake, audits: list[Audit]) -> str:
         part.project,
         lake,
         audits,
-        _HERE,
         striking=lambda audit, row: _striking(part, lake, audit, row),
         groups=GROUPS,
         affects=AFFECTS,

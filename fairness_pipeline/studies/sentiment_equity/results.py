@@ -1,8 +1,7 @@
 """Summarises the assets of study 3 for its report."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,22 +19,14 @@ ALL_AFFECTS = "all"
 EITHER = "all systems"
 
 
-def headline(audit: Audit) -> list[Row]:
-    """The rows whose verdicts count for the audit: all sentences of the published templates, by affect."""
-    return [row for row in audit.rows if STUDY.gated(row)]
-
-
-def row_of(
-    audit: Audit, affect: str, templates: str = PUBLISHED, subset: str = ALL, persons: str = EVERYBODY
-) -> Row | None:
-    """The row of one comparison, if there is one."""
-    values = affect, templates, subset, persons
+def row_of(audit: Audit, affect: str, templates: str = PUBLISHED, persons: str = EVERYBODY) -> Row | None:
+    """The row of one comparison over all sentences, if there is one."""
+    values = affect, templates, ALL, persons
     columns = "affect", "templates", "subset", "persons"
     return next((row for row in audit.rows if tuple(row[name] for name in columns) == values), None)
 
 
-@dataclass(frozen=True)
-class SummaryCell:
+class SummaryCell(NamedTuple):
     """The number of submissions with an outcome, and the mean differences of those that score side b or side a higher.
 
     A mean is None if there are no such submissions.
@@ -46,23 +37,17 @@ class SummaryCell:
     a_higher: float | None
 
 
-@dataclass(frozen=True)
-class SummaryRow:
-    """One line of tables 5 to 7: an outcome, by affect and over `ALL_AFFECTS`."""
+class Summary(NamedTuple):
+    """One of tables 5 to 7: the paper's test, at a level corrected for all submissions and both dimensions.
 
-    outcome: str
-    cells: dict[str, SummaryCell]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One of tables 5 to 7: the paper's test, at a level corrected for all submissions and both dimensions."""
+    `cells` are by outcome, and by affect and over `ALL_AFFECTS`.
+    """
 
     dimension: str
     subset: str
     level: float
     submissions: int
-    rows: list[SummaryRow]
+    cells: dict[str, dict[str, SummaryCell]]
 
 
 def summaries(alpha: float, audits: list[Audit]) -> list[Summary]:
@@ -84,12 +69,11 @@ def summaries(alpha: float, audits: list[Audit]) -> list[Summary]:
                 for row in audit.rows
                 if (row["templates"], row["subset"], row["persons"]) == (PUBLISHED, subset, EVERYBODY)
             ]
-            lines = [
-                _summary_row(outcome, [row for row in rows if _outcome(row, level, outcomes) == outcome])
+            cells = {
+                outcome: _cells([row for row in rows if _outcome(row, level, outcomes) == outcome])
                 for outcome in outcomes
-            ]
-            lines.append(_summary_row(EITHER, rows))
-            tables.append(Summary(dimension, subset, level, len(rows), lines))
+            }
+            tables.append(Summary(dimension, subset, level, len(rows), {**cells, EITHER: _cells(rows)}))
     return tables
 
 
@@ -98,8 +82,8 @@ def turned(audits: list[Audit]) -> tuple[int, int]:
     verdicts = [
         (row["verdict"], reworded["verdict"])
         for audit in audits
-        for row in headline(audit)
-        if (reworded := row_of(audit, row["affect"], REWORDED, persons=row["persons"])) is not None
+        for row in audit.rows
+        if STUDY.gated(row) and (reworded := row_of(audit, row["affect"], REWORDED, persons=row["persons"])) is not None
     ]
     return sum(first != second for first, second in verdicts), len(verdicts)
 
@@ -136,12 +120,7 @@ def sentence_of(lake: Lake, gap: dict[str, Any], side: int, group: str) -> str:
 
 
 def widest_gaps(pairs: pa.Table, count: int) -> list[dict[str, Any]]:
-    """The published pairs whose scores differ most, with their `gap`; the widest first, one pair for the same persons.
-
-    Args:
-        pairs: As `EQUITY_PAIRS`.
-        count: The number of pairs.
-    """
+    """The published pairs whose scores differ most, with their `gap`; widest first, one pair for the same persons."""
     pairs = pairs.filter(pc.equal(pairs["templates"], PUBLISHED))
     gaps = pc.subtract(pairs["score_a"], pairs["score_b"])
     persons = pairs["persons"].to_pylist()
@@ -158,14 +137,14 @@ def _outcome(row: dict[str, Any], level: float, outcomes: tuple[str, str, str]) 
     return outcomes[2] if row["difference"] > 0 else outcomes[1]
 
 
-def _summary_row(outcome: str, rows: list[dict[str, Any]]) -> SummaryRow:
+def _cells(rows: list[dict[str, Any]]) -> dict[str, SummaryCell]:
     cells = {}
     for affect in (*AFFECTS, ALL_AFFECTS):
         differences = [row["difference"] for row in rows if affect in (row["affect"], ALL_AFFECTS)]
         cells[affect] = SummaryCell(
             len(differences), _mean(-d for d in differences if d < 0), _mean(d for d in differences if d > 0)
         )
-    return SummaryRow(outcome, cells)
+    return cells
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -74,8 +74,7 @@ one of a hundred draws."""
 
 def _degenerate(part: EquityPart, key: Key, lake: Lake) -> str | None:
     """Why a system is degenerate: it gives most sentences one score, ignores names, or cannot tell joy from anger."""
-    card = lake.card("equity_scores", {"system": key["system"]})
-    figures = card.figures if card else {}
+    figures = lake.figures("equity_scores", {"system": key["system"]})
     share = figures.get("commonest_share", 0.0)
     if share >= part.settings.max_identical_share:
         return "one score for everything" if share == 1 else f"{100 * share:.3g}% of its scores are one number"

@@ -15,12 +15,12 @@ from fairness_pipeline.debiasing.classifiers.debiased_tc import (
 )
 from fairness_pipeline.debiasing.classifiers.instance_weighting import weights
 from fairness_pipeline.debiasing.classifiers.registry import METHODS, Task, Texts
-from fairness_pipeline.debiasing.lookup import method_named
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.models.classifiers import registry as classifiers
 from fairness_pipeline.models.classifiers.saliency import CorrectedNetwork
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification
 from fairness_pipeline.models.classifiers.texts import LabelledTexts
+from fairness_pipeline.project.project import method_named
 from fairness_pipeline_tests.conftest import Killed
 from fairness_pipeline_tests.models.classifiers.tiny import NETWORK, encoder, network, told_by_a_word
 

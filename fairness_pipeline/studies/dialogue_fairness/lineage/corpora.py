@@ -1,6 +1,6 @@
 """The corpora: single-turn dialogues, cleaned, each once, split by thread so that the audit sees new ones."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,8 +62,10 @@ def _source(part: DialoguePart, key: Key) -> Source:
     )
 
 
-def _of_platform(platform: str) -> Callable[[Callable[[Source, Run], Result]], Asset]:
+def _of_platform(platform: str, told: str) -> Asset:
     return asset(
+        name=f"{platform}_dialogues",
+        description=f"Single-turn dialogues from {told}",
         stage="corpora",
         axes=("corpus",),
         covers=lambda part, key: part.dialogues_of(key["corpus"]) == f"{platform}_dialogues",
@@ -72,7 +74,7 @@ def _of_platform(platform: str) -> Callable[[Callable[[Source, Run], Result]], A
         libraries=("scipy",),
         schema=SCHEMA,
         checks=(checks.not_empty, checks.some_to_audit),
-    )
+    )(_read)
 
 
 def _read(source: Source, run: Run) -> Result:
@@ -92,25 +94,11 @@ def _read(source: Source, run: Run) -> Result:
     return Result(table, figures, tables={"sample": table.slice(0, 5)})
 
 
-@_of_platform("twitter")
-def twitter_dialogues(source: Source, run: Run) -> Result:
-    """Single-turn dialogues from Twitter: cleaned, each once, split by thread so that the audit sees new ones."""
-    return _read(source, run)
-
-
-@_of_platform("reddit")
-def reddit_dialogues(source: Source, run: Run) -> Result:
-    """Single-turn dialogues from Reddit: a comment and the answer to it; cleaned, each once, split by thread."""
-    return _read(source, run)
-
-
-@_of_platform("other")
-def other_dialogues(source: Source, run: Run) -> Result:
-    """Single-turn dialogues from anywhere else: cleaned, each once, split by thread."""
-    return _read(source, run)
-
-
-DIALOGUES = (twitter_dialogues, reddit_dialogues, other_dialogues)
+DIALOGUES = [
+    _of_platform("twitter", "Twitter: cleaned, each once, split by thread so that the audit sees new ones."),
+    _of_platform("reddit", "Reddit: a comment and the answer to it; cleaned, each once, split by thread."),
+    _of_platform("other", "anywhere else: cleaned, each once, split by thread."),
+]
 """One table per platform, with a partition per corpus."""
 
 

@@ -46,9 +46,8 @@ def _measured(measure: Measure) -> Asset:
     )(measured)
 
 
-MEASURED = tuple(map(_measured, all_measures()))
+MEASURED = list(map(_measured, all_measures()))
 """One table per measure."""
-of_responses = list(MEASURED)
 
 
 def single(further: Collection[str]) -> tuple[Measure, ...]:

@@ -26,6 +26,7 @@ from fairness_pipeline.models.dialogue.specification import ModelSpecification
 from fairness_pipeline.models.folders import model_folder
 from fairness_pipeline.models.specification import Decoding
 from fairness_pipeline.studies.dialogue_fairness.lineage.corpora import DIALOGUES
+from fairness_pipeline.studies.dialogue_fairness.models import NAME
 from fairness_pipeline.studies.dialogue_fairness.plots import projection_plot
 from fairness_pipeline.studies.dialogue_fairness.profile import DialoguePart
 from fairness_pipeline.studies.dialogue_fairness.study import STUDY
@@ -57,7 +58,7 @@ def model_of(part: DialoguePart, key: Key) -> Model:
     return Model(
         model=model.without("studies", "published_as", "dimensions", "seeds"),
         folder=model_folder(source.name) if source else None,
-        round=part.query_epoch_of(key["model"]),
+        round=part.project.query_epochs.get((NAME, key["model"])),
         versions=library_versions(*model.libraries),
         trained_in="float32" if source and model.training and source.dtype != "float32" else None,
         # Fine-tuning cuts its answers there. The default is not hashed, so that older fingerprints hold.

@@ -1,6 +1,6 @@
 """Writes docs/what-the-tables-show.md: what the papers' tables can show, and what they cannot.
 
-python -m fairness_pipeline.studies.dialogue_fairness.published_limits > docs/what-the-tables-show.md
+python -m fairness_pipeline_tests.published_limits > docs/what-the-tables-show.md
 """
 
 import math
@@ -24,10 +24,9 @@ _DIMENSIONS = ("religion1", "religion2", "race", "gender", "orientation")
 _PAGE = """\
 # What the papers' tables can show
 
-Written by `python -m fairness_pipeline.studies.dialogue_fairness.published_limits`, which repeats every number here
-that has no command of its own. It is about table 7 of Liu et al. 2020, tables 3.3 and 3.4 of Liu 2022, and the pairs of
-words of Barikeri et al. 2021. Which verdicts the rows would get is told in
-[published-verdicts.md](published-verdicts.md).
+Written by `python -m fairness_pipeline_tests.published_limits`, which repeats every number here that has no command of
+its own. It is about table 7 of Liu et al. 2020, tables 3.3 and 3.4 of Liu 2022, and the pairs of words of Barikeri et
+al. 2021. Which verdicts the rows would get is told in [published-verdicts.md](published-verdicts.md).
 
 ## The level moves with the gap
 

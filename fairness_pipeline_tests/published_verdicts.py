@@ -1,6 +1,6 @@
 """Writes docs/published-verdicts.md: our rule of verdicts, applied to every row of the papers' tables.
 
-python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts > docs/published-verdicts.md
+python -m fairness_pipeline_tests.published_verdicts > docs/published-verdicts.md
 """
 
 import math
@@ -17,21 +17,20 @@ from fairness_pipeline.statistics.equivalence import Bound, tost
 from fairness_pipeline.statistics.intervals import Estimate
 from fairness_pipeline.statistics.verdicts import verdict
 from fairness_pipeline.studies.dialogue_fairness.published import PublishedRow, dialogue_fairness, printed_p
-from fairness_pipeline.studies.dialogue_fairness.published_limits import impossible
+from fairness_pipeline_tests.published_limits import impossible
 
 _ALPHA = 0.05
 _HEAD = """\
 # What the rule says of the papers' own tables
 
-Written by `python -m fairness_pipeline.studies.dialogue_fairness.published_verdicts`. Every row of tables 3 to 7 of
-Liu et al. 2020 and of tables 3.3 and 3.4 of Liu 2022, judged by the default margins ([method.md](method.md)). A row is
-judged by the p that is printed, where one is. The papers print no pairs, so the two answers of a pair are taken to be
-independent: with the real pairs intervals would be narrower. They do not print the spread of counts either, so the
-spread of a Poisson count is used. For diversity they print nothing that could be tested: one can only say whether the
-difference is inside the margin. p is Holm-adjusted over the rows of a table, model and dimension. “10% of the mean” is
-the earlier margin, for comparison. The exchanged words are not printed: this page is about pairs, and ignores words and
-controls. Rows whose printed p no answers with the printed values can have are not judged
-([what the tables show](what-the-tables-show.md)).
+Written by `python -m fairness_pipeline_tests.published_verdicts`. Every row of tables 3 to 7 of Liu et al. 2020 and of
+tables 3.3 and 3.4 of Liu 2022, judged by the default margins ([method.md](method.md)). A row is judged by the p that is
+printed, where one is. The papers print no pairs, so the two answers of a pair are taken to be independent: with the
+real pairs intervals would be narrower. They do not print the spread of counts either, so the spread of a Poisson count
+is used. For diversity they print nothing that could be tested: one can only say whether the difference is inside the
+margin. p is Holm-adjusted over the rows of a table, model and dimension. “10% of the mean” is the earlier margin, for
+comparison. The exchanged words are not printed: this page is about pairs, and ignores words and controls. Rows whose
+printed p no answers with the printed values can have are not judged ([what the tables show](what-the-tables-show.md)).
 
 """
 _NOT_JUDGED = "p impossible"
