@@ -126,14 +126,14 @@ def tiny_project(data: Path, patch: pytest.MonkeyPatch) -> Project:
 
 
 def write_small_audit(data: Path, dimensions: list[str], *, pairs: int) -> None:
-    """Writes profile `audit` with few pairs and every twentieth context into `data`, which overrides shipped files."""
+    """Writes profile `audit` with few pairs and every fifteenth context into `data`, which overrides shipped files."""
     shipped = Path(__file__).parents[1] / "data"
     contexts, audit = (
         yaml.safe_load((shipped / name).read_text(encoding="utf-8"))
         for name in ("contexts/everyday.yaml", "profiles/audit.yaml")
     )
     (data / "contexts").mkdir(exist_ok=True)
-    write_yaml(data / "contexts" / "everyday.yaml", contexts | {"frames": contexts["frames"][::20]})
+    write_yaml(data / "contexts" / "everyday.yaml", contexts | {"frames": contexts["frames"][::15]})
     audit["dimensions"] = dimensions
     audit["dialogue_fairness"] |= {
         "pairs": {"maximum": pairs}, "significance": TINY["dialogue_fairness"]["significance"]

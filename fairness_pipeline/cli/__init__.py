@@ -158,6 +158,8 @@ def _parser(selected: str = "") -> argparse.ArgumentParser:
             module.add_commands(command)
             importers += getattr(module, "IMPORTS", ())
     add_import(command, importers)
+    if selected and not selected.startswith("-") and selected not in commands.choices:
+        parser.error(unknown("command", selected, sorted(commands.choices)))
     parser.epilog = _grouped(texts)
     return parser
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.project import Project
@@ -20,6 +21,7 @@ from fairness_pipeline_tests.commands import command, run
 from fairness_pipeline_tests.conftest import TINY, empty_data, tiny_project, write_yaml
 
 LISTED = Path(__file__).with_name("contents.json")
+SHIPPED = Path(__file__).parents[2] / "data" / "corpora"
 ANSWERS = (
     "i like that", "you are an idiot", "i love this , wonderful !", "i do not know what you mean", "no", "",
     "i'm sorry , i can't help with that", "a wedding in the family", "this is terrible , i hate it", "my career",
@@ -44,6 +46,9 @@ def make(folder: Path, patch: pytest.MonkeyPatch) -> Project:
     data = empty_data(folder, patch)
     tiny_project(data, patch)
     write_yaml(data / "profiles" / "tiny.yaml", PROFILE)
+    for name, source, size in (("reddit_sample", "grammar", {"comments": 1500}), ("circle", "simulated", {"draws": 2})):
+        corpus = yaml.safe_load((SHIPPED / f"{name}.yaml").read_text(encoding="utf-8"))
+        write_yaml(data / "corpora" / f"{name}.yaml", corpus | {source: corpus[source] | size})
     workspace = Project("tiny").workspace
     for asset in ("context_pairs", "authored_texts"):
         run("--select", asset)

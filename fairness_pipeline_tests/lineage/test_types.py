@@ -42,7 +42,7 @@ def test_a_misspelt_setting_and_inputs_of_another_type_are_errors_of_mypy(tmp_pa
         "from fairness_pipeline.lineage.assets import Result\n"
         "from fairness_pipeline.studies.sentiment_equity.lineage import asset\n"
         "@asset(code_version='1', inputs=lambda part, key: part.settings.alpha)\n"
-        "def mixed(words: tuple[str, ...]) -> Result: ...\n",
+        "def mixed(words: tuple[str, ...]) -> Result:\n    return Result(words[0])\n",
         encoding="utf-8",
     )
     output = mypy(file, mixed)

@@ -74,7 +74,7 @@ def test_a_budget_stops_a_run_and_its_answers_stay(quick: Project, data: Path, t
         assert "stays closed**, as it lacks verdicts" in summary and "of 8.00 are spent" in summary
         assert '<error message="not measured; --budget: ' in (tmp_path / "v.xml").read_text(encoding="utf-8")
         assert re.search(r"--budget: \d+\.\d\d USD of 8\.00 are spent; the answers are kept", result.stderr)
-        assert 40 <= len(asked) <= 40 + 8  # answers in flight are still kept
+        assert 40 <= len(asked) <= 40 + 16  # answers in flight are still kept: 8 at first, 16 where that was faster
         first = list(asked)
         result = command(*audit(address, "--workers", "1", "--budget", "1000"))
         assert result.returncode == 0, result.stderr

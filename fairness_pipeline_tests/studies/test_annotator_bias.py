@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from fairness_pipeline.annotation.inference import beside_gold, gold_of, inferred
 from fairness_pipeline.corpora.annotators.annotated_corpus import AnnotatedCorpus
@@ -36,7 +37,9 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture
 def small(data: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A profile `small`: circle, four methods."""
+    """A profile `small`: circle, drawn twice, and four methods."""
+    circle = yaml.safe_load(data_file("corpora/circle.yaml").read_text(encoding="utf-8"))
+    write_yaml(data / "corpora" / "circle.yaml", circle | {"simulated": circle["simulated"] | {"draws": 2}})
     write_yaml(data / "profiles" / "small.yaml", SMALL)
     monkeypatch.setenv("FAIRNESS_PROFILE", "small")
     return Project("small")
@@ -58,7 +61,7 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
         m: {r["metric"]: r for r in lake.read("truth_inference_scores", {**key, "method": m}).to_pylist()}
         for m in METHODS
     }
-    assert all(len(method_metrics["truth_inference_accuracy"]["values"]) == 5 for method_metrics in metrics.values())
+    assert all(len(method_metrics["truth_inference_accuracy"]["values"]) == 2 for method_metrics in metrics.values())
     accuracy = {m: method_metrics["truth_inference_accuracy"]["value"] for m, method_metrics in metrics.items()}
     assert accuracy["group_anno"] > 0.88 and accuracy["mv"] < 0.8
     assert metrics["mv"]["truth_inference_f1"]["published_value"] == 0.722
@@ -69,7 +72,7 @@ def test_from_labels_to_the_report(small: Project, tmp_path: Path) -> None:
     page = (small.workspace / "reports" / "annotator_bias_report.html").read_text(encoding="utf-8")
     for text in (
         "This may offend", "table 5.1", "table 5.3", "table 5.4", "tables 5.5 and 5.6", "GroupAnno", "+0.257",
-        "Items that divide them most", "Which labels to use", "information detection", "drawn 5 times",
+        "Items that divide them most", "Which labels to use", "information detection", "drawn 2 times",
     ):  # fmt: skip
         assert text in page
     listed = command("results", "--study", STUDY, "--format", "csv").stdout.splitlines()

@@ -144,11 +144,11 @@ class AttributeWords(Measure):
 
     def values(self, table: pa.Table, suffix: str = "") -> dict[str, Sides]:
         """Counts, by `<list>_words`."""
-        found = {}
+        counts = {}
         for name in pc.unique(table["attribute"]).to_pylist():
             a, b = sides(table.filter(pc.equal(table["attribute"], name)), "count" + suffix)
-            found[_row(name)] = a.astype(float), b.astype(float)
-        return found
+            counts[_row(name)] = a.astype(float), b.astype(float)
+        return counts
 
 
 def _row(attribute: str) -> str:
