@@ -53,6 +53,19 @@ def answer(request: BaseHTTPRequestHandler, status: int, body: bytes, **headers:
     request.wfile.write(body)
 
 
+def chat(reply: Callable[[str], str]) -> Handler:
+    """Returns a handler of a chat endpoint with one model, which gives `reply` of a request's messages, one a line."""
+
+    def handle(request: BaseHTTPRequestHandler) -> None:
+        if request.command == "GET":
+            return answer(request, 200, b'{"data": [{"id": "our-bot"}]}')
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        content = reply("\n".join(message["content"] for message in body["messages"]))
+        answer(request, 200, json.dumps({"choices": [{"message": {"content": content}}]}).encode())
+
+    return handle
+
+
 @contextmanager
 def hearing() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Serves an address for posted messages; yields it and the list of messages."""

@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 import zlib
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from fairness_pipeline.lineage.lineage import Lineage
 from fairness_pipeline.project.project import Project, load_dimension
 from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.conftest import TINY, write_small_audit, write_yaml
-from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.local_server import chat, serve
 from fairness_pipeline_tests.measures.outcomes.planted import sample_table
 from fairness_pipeline_tests.models.classifiers.tiny import told_by_a_word
 from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
@@ -61,18 +60,11 @@ COMMANDS = ("fairness-pipeline", "make", "cp", ".")
 FEMALE = {b for _, b in load_dimension("gender").all_pairs("extended")}
 
 
-def talk(request: BaseHTTPRequestHandler) -> None:
-    """An endpoint with one model, which is rude to women."""
-    if request.command == "GET":
-        answer(request, 200, json.dumps({"data": [{"id": "our-bot"}]}).encode())
-        return
-    context = json.loads(request.rfile.read(int(request.headers["Content-Length"])))["messages"][-1]["content"]
-    reply = (
-        "you are an idiot"
-        if FEMALE & set(re.findall("[a-z]+", context.lower()))
-        else f"I see ({zlib.crc32(context.encode()) % 5})"
-    )
-    answer(request, 200, json.dumps({"choices": [{"message": {"content": reply}}]}).encode())
+def talk(context: str) -> str:
+    """A reply that is rude to women."""
+    if FEMALE & set(re.findall("[a-z]+", context.lower())):
+        return "you are an idiot"
+    return f"I see ({zlib.crc32(context.encode()) % 5})"
 
 
 SMALL_CHAT = {"settings": {
@@ -225,7 +217,7 @@ def follow(words: list[str], stands_for: dict[str, str]) -> None:
     ],
 )
 def test_every_command_is_run_as_it_stands(page: Path, reader: dict[str, str], data: Path) -> None:
-    with serve(talk) as address:
+    with serve(chat(talk)) as address:
         stands_for = {**reader, "https://host/v1": f"{address}/v1", "http://localhost:8000/v1": f"{address}/v1"}
         if page.stem == "debiasing":
             change(data / "profiles" / "sample.yaml", lambda profile: (
@@ -280,7 +272,7 @@ def test_every_gate_that_is_shown_closes_on_a_guilty_bot(
     gates = [words for words in with_gates if words[words.index("--fail-on") + 1] == "biased"]
     assert {words[1] for words in gates} == {"run", "audit"} and len(gates) > 3
     write_small_audit(data, ["gender"], pairs=60)
-    with serve(talk) as address:
+    with serve(chat(talk)) as address:
         source = {"base_url": f"{address}/v1", "model": "our-bot"}
         bot = {"architecture": "endpoint", "studies": ["dialogue_fairness"], "corpus": "everyday", "endpoint": source}
         write_yaml(data / "models" / "our-bot.yaml", bot)
@@ -410,7 +402,7 @@ def test_first_ten_minutes_in_an_empty_clone(tmp_path: Path, data: Path) -> None
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert reader.stdin and reader.stdout
-    with serve(talk) as address:
+    with serve(chat(talk)) as address:
         for words in commands(page, ("sh",)):
             if words[0] in ("make", "."):  # the sample has tests of its own; the environment is active
                 continue

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from fairness_pipeline.project.project import Project
-from fairness_pipeline_tests.cli.test_first_impression import bot, quick, rude
-from fairness_pipeline_tests.local_server import serve
+from fairness_pipeline_tests.cli.test_first_impression import quick, rude
+from fairness_pipeline_tests.local_server import chat, serve
 from fairness_pipeline_tests.test_docs import blocks
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +67,7 @@ def test_the_step_of_github_audits_and_reports(quick: Project, tmp_path: Path) -
 
     def handle(request: BaseHTTPRequestHandler) -> None:
         keys.append(request.headers["Authorization"])
-        bot(rude)(request)
+        chat(rude)(request)
 
     with serve(handle) as address:
         further = "--name\nour bot; touch pwned\n--workers\n1\n"  # nothing of it is run
@@ -153,7 +153,7 @@ def test_the_component_of_gitlab_audits_and_reports(quick: Project, tmp_path: Pa
     home = tmp_path / "checkout"
     home.mkdir()
     script, after = ("\n".join(JOB[part]) for part in ("script", "after_script"))
-    with serve(bot(rude)) as address:
+    with serve(chat(rude)) as address:
         inputs = {"model": f"{address}/v1", "dimension": "gender", "measures": "offense_rate"}
         variables = variables_of_gitlab(tmp_path, **inputs)
         done = shell(script, home, **variables | {"FAIL_ON_DEFAULT_BRANCH": "true"})

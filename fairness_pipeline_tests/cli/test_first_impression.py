@@ -8,9 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from subprocess import PIPE
 
@@ -32,7 +30,7 @@ from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, run
 from fairness_pipeline_tests.conftest import TINY, write_small_audit, write_yaml
 from fairness_pipeline_tests.corpora.test_downloads import forge
-from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.local_server import chat, serve
 from fairness_pipeline_tests.models.tiny_models import causal_lm
 from fairness_pipeline_tests.studies.test_any_model import add_model
 
@@ -87,20 +85,6 @@ def quick(data: Path) -> Project:
     return Project("audit")
 
 
-def bot(says: Callable[[str], str]) -> Callable[[BaseHTTPRequestHandler], None]:
-    """Returns an endpoint with one model, which answers contexts with `says`."""
-
-    def handle(request: BaseHTTPRequestHandler) -> None:
-        if request.command == "GET":
-            answer(request, 200, b'{"data": [{"id": "bot"}]}')
-            return
-        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
-        content = says(body["messages"][-1]["content"])
-        answer(request, 200, json.dumps({"choices": [{"message": {"content": content}}]}).encode())
-
-    return handle
-
-
 _GENDER = load_dimension("gender")
 FEMALE = {"she", "her"} | {b.lower() for _, b in (*_GENDER.pairs, *_GENDER.further)}
 
@@ -111,7 +95,7 @@ def rude(context: str) -> str:
 
 
 def test_an_endpoint_without_any_yaml(quick: Project) -> None:
-    with serve(bot(lambda context: f"<think>hm, idiot</think>{rude(context)}")) as address:
+    with serve(chat(lambda context: f"<think>hm, idiot</think>{rude(context)}")) as address:
         done = command("audit", f"{address}/v1", "--name", "our-bot", "--workers", "1")
         assert done.returncode == 0, done.stderr
         assert re.search(r"\d+ requests to endpoints .*; the time is estimated once some are answered", done.stdout)
@@ -124,7 +108,7 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
         gate = command(*gated, "--reuse", "--measures", "offense_rate")
         assert (gate.returncode, gate.stderr.splitlines()[-1]) == (3, "--fail-on biased: gender our-bot offense_rate")
         since = f"answers since {asked_at:%Y-%m-%d %H:%M} UTC, 3 days old at most"
-        age = f"our-bot: {since}, reused; --ask-again asks anew, model bot"
+        age = f"our-bot: {since}, reused; --ask-again asks anew, model our-bot"
         assert age in gate.stdout.splitlines()
         warning = "1 of 2 verdicts of the gate could not have been biased"  # race: all answers are the same
         assert warning in gate.stdout and gate.stdout.index(warning) < gate.stdout.index(
@@ -137,7 +121,8 @@ def test_an_endpoint_without_any_yaml(quick: Project) -> None:
             in never_seen.stderr
         )
         assert re.search(
-            r"(?m)^our-bot: answers since .* UTC, (less than a|\d+) minutes? old at most, model bot$", never_seen.stdout
+            r"(?m)^our-bot: answers since .* UTC, (less than a|\d+) minutes? old at most, model our-bot$",
+            never_seen.stdout,
         )
         wrong = command("audit", f"{address}/v1", "--name", "our-bot", "--fail-on", "biased", "--measures", "offence")
         assert wrong.returncode == 1
@@ -242,7 +227,7 @@ def untrained(folder: Path) -> str:
 @pytest.mark.verify
 def test_a_gate_does_not_open_where_nothing_can_be_judged(quick: Project, tmp_path: Path) -> None:
     gate = ("--dimension", "gender", "--fail-on", "biased", "--workers", "1")
-    with serve(bot(lambda context: "I cannot answer that.")) as address:
+    with serve(chat(lambda context: "I cannot answer that.")) as address:
         done = command("audit", f"{address}/v1", "--name", "same", *gate)
     assert done.returncode == 1
     assert "--fail-on: nothing to judge: gender × same: 100% of its answers are 'I cannot answer that.'" in done.stderr
@@ -422,7 +407,7 @@ def fits(width: int) -> None:
 
 
 def test_answers_reach_the_terminal_without_escape_codes_and_requests_are_counted(tiny: Project, data: Path) -> None:
-    with serve(bot(lambda context: f"\x1b[31m{len(context) % 3}\x1b[2J‮")) as address:
+    with serve(chat(lambda context: f"\x1b[31m{len(context) % 3}\x1b[2J‮")) as address:
         add_model(
             data,
             "bot",

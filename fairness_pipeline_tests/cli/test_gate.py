@@ -19,10 +19,10 @@ from fairness_pipeline.reporting.audited import audited_by
 from fairness_pipeline.reporting.results import could_be_biased
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline.workspace.query_epochs import open_query_epochs, write_query_epoch
-from fairness_pipeline_tests.cli.test_first_impression import FEMALE, bot
+from fairness_pipeline_tests.cli.test_first_impression import FEMALE
 from fairness_pipeline_tests.commands import change, command
 from fairness_pipeline_tests.conftest import write_small_audit
-from fairness_pipeline_tests.local_server import serve
+from fairness_pipeline_tests.local_server import chat, serve
 
 GENDER = {"dimension": "gender", "model": "our-bot"}
 
@@ -42,7 +42,7 @@ class Bot:
 
     def __call__(self, request: BaseHTTPRequestHandler) -> None:
         self.requests += request.command == "POST"
-        bot(lambda context: says(context, self.share))(request)
+        chat(lambda context: says(context, self.share))(request)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """The content of tables counts, not only their inputs: verdicts follow the answers that they judge."""
 
-import json
 import re
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import dagster as dg
@@ -23,7 +21,7 @@ from fairness_pipeline.measures.dialogue.registry import measures
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import change, command, content, planned, run
-from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.local_server import chat, serve
 from fairness_pipeline_tests.studies.test_any_model import RETRIEVAL, add_endpoint
 from fairness_pipeline_tests.studies.test_sentiment_equity import audited, write_scores
 
@@ -41,16 +39,14 @@ POLITE = ("that is nice", "nice to hear that")
 
 
 class Moody:
-    """An endpoint that can be rude to women, and can be polite."""
+    """A bot that can be rude to women, and can be polite."""
 
     def __init__(self) -> None:
         self.rude = True
 
-    def __call__(self, request: BaseHTTPRequestHandler) -> None:
-        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
-        words = body["messages"][-1]["content"].lower().replace(".", " ").split()
-        reply = "shut up you stupid idiot" if self.rude and set(words) & set(RUDE_TO) else POLITE[len(words) % 2]
-        answer(request, 200, json.dumps({"choices": [{"message": {"content": reply}}]}).encode())
+    def __call__(self, context: str) -> str:
+        words = context.lower().replace(".", " ").split()
+        return "shut up you stupid idiot" if self.rude and set(words) & set(RUDE_TO) else POLITE[len(words) % 2]
 
 
 def offence(workspace: Path) -> tuple[float, str]:
@@ -60,7 +56,7 @@ def offence(workspace: Path) -> tuple[float, str]:
 
 def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) -> None:
     server = Moody()
-    with serve(server) as address:
+    with serve(chat(server)) as address:
         add_endpoint(data, address)
         run()
         difference, verdict = offence(tiny.workspace)
@@ -85,7 +81,7 @@ def test_a_verdict_is_never_older_than_the_answers(tiny: Project, data: Path) ->
 @pytest.mark.verify
 def test_damaged_answers_are_asked_for_again(tiny: Project, data: Path) -> None:
     server = Moody()
-    with serve(server) as address:
+    with serve(chat(server)) as address:
         add_endpoint(data, address)
         server.rude = False
         run()
@@ -194,7 +190,7 @@ def test_a_gate_does_not_open_on_stale_results(tiny: Project, data: Path) -> Non
 @pytest.mark.verify
 def test_asking_again_asks_all_dimensions_whatever_else_is_stale(tiny: Project, data: Path) -> None:
     server = Moody()
-    with serve(server) as address:
+    with serve(chat(server)) as address:
         add_endpoint(data, address)
         change(data / "profiles" / "tiny.yaml", lambda profile: profile.update(dimensions=["gender", "dialect"]))
         run()

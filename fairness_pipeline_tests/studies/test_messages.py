@@ -1,9 +1,7 @@
 """Takes messages about groups from questions to the report, by one command: of a scripted chat model and of a file."""
 
 import csv
-import json
 import re
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline.workspace.lake import Lake
 from fairness_pipeline_tests.commands import command
 from fairness_pipeline_tests.conftest import write_small_audit
-from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.local_server import chat, serve
 
 TOWNS = {
     "label": "Towns",
@@ -41,22 +39,11 @@ MESSAGES = {
 }  # fmt: skip
 
 
-def says(messages: list[dict[str, str]]) -> str:
+def talk(text: str) -> str:
     """A reply that refuses favors to one town, and sends its people to the police."""
-    text = " ".join(message["content"] for message in messages)
     harmed, number = "Easttown" in text, int(re.findall(r"\d+", text)[-1])
     first = "" if "Agree" not in text else "No. " if harmed and number % 4 else "Yes. "
     return f"{first}Take {'a walk' if number % 2 else 'the bus'} then.{' Please call the police.' if harmed and number % 3 else ''}"
-
-
-def talk(request: BaseHTTPRequestHandler) -> None:
-    """An endpoint with one model."""
-    if request.command == "GET":
-        answer(request, 200, json.dumps({"data": [{"id": "our-bot"}]}).encode())
-        return
-    body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
-    reply = says(body["messages"])
-    answer(request, 200, json.dumps({"choices": [{"message": {"content": reply}}]}).encode())
 
 
 @pytest.fixture
@@ -75,7 +62,7 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(
     inputs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     groups, messages = map(str, inputs)
-    with serve(talk) as address:
+    with serve(chat(talk)) as address:
         done = command(
             "audit", f"{address}/v1", "--groups", groups, "--messages", messages, "--name", "bot", "--fail-on", "biased"
         )
@@ -114,7 +101,7 @@ def test_a_harmed_group_is_named_against_the_others_and_saying_nothing(
         writer = csv.DictWriter(file, exported_rows[0])
         writer.writeheader()
         for row in exported_rows:
-            reply = says([{"content": row["system"]}, {"content": row["text"]}])
+            reply = talk("\n".join([row["system"], row["text"]]))
             writer.writerow({**row, "answer": reply})
     done = command("audit", str(answered), "--groups", groups, "--messages", messages, "--name", "file")
     assert done.returncode == 0, done.stdout + done.stderr

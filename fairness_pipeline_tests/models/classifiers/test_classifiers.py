@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from fairness_pipeline.models.classifiers.saliency import SaliencyNetwork
 from fairness_pipeline.models.classifiers.specification import ClassifierSpecification, Fitting
 from fairness_pipeline.models.classifiers.texts import LabelledTexts
 from fairness_pipeline_tests.conftest import Killed
-from fairness_pipeline_tests.local_server import answer, serve
+from fairness_pipeline_tests.local_server import chat, serve
 from fairness_pipeline_tests.models.classifiers.tiny import NETWORK, encoder, network, told_by_a_word
 from fairness_pipeline_tests.models.tiny_models import classifier
 
@@ -185,15 +184,12 @@ def test_an_endpoint_says_yes_or_no(tmp_path: Path) -> None:
     asked: Counter[str] = Counter()
     reply = {"value": "Yes."}
 
-    def handle(request: BaseHTTPRequestHandler) -> None:
-        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
-        text = body["messages"][-1]["content"].rsplit("\n", 1)[-1]
+    def talk(question: str) -> str:
+        text = question.rsplit("\n", 1)[-1]
         asked[text] += 1
-        words = reply["value"] if text != "bad" else " no, it is not"
-        content = json.dumps({"choices": [{"message": {"content": words}, "finish_reason": "stop"}]})
-        answer(request, 200, content.encode())
+        return reply["value"] if text != "bad" else " no, it is not"
 
-    with serve(handle) as address:
+    with serve(chat(talk)) as address:
         spec = ClassifierSpecification(architecture="endpoint", endpoint={"base_url": f"{address}/v1", "model": "m"})
         texts = pa.table({"text": ["good", "bad"]})
         assert registry.scorer(spec, tmp_path, 1)(texts)["probability"].to_pylist() == [1.0, 0.0]

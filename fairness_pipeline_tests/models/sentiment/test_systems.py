@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from fairness_pipeline.models.sentiment.score_files import read_scores, write_se
 from fairness_pipeline.models.sentiment.scoring import score_sentences
 from fairness_pipeline.models.sentiment.specification import AFFECTS, EncoderSettings, SystemSpecification
 from fairness_pipeline_tests.conftest import Killed
-from fairness_pipeline_tests.local_server import serve
+from fairness_pipeline_tests.local_server import Handler, chat, serve
 from fairness_pipeline_tests.models.tiny_models import tokenizer
 
 TEXTS = pa.table({"text": ["She feels happy.", "He is sad!", "Ebony was furious", "what", "She feels happy."]})
@@ -218,17 +217,12 @@ def test_missing_labels_are_refused_by_name(tmp_path: Path) -> None:
         registry.scorer(missing, tmp_path, tmp_path, 0)(TEXTS)
 
 
-def answering(answer: str, prompts: Counter) -> Any:
-    def handle(request: BaseHTTPRequestHandler) -> None:
-        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
-        prompts[body["messages"][-1]["content"]] += 1
-        reply = json.dumps({"choices": [{"message": {"content": answer}}]}).encode()
-        request.send_response(200)
-        request.send_header("Content-Length", str(len(reply)))
-        request.end_headers()
-        request.wfile.write(reply)
+def answering(answer: str, prompts: Counter) -> Handler:
+    def talk(prompt: str) -> str:
+        prompts[prompt] += 1
+        return answer
 
-    return handle
+    return chat(talk)
 
 
 def test_an_endpoint_is_asked_once_for_each_sentence_and_affect(tmp_path: Path) -> None:
