@@ -8,6 +8,7 @@ from dagster._core.definitions.data_version import (
     CODE_VERSION_TAG,
     DATA_VERSION_IS_USER_PROVIDED_TAG,
     DATA_VERSION_TAG,
+    DEFAULT_DATA_VERSION,
     INPUT_DATA_VERSION_TAG_PREFIX,
     INPUT_EVENT_POINTER_TAG_PREFIX,
 )
@@ -32,7 +33,7 @@ DAEMON = "dagster._daemon"
 """The module of Dagster's daemon, which `python -m` starts."""
 
 __all__ = [
-    "CODE_VERSION_TAG", "DAEMON", "DATA_VERSION_IS_USER_PROVIDED_TAG", "DATA_VERSION_TAG",
+    "CODE_VERSION_TAG", "DAEMON", "DATA_VERSION_IS_USER_PROVIDED_TAG", "DATA_VERSION_TAG", "DEFAULT_DATA_VERSION",
     "INPUT_DATA_VERSION_TAG_PREFIX", "INPUT_EVENT_POINTER_TAG_PREFIX", "IO_TYPE_EXTENSION",
     "SQLITE_BUSY_TIMEOUT_SECONDS", "AssetKeyPartitionKey", "CapturedLogContext", "CheckRunHealthResult",
     "ComputeIOType", "ConfigurableClass", "ConfigurableClassData", "ConsolidatedSqliteEventLogStorage",

@@ -19,6 +19,7 @@ from fairness_pipeline.defs.dagster_internals import (
     CODE_VERSION_TAG,
     DATA_VERSION_IS_USER_PROVIDED_TAG,
     DATA_VERSION_TAG,
+    DEFAULT_DATA_VERSION,
     INPUT_DATA_VERSION_TAG_PREFIX,
     INPUT_EVENT_POINTER_TAG_PREFIX,
 )
@@ -241,8 +242,10 @@ class _Reporter:
     def _tags(self, card: Card, pointers: Mapping[str, int]) -> dict[str, str]:
         settings = self._settings.to_user_string()
         used: dict[str, Any] = {name.split("/")[0]: content for name, content in card.inputs["upstream"].items()}
+        # An asset that is made only on request has this version in Dagster's own events, too.
+        unmade = DEFAULT_DATA_VERSION.value
         versions = {
-            key.to_user_string(): str(used.get(name, "")).split(" of ")[0] for name, key in self._names.items()
+            key.to_user_string(): str(used.get(name, unmade)).split(" of ")[0] for name, key in self._names.items()
         } | {settings: card.fingerprint}
         return {
             CODE_VERSION_TAG: card.inputs["code_version"],

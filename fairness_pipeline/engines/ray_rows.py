@@ -110,19 +110,18 @@ class _Scoring:
         return self._visit
 
     def make(self, texts: pa.Array, check: Check, folder: Path, size: int, number: int) -> _Refused | None:
-        with only(self._files):
-            return _refusal(lambda: Chunks(texts, self._scorer, check, folder, size).make(number))
+        return _refusal(lambda: Chunks(texts, self._scorer, check, folder, size).make(number), self._files)
 
     def examine(self) -> dict[str, Any] | _Refused:
         figures: dict[str, Any] = {}
-        with only(self._files):
-            return _refusal(lambda: figures.update(self._scorer.examination())) or figures
+        return _refusal(lambda: figures.update(self._scorer.examination()), self._files) or figures
 
 
-def _refusal(work: Callable[[], object]) -> _Refused | None:
-    """Does the work; returns the error that stopped it."""
+def _refusal(work: Callable[[], object], files: Files | None) -> _Refused | None:
+    """Does the work, which may open these files alone; returns the error that stopped it."""
     try:
-        work()
+        with only(files):  # it refuses at its end, too
+            work()
     except FairnessError as error:
         return _Refused(str(error), True, "")
     except Exception as error:

@@ -113,8 +113,8 @@ def changes_since(
     """Returns every verdict compared with that of an earlier run, before correction.
 
     The gap's change is tested over the pairs that both runs asked, with the clusters of the verdict. Where a verdict
-    rests on all answers together, the earlier run kept no pairs, or few are the same, the two intervals are compared as
-    if the runs were independent.
+    rests on all answers together or is out of date, the earlier run kept no pairs, or few are the same, the two
+    intervals are compared as if the runs were independent.
 
     Args:
         study: The study.
@@ -130,7 +130,7 @@ def changes_since(
         if not audit.measured or audit.degenerate:
             continue
         earlier = gaps_in(gaps, audit.key) if gaps is not None else None
-        now = gaps_of(study, project, lake, audit.key) if earlier else None
+        now = gaps_of(study, project, lake, audit.key) if earlier and not audit.stale else None
         for row in filter(study.gated, audit.rows):
             full_row = {**audit.key, **row}
             earlier_row = earlier_rows.get(tuple(full_row[name] for name in study.identity))

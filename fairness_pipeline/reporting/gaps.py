@@ -58,11 +58,12 @@ def gaps_of(study: AnyStudy, project: Project, lake: Lake, key: Key) -> Gaps | N
 def gaps_table(study: AnyStudy, project: Project, lake: Lake, audits: Iterable[Audit]) -> pa.Table | None:
     """Returns the pairs of all measured audits: the partition's columns, the pair, `ON_A`, a column for each measure.
 
-    None if there are none.
+    An audit that is out of date is left out, as its pairs may have been replaced. None if there are none.
     """
     tables = []
     for audit in audits:
-        if audit.measured and not audit.degenerate and (gaps := gaps_of(study, project, lake, audit.key)):
+        current = audit.measured and not audit.stale and not audit.degenerate
+        if current and (gaps := gaps_of(study, project, lake, audit.key)):
             count = len(gaps.pairs)
             on_a = pa.nulls(count, pa.bool_()) if gaps.on_a is None else pa.array(gaps.on_a)
             measures = {name: pa.array(values, from_pandas=True) for name, values in gaps.differences.items()}

@@ -234,7 +234,7 @@ def test_ctrl_c_stops_the_whole_run(tiny: Project, data: Path) -> None:
     )
     stopped = process("run")
     deadline = time.monotonic() + 120
-    while not list(tiny.workspace.rglob("training.safetensors")):
+    while not list((tiny.workspace / "checkpoints" / "dialogue_models").rglob("training.safetensors")):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     stopped.send_signal(signal.SIGINT)
@@ -270,7 +270,7 @@ def test_a_run_killed_during_training_is_resumed(
     workspace = tmp_path / "killed" / "tiny"
     killed = process("run")
     deadline = time.monotonic() + 120
-    while not list(workspace.rglob("training.safetensors")):
+    while not list((workspace / "checkpoints" / "dialogue_models").rglob("training.safetensors")):
         assert time.monotonic() < deadline
         assert killed.poll() is None
         time.sleep(0.01)

@@ -17,6 +17,7 @@ from fairness_pipeline.debiasing.dialogue.registry import METHODS
 from fairness_pipeline.defs.definitions import definitions
 from fairness_pipeline.defs.partitions import to_dagster
 from fairness_pipeline.foundation.errors import FairnessError
+from fairness_pipeline.measures.dialogue.measure import deciding
 from fairness_pipeline.measures.dialogue.registry import is_gap
 from fairness_pipeline.project.project import Project
 from fairness_pipeline.reporting.results import audits_of
@@ -80,8 +81,8 @@ def test_from_base_to_report(debiased: Project) -> None:
     lake = Lake(debiased.workspace)
     effects = lake.read("debiasing_effects", {"dimension": "gender", "model": "seq2seq-wer"})
     judged = lake.read("dialogue_significance", {"dimension": "gender", "model": "seq2seq-wer"})["measure"].to_pylist()
-    deciding = set(filter(is_gap, judged)).intersection(debiased.parts["dialogue_fairness"].measures())
-    assert set(effects["measure"].to_pylist()) == deciding | {"distinct_1", "distinct_2"}
+    gaps = set(filter(is_gap, judged)).intersection(debiased.parts["dialogue_fairness"].measures())
+    assert set(effects["measure"].to_pylist()) == gaps | {"distinct_1", "distinct_2"}
     for model in ("seq2seq", "seq2seq-cda", "seq2seq-debiased_chat", "retrieval-filtered"):
         quality = quality_of(debiased.parts["dialogue_fairness"], lake, {"dimension": "gender", "model": model})
         assert quality.keys() >= {"bleu_1", "bleu_2", "bleu_3", "distinct_1", "distinct_2"}
@@ -171,21 +172,19 @@ def test_a_recipe_is_compared_with_its_base_and_its_controls(tiny: Project, data
     assert {row["seeds"] for row in rows.values()} == {2}
     diversity = {
         model: [
-            row
+            {row["measure"]: row for row in lake.read("dialogue_significance", gender | {"model": seed}).to_pylist()}
             for seed in (model, f"{model}.seed2")
-            for row in lake.read("dialogue_significance", {"dimension": "gender", "model": seed}).to_pylist()
-            if row["measure"] == "diversity"
         ]
         for model in ("seq2seq", "seq2seq-debiased_chat")
     }
-    before = sum(row["difference"] for row in diversity["seq2seq"]) / 2
-    assert rows["diversity"]["difference_before"] == pytest.approx(before)
+    before = [deciding(seed_rows, "diversity")["difference"] for seed_rows in diversity["seq2seq"]]
+    assert rows["diversity"]["difference_before"] == pytest.approx(sum(before) / 2)
     page = (project.workspace / "reports" / "dialogue_fairness_report.html").read_text(encoding="utf-8")
     for text in ("Over the seeds", "seq2seq-mle", "held-out pairs", "Such a test detects"):
         assert text in page, text
     for selected in (seeds[:count] for seeds in diversity.values() for count in (1, 2)):
         # The values of both groups, beside the difference: of the first seed, and over both.
-        of_a, of_b = (sum(row[f"value_{side}"] for row in selected) / len(selected) for side in "ab")
+        of_a, of_b = (sum(seed["diversity"][f"value_{side}"] for seed in selected) / len(selected) for side in "ab")
         assert f"{of_a:.3g} / {of_b:.3g}</div>" in page
     rates = r"[\d.]+% / [\d.]+% \(base [\d.]+% / [\d.]+%\)"
     assert re.search(rf"most frequent answer \d+%, offence rate {rates}, negative {rates}; it did not pass", page)
