@@ -41,7 +41,7 @@ def main(words: list[str] | None = None) -> None:
             word = others[0].partition("=")[0]
             options = [option for action in arguments.parser._actions for option in action.option_strings]
             arguments.parser.error(
-                unknown("option", word, options) if word.startswith("-") else f"'{word}' is one word too many"
+                visible(unknown("option", word, options) if word.startswith("-") else f"'{word}' is one word too many")
             )
         status = arguments.command(arguments)
     except FairnessError as error:
@@ -159,7 +159,7 @@ def _parser(selected: str = "") -> argparse.ArgumentParser:
             importers += getattr(module, "IMPORTS", ())
     add_import(command, importers)
     if selected and not selected.startswith("-") and selected not in commands.choices:
-        parser.error(unknown("command", selected, sorted(commands.choices)))
+        parser.error(visible(unknown("command", selected, sorted(commands.choices))))
     parser.epilog = _grouped(texts)
     return parser
 

@@ -20,6 +20,7 @@ from fairness_pipeline_tests.models.tiny_models import causal_lm, classifier
 WRONG_CALLS: list[tuple[str, int, str]] = [
     ("", 2, "the following arguments are required: COMMAND"),
     ("audits", 2, "unknown command 'audits'; did you mean 'audit'?"),
+    ("\x1b[31mfoo", 2, r"unknown command '\x1b[31mfoo'; known: audit"),
     ("run --nonsense", 2, "unknown option '--nonsense'; "),
     ("run --profile ''", 2, "expected a profile's name, found an empty text"),
     ("run --profile '  '", 2, "expected a profile's name, found an empty text"),

@@ -70,7 +70,7 @@ def _of_platform(platform: str, told: str) -> Asset:
         axes=("corpus",),
         covers=lambda part, key: part.dialogues_of(key["corpus"]) == f"{platform}_dialogues",
         inputs=_source,
-        code_version="3",
+        code_version="4",  # a null topic is none
         libraries=("scipy",),
         schema=SCHEMA,
         checks=(checks.not_empty, checks.some_to_audit),
