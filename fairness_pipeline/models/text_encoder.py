@@ -1,6 +1,6 @@
 """Encodes word vectors as one vector for each text, with a convolutional or a recurrent network."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import nn
@@ -8,9 +8,25 @@ from torch import nn
 from fairness_pipeline.models.recurrent import last_states
 from fairness_pipeline.models.vocabulary import PAD
 
-if TYPE_CHECKING:
-    from fairness_pipeline.models.classifiers.specification import NetworkSettings
-    from fairness_pipeline.models.sentiment.specification import EncoderSettings
+
+class Sizes(Protocol):
+    """The sizes that a file gives for an encoder's layers."""
+
+    @property
+    def embedding(self) -> int:
+        """The width of a word vector."""
+
+    @property
+    def filters(self) -> int:
+        """The CNN's number of filters of each width."""
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The CNN's filter widths, in words."""
+
+    @property
+    def hidden(self) -> int:
+        """The GRU's number of units."""
 
 
 class TextEncoder(nn.Module):
@@ -21,7 +37,7 @@ class TextEncoder(nn.Module):
         width: The width of a text's vector.
     """
 
-    def __init__(self, architecture: str, words: int, sizes: "NetworkSettings | EncoderSettings") -> None:
+    def __init__(self, architecture: str, words: int, sizes: Sizes) -> None:
         super().__init__()
         embedding, filters, widths, hidden = sizes.embedding, sizes.filters, sizes.widths, sizes.hidden
         self.embedding = nn.Embedding(words, embedding, padding_idx=PAD)

@@ -71,9 +71,8 @@ class Part(ABC, Generic[S]):
 
     @property
     def level(self) -> float:
-        """The significance level of the study's verdicts: `alpha` of its section, or of `significance` there."""
-        level: float = getattr(getattr(self.settings, "significance", self.settings), "alpha", 0.05)
-        return level
+        """The significance level of the study's verdicts."""
+        return 0.05
 
     def by_default(self, key: Key, named: Collection[str] = ()) -> bool:
         """Whether a partition is made if only its values along the `named` axes are requested by name."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 import pydantic
 
-from fairness_pipeline.debiasing.dialogue.settings import NoSettings
+from fairness_pipeline.debiasing.settings import NoSettings
 from fairness_pipeline.foundation.progress import Progress, within
 from fairness_pipeline.foundation.yaml_files import Positive, Specification
 from fairness_pipeline.models.classifiers import registry
@@ -37,16 +37,14 @@ class DebiasedTCSettings(Specification):
 
 
 class Method(NamedTuple):
-    """A method's settings, and its module with `prepared` (of the training set) or `train`; None adds texts."""
+    """A method's module and settings. The module has `prepared` (of the training set) or `train`."""
 
-    module: str | None
+    module: str
     settings: type[Specification]
 
 
 METHODS = {
-    # More texts, until labels are 1:1 in both groups (Liu 2022, section 4.5.2; Dixon et al. 2018). A reference: it is
-    # given texts that the other methods do not have.
-    "data_aug": Method(None, NoSettings),
+    "data_aug": Method("data_augmentation", NoSettings),
     "ins_weigh": Method("instance_weighting", NoSettings),
     "debiased_tc": Method("debiased_tc", DebiasedTCSettings),
 }
@@ -150,10 +148,8 @@ def _train_one(task: Task) -> list[float]:
     task.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(task.seed)
     network = new_network(task.classifier, task.tokens)
-    if task.classifier.debiasing and not (module := METHODS[task.classifier.debiasing].module):
-        task = replace(task, train=task.train.and_these(task.added))
-    elif task.classifier.debiasing:
-        method = import_module(f"fairness_pipeline.debiasing.classifiers.{module}")
+    if task.classifier.debiasing:
+        method = import_module(f"fairness_pipeline.debiasing.classifiers.{METHODS[task.classifier.debiasing].module}")
         if hasattr(method, "train"):
             trained: list[float] = method.train(network, task)
             return trained

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fairness_pipeline.debiasing.dialogue import settings
+from fairness_pipeline.debiasing.settings import NoSettings
 from fairness_pipeline.foundation.files import replacing
 from fairness_pipeline.foundation.progress import Progress
 from fairness_pipeline.foundation.threads import use_threads
@@ -37,7 +38,7 @@ class Method(NamedTuple):
 
     module: str
     architectures: tuple[str, ...]
-    settings: type[Specification] = settings.NoSettings
+    settings: type[Specification] = NoSettings
     starts_from_base: bool = False
     trains: bool = True
     disentangles: bool = False
@@ -141,7 +142,7 @@ def is_control(model: ModelSpecification) -> bool:
 def settings_of(model: ModelSpecification) -> dict[str, Any]:
     """Returns the settings of a debiased model's method with defaults; those of algorithm 1 are named as in `mle`."""
     method = method_of(model)
-    method_settings = method.settings.model_validate(model.settings or {}) if method else settings.NoSettings()
+    method_settings = method.settings.model_validate(model.settings or {}) if method else NoSettings()
     if isinstance(method_settings, settings.DebiasedChat):
         of_autoencoder = method_settings.disentanglement.model_dump().items()
         return {

@@ -12,10 +12,6 @@ Several = Annotated[int, pydantic.Field(ge=2)]
 Coefficient = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
-class NoSettings(Specification):
-    """A method without settings."""
-
-
 class WordEmbeddingRegularization(Specification):
     """Settings of the method `wer`."""
 

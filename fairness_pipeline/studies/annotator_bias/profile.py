@@ -108,6 +108,11 @@ class AnnotatorBiasPart(Part[AnnotatorBias]):
 
     # For the shared code
 
+    @property
+    def level(self) -> float:
+        """The significance level of the tests."""
+        return self.settings.significance.alpha
+
     def expected(self) -> list[Key]:
         """Every corpus with annotators in groups."""
         return [{"corpus": key} for key in self.corpora if self.grouped(key)]

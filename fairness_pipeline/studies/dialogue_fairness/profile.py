@@ -138,6 +138,11 @@ class DialoguePart(Part[DialogueFairness]):
 
     # For the shared code
 
+    @property
+    def level(self) -> float:
+        """The significance level of its tests."""
+        return self.settings.significance.alpha
+
     def expected(self) -> list[Key]:
         """Every dimension with each model that answers in it."""
         return [

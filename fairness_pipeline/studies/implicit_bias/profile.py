@@ -118,6 +118,11 @@ class ImplicitBiasPart(Part[ImplicitBias]):
 
     # For the shared code
 
+    @property
+    def level(self) -> float:
+        """The significance level of the tests."""
+        return self.settings.significance.alpha
+
     def expected(self) -> list[Key]:
         """Every corpus with every classifier; an imported classifier needs predictions for the corpus."""
         keys = ({"corpus": corpus, "classifier": name} for corpus in self.corpora for name in self.classifiers)

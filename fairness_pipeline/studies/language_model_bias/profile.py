@@ -95,6 +95,11 @@ class LanguageModelPart(Part[LanguageModelBias]):
 
     # For the shared code
 
+    @property
+    def level(self) -> float:
+        """The significance level of its tests."""
+        return self.settings.significance.alpha
+
     def expected(self) -> list[Key]:
         """Every dimension with each model that is scored or published in it."""
         keys = ({"dimension": dimension, "model": model} for dimension in self.dimensions for model in self.models)

@@ -117,6 +117,11 @@ class OutcomesPart(Part[Outcomes]):
 
     # For the shared code
 
+    @property
+    def level(self) -> float:
+        """The significance level of the tests."""
+        return self.settings.alpha
+
     def expected(self) -> list[Key]:
         """Every table with verdicts, in each of its conditions."""
         keys = [

@@ -67,6 +67,11 @@ class EquityPart(Part[SentimentEquity]):
 
     # For the shared code
 
+    @property
+    def level(self) -> float:
+        """The significance level of the tests."""
+        return self.settings.alpha
+
     def expected(self) -> list[Key]:
         """Every dimension of the corpus with every system."""
         return [{"dimension": dimension, "system": system} for dimension in self.dimensions for system in self.systems]

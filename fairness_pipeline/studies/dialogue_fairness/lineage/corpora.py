@@ -62,10 +62,10 @@ def _source(part: DialoguePart, key: Key) -> Source:
     )
 
 
-def _of_platform(platform: str, told: str) -> Asset:
+def _of_platform(platform: str, origin: str) -> Asset:
     return asset(
         name=f"{platform}_dialogues",
-        description=f"Single-turn dialogues from {told}",
+        description=f"Single-turn dialogues from {origin}",
         stage="corpora",
         axes=("corpus",),
         covers=lambda part, key: part.dialogues_of(key["corpus"]) == f"{platform}_dialogues",
