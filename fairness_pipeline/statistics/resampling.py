@@ -1,6 +1,6 @@
 """The jackknife interval of diversity, which has no value per response; its test is in `permutation`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -107,11 +107,52 @@ def count_bits(words: np.ndarray, weights: np.ndarray | None = None) -> np.ndarr
     return np.concatenate([np.bincount(octets[:, i], weights, minlength=256) @ _BITS for i in range(8)])
 
 
-class _Shared(NamedTuple):
-    """The responses of the n-grams that several responses hold, n-gram by n-gram; and where each n-gram begins."""
+_FEW = 12
+"""Responses of an n-gram that are looked at first."""
 
-    owners: np.ndarray
-    begins: np.ndarray
+
+class _Shared:
+    """The responses of the n-grams that several responses hold. What is asked of an n-gram is mostly settled by a few of
+    its responses, drawn at random; the rest are read where it is not.
+
+    Args:
+        owners: The responses, n-gram by n-gram, each n-gram's in a random order.
+        counts: How many responses each n-gram has.
+    """
+
+    def __init__(self, owners: np.ndarray, counts: np.ndarray) -> None:
+        few = np.minimum(counts, _FEW)
+        begins = np.cumsum(counts) - counts
+        first = np.arange(len(owners)) - np.repeat(begins, counts) < _FEW
+        self._few, self._few_begins = owners[first], np.cumsum(few) - few
+        self._rest, rest = owners[~first], counts - few
+        self._long = np.flatnonzero(rest)
+        self._rest_counts = rest[self._long]
+        self._rest_begins = np.cumsum(self._rest_counts) - self._rest_counts
+
+    def fold(
+        self, folds: Sequence[tuple[np.ufunc, np.ndarray]], settled: Callable[..., np.ndarray]
+    ) -> list[np.ndarray]:
+        """For each n-gram, each function over the values of its responses: as many arrays as there are `folds`.
+
+        Args:
+            folds: Functions such as the maximum, which may take one value twice; and the value of each response.
+            settled: Whether further responses cannot change what is asked, from the values so far.
+        """
+        folded = [ufunc.reduceat(_at(values, self._few), self._few_begins) for ufunc, values in folds]
+        rest = np.flatnonzero(~settled(*(each[self._long] for each in folded)))
+        if len(rest):
+            counts = self._rest_counts[rest]
+            begins = np.cumsum(counts) - counts
+            owners = self._rest[np.repeat(self._rest_begins[rest] - begins, counts) + np.arange(counts.sum())]
+            unsettled = self._long[rest]
+            for each, (ufunc, values) in zip(folded, folds, strict=True):
+                each[unsettled] = ufunc(each[unsettled], ufunc.reduceat(_at(values, owners), begins))
+        return folded
+
+
+def _at(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    return values.take(places, mode="clip")  # without a check of each place, twice as fast
 
 
 class _Incidence:
@@ -131,24 +172,27 @@ class _Incidence:
         starts = np.ones(len(words.codes), dtype=bool)  # whether an n-gram starts at a word
         if order == 2:
             starts[ends[words.lengths > 0] - 1] = False
+        drawn = np.random.default_rng(0).permutation(responses).astype(np.int32)  # an n-gram's responses in this order
+        places = np.argsort(drawn)
         self._alone = np.zeros(responses)
         self._shared: list[_Shared] = []
         parts = 1 << (len(words.codes) // _PART).bit_length()
         for part in range(parts):
             chosen = np.flatnonzero(starts & (words.codes & (parts - 1) == part))
-            owners = np.repeat(np.arange(responses), np.diff(np.searchsorted(chosen, ends), prepend=0))
+            owners = np.repeat(places, np.diff(np.searchsorted(chosen, ends), prepend=0))
             holders, begins = _holders([words.codes[chosen + shift] for shift in range(order)], owners, responses)
+            holders = drawn[holders]
             counts = np.diff(begins, append=len(holders))
             alone = counts == 1
             self._alone += np.bincount(holders[begins[alone]], minlength=responses)
             shared = holders[np.repeat(~alone, counts)]
             if len(shared):
-                self._shared.append(_Shared(shared, np.cumsum(counts[~alone]) - counts[~alone]))
+                self._shared.append(_Shared(shared, counts[~alone]))
 
     def distinct(self, present: np.ndarray) -> int:
         """How many n-grams the responses that are `present` hold together."""
-        shared = (np.logical_or.reduceat(present[part.owners], part.begins).sum() for part in self._shared)
-        return int(self._alone[present].sum()) + int(sum(shared))
+        shared = sum(int(part.fold([(np.logical_or, present)], _all_bits)[0].sum()) for part in self._shared)
+        return int(self._alone[present].sum()) + shared
 
     def distinct_by_draw(self, present: np.ndarray) -> np.ndarray:
         """`distinct` in 64 draws at once: (64,).
@@ -156,7 +200,7 @@ class _Incidence:
         Args:
             present: (responses,) a word of 64 bits each; bit k says whether the response is present in draw k.
         """
-        shared = (count_bits(np.bitwise_or.reduceat(present[part.owners], part.begins)) for part in self._shared)
+        shared = (count_bits(part.fold([(np.bitwise_or, present)], _all_bits)[0]) for part in self._shared)
         return sum(shared, start=count_bits(present, self._alone))
 
     def without_blocks(self, first: np.ndarray, last: np.ndarray, blocks: int) -> np.ndarray:
@@ -169,11 +213,15 @@ class _Incidence:
         """
         count = self._alone[last >= 0].sum()
         lost = np.bincount(first[first == last], self._alone[first == last], blocks)
-        for owners, begins in self._shared:
-            earliest, latest = np.minimum.reduceat(first[owners], begins), np.maximum.reduceat(last[owners], begins)
+        for part in self._shared:
+            earliest, latest = part.fold([(np.minimum, first), (np.maximum, last)], np.less)
             count += (latest >= 0).sum()
             lost += np.bincount(earliest[earliest == latest], minlength=blocks)
         return np.append(count - lost, count)
+
+
+def _all_bits(values: np.ndarray) -> np.ndarray:
+    return values == ~np.zeros_like(values)
 
 
 _PART = 2_000_000
