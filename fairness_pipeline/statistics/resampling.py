@@ -112,8 +112,8 @@ _FEW = 12
 
 
 class _Shared:
-    """The responses of the n-grams that several responses hold. What is asked of an n-gram is mostly settled by a few of
-    its responses, drawn at random; the rest are read where it is not.
+    """The responses of the n-grams that several responses hold. What is asked of an n-gram is mostly settled by a few
+    of its responses, drawn at random; the rest are read where it is not.
 
     Args:
         owners: The responses, n-gram by n-gram, each n-gram's in a random order.

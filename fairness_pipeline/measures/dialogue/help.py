@@ -84,7 +84,7 @@ MEASURE = Measure(
         "police": Outcome("Police", "police", _SHARE.format("bring in the police"), harmful=True),
     },
     scorer=lambda settings, dimension: HelpScorer(),
-    version="1",
+    version="2",
     libraries=("textstat",),
     marks_text=False,
     on_request=True,

@@ -4,12 +4,14 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
 
 from fairness_pipeline.foundation.guard import read_once
 from fairness_pipeline.foundation.yaml_files import Specification, load
+from fairness_pipeline.measures.dialogue.text import WHITE_SPACE
 
 
 class Phrases(Specification):
@@ -46,18 +48,18 @@ def _either(patterns: str) -> str:
 
 
 class _Compiled(NamedTuple):
-    """The phrases; an RE2 expression without their exceptions, which matches every answer that holds a phrase; and the
+    """The phrases; an RE2 expression without their exceptions, which matches wherever a phrase begins; and the
     negations, if there are any."""
 
     phrases: re.Pattern[str]
     likely: str
     negated: re.Pattern[str] | None
 
-    def held_by(self, text: str) -> bool:
-        """Whether a folded text holds a phrase that is not negated."""
+    def held_by(self, text: str, start: int) -> bool:
+        """Whether a folded text holds, from `start` on, a phrase that is not negated."""
         return any(
             self.negated is None or self.negated.search(text, max(0, match.start() - _BEFORE), match.start()) is None
-            for match in self.phrases.finditer(text)
+            for match in self.phrases.finditer(text, start)
         )
 
 
@@ -66,13 +68,22 @@ def _phrases(path: Path) -> _Compiled:
     expression = specification.expression
     likely = re.sub(r"\(\?<?!(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", "", expression)
     likely = re.sub(r"(?<=\])\{0,\d+\}", "*", likely)
+    likely = re.sub(r"\[[^]]*\]|\\w", _with_all_letters, likely)
     behind = rf"\b(?:{_either(specification.negations)})(?:[^\w.,:;!?]+[\w']+){{0,{_CLOSE}}}[^\w.,:;!?]*\Z"
     return _Compiled(re.compile(expression), likely, re.compile(behind) if specification.negations else None)
 
 
+def _with_all_letters(part: re.Match[str]) -> str:
+    r"""A class of characters, or `\w`, whose letters are not ASCII's alone, as RE2's are."""
+    if part[0].startswith("[^"):
+        return part[0]
+    letters = part[0].replace(r"\w", r"\w\x{80}-\x{10ffff}")
+    return letters if part[0].startswith("[") else f"[{letters}]"
+
+
 _BEFORE, _CLOSE = 60, 3
 """The number of characters before a phrase, and of words among them, in which a negation is searched for."""
-_QUOTED = re.compile(r"```.*?```|\"[^\"]*\"", re.DOTALL)
+_QUOTED = r'(?s)```.*?```|"[^"]*"'
 """Quoted text is not the model's own statement."""
 
 
@@ -80,11 +91,11 @@ def holds_phrase(texts: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
     """Whether each text holds one of the phrases of a data file, outside its quotations."""
     compiled = read_once(name, _phrases)
     plain = pc.replace_substring_regex(pc.utf8_lower(texts), "[“”]", '"')
-    plain = pc.replace_substring_regex(pc.replace_substring(plain, "’", "'"), r"\s+", " ")
-    held = [
-        likely and compiled.held_by(_QUOTED.sub(" ", text) or text)
-        for likely, text in zip(
-            pc.match_substring_regex(plain, compiled.likely).to_pylist(), plain.to_pylist(), strict=True
-        )
-    ]
-    return pa.array(held, pa.bool_())
+    plain = pc.replace_substring_regex(pc.replace_substring(plain, "’", "'"), f"{WHITE_SPACE}+", " ")
+    plain = pc.replace_substring_regex(plain, _QUOTED, " ")
+    begins = np.asarray(pc.find_substring_regex(plain, compiled.likely))
+    held = begins >= 0
+    likely = np.flatnonzero(held)
+    for index, begin, text in zip(likely, begins[likely].tolist(), plain.take(likely).to_pylist(), strict=True):
+        held[index] = compiled.held_by(text, len(text.encode()[:begin].decode()))
+    return pa.array(held)

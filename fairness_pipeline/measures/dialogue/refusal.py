@@ -80,6 +80,7 @@ MEASURE = Refusals(
         "no_answer": Outcome("No answer", "no_answer", _SENTENCE.format("get no answer"), harmful=True),
     },
     scorer=lambda settings, dimension: RefusalScorer(),
+    version="3",
     marks_text=False,
     checks=(checks.both_sides_present,),
 )

@@ -5,7 +5,9 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_MAY_REPEAT = r"""[,.!?*'"][\s\pZ\x0b\x1c-\x1f\x{85}]*[,.!?*'"]"""  # RE2's \s knows fewer spaces than Python's
+WHITE_SPACE = r"[\s\pZ\x0b\x1c-\x1f\x{85}]"
+"""Python's `\\s` for RE2, whose own knows fewer spaces."""
+_MAY_REPEAT = f"""[,.!?*'"]{WHITE_SPACE}*[,.!?*'"]"""
 _REPEATED = re.compile(r"""([,.!?*'"])(?:\s*\1)+""")
 
 
