@@ -69,22 +69,29 @@ def encode_words(tokenized: Sequence[Sequence[str]]) -> EncodedWords:
     return EncodedWords(words.dictionary.to_pylist(), words.indices.to_numpy(), lengths)
 
 
+_tokenized = lru_cache(1 << 18)(tokenize)
+"""Different texts share most of their pieces."""
+
+
 def encode_texts(
-    texts: pa.Array | pa.ChunkedArray, prepare: Callable[[pa.Array], pa.Array] = lambda texts: texts
+    texts: pa.Array | pa.ChunkedArray,
+    prepare: Callable[[pa.Array], pa.Array] = lambda texts: texts,
+    words_of: Callable[[str], Sequence[str]] = _tokenized,
 ) -> EncodedWords:
-    """The words of texts as integers, by `tokenize`. No word spans white space, so each distinct piece between white
-    space is tokenized once.
+    """The words of texts as integers. No word spans white space, so each distinct piece between white space is
+    tokenized once.
 
     Args:
         texts: The texts.
         prepare: Transforms a part of the texts before they are tokenized.
+        words_of: The words of a piece; `tokenize` by default.
     """
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     ends = np.cumsum(np.asarray(pc.utf8_length(whole), dtype=np.int64))
     cuts = [0, *np.searchsorted(ends, np.arange(_PART, ends[-1] if len(ends) else 0, _PART)).tolist(), len(whole)]
     parts = [_pieces(prepare(whole.slice(start, end - start))) for start, end in pairwise(cuts) if end > start]
     pieces = pa.chunked_array([part for part, _ in parts], _PIECES).unify_dictionaries().chunks
-    numbered = encode_words(list(map(_tokenized, pieces[0].dictionary.to_pylist() if pieces else [])))
+    numbered = encode_words(list(map(words_of, pieces[0].dictionary.to_pylist() if pieces else [])))
     counts = [int(numbered.lengths[part.indices.to_numpy()].sum()) for part in pieces]
     codes, lengths = np.empty(sum(counts), dtype=np.int32), [np.empty(0, dtype=np.int64)]
     for part, (_, offsets), count, end in zip(pieces, parts, counts, np.cumsum(counts), strict=True):
@@ -94,8 +101,6 @@ def encode_texts(
     return EncodedWords(numbered.words, codes, np.concatenate(lengths))
 
 
-_tokenized = lru_cache(1 << 18)(tokenize)
-"""Different texts share most of their pieces."""
 _PART = 1_500_000
 """Characters that are encoded, or words that are copied, at once."""
 _PIECES = pa.dictionary(pa.int32(), pa.string())

@@ -6,18 +6,21 @@ last bit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 _HIT, _MODIFIES, _IN_PHRASE, _CAPITALS, _BUT, _CONDITION = 1, 2, 4, 8, 16, 32
 _BEFORE, _AFTER = 3, 2  # how many words before and after a word its rules look at
 _GAP, _NEUTRAL = "", "the"
 """Stands between texts; and for any word that no rule looks for."""
-_LETTERS = 1_000_000
+_LETTERS = 4_000_000
 """Letters of the texts that are scored together."""
 _CACHE_SIZE = 200_000
+_ASCII = bytes(range(128))
 
 
 class _Words(NamedTuple):
@@ -96,7 +99,7 @@ class Vader:
 
     def _with_emoji_described(self, text: str) -> str:
         """The text with its emoji in words, separated from the preceding character."""
-        for emoji in self._emoji.intersection(text):
+        for emoji in self._emoji.intersection(text.encode().translate(None, _ASCII).decode()):
             words = self._analyzer.emojis[emoji]
             if text.startswith(emoji):
                 text = words + text[1:]
@@ -112,13 +115,17 @@ class Vader:
         return word, marks, self._analyzer.lexicon.get(lower, 0.0)
 
     def _scores(self, texts: Sequence[str]) -> Iterator[float]:
-        tokenized = [text.split() for text in texts]
-        lengths = np.array([len(tokens) for tokens in tokenized], dtype=np.int64)
-        gap = (_GAP,) * _BEFORE  # no rule looks beyond it
-        tokens = [*gap, *chain.from_iterable(chain(tokens, gap) for tokens in tokenized)]
-        codes = np.fromiter(map(self._tokens.__getitem__, tokens), np.int32, len(tokens))
-        marks = np.array(self._tokens.marks, dtype=np.uint8)[codes]
+        split = pc.utf8_split_whitespace(pa.array(texts, pa.string()))
+        encoded = split.flatten().dictionary_encode()
+        numbers = np.array([self._tokens[token] for token in encoded.dictionary.to_pylist()], dtype=np.int32)
+        tokens, owners = numbers[np.asarray(encoded.indices)], np.asarray(pc.list_parent_indices(split))
+        words = tokens != self._tokens.gap  # no white space at either end
+        tokens, owners = tokens[words], owners[words]
+        lengths = np.bincount(owners, minlength=len(texts))
+        codes = np.full(len(tokens) + _BEFORE * (len(texts) + 1), self._tokens.gap, np.int32)  # no rule looks beyond
+        codes[np.arange(len(tokens)) + _BEFORE * (owners + 1)] = tokens
         owners = np.concatenate([[0] * _BEFORE, np.repeat(np.arange(len(texts)), lengths + _BEFORE)])
+        marks = np.array(self._tokens.marks, dtype=np.uint8)[codes]
         capitals = np.bincount(owners[marks & _CAPITALS > 0], minlength=len(texts))
         mixed = (capitals > 0) & (capitals < lengths)
         hits = np.flatnonzero(marks & _HIT)
