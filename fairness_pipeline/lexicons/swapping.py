@@ -1,7 +1,7 @@
 """Counterfactual swapping: the same text with the other group's words (Liu et al. 2020, section 2.3)."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Literal, NamedTuple
@@ -175,10 +175,12 @@ class Swapper:
         rules, pronouns = self._rules, self._before_noun_phrase.keys() | self._elsewhere.keys()
         if rules:
             pronouns |= rules.among_ordinary_words
+
+        def names(text: pa.StringScalar, match: tuple[int, int, str]) -> bool:
+            return not rules or match[2] in pronouns or rules.names(text.as_py(), *match)
+
         for text, matches in zip(texts, self.matcher.find_all(texts), strict=True):
-            yield self.side_of(
-                match for match in matches if not rules or match[2] in pronouns or rules.names(text.as_py(), *match)
-            )
+            yield self.side_of(matches, partial(names, text))
 
     def meant(self, texts: pa.Array, spans: PersonSpans | None = None) -> Iterator[Meant]:
         """Which listed words of each text mean the group, by the dimension's rules of sense; all of them without rules.
@@ -274,10 +276,25 @@ class Swapper:
             return Meant([], [*stay, *unclear], None)
         return Meant(kept, stay, unclear[0][2] if unclear else None)
 
-    def side_of(self, matches: Iterable[tuple[int, int, str]]) -> Side | Literal["both"] | None:
-        """The group that listed words name: one side, both, or none."""
-        sides = {self._entries[term][0] for _, _, term in matches}
-        return "both" if len(sides) == 2 else next(iter(sides), None)
+    def side_of(
+        self,
+        matches: Iterable[tuple[int, int, str]],
+        names: Callable[[tuple[int, int, str]], bool] = lambda match: True,
+    ) -> Side | Literal["both"] | None:
+        """The group that listed words name: one side, both, or none.
+
+        Args:
+            matches: Where the words are.
+            names: Whether one of them names its group there; called until one of each side does.
+        """
+        named: Side | None = None
+        for match in matches:
+            side = self._entries[match[2]][0]
+            if side != named and names(match):
+                if named:
+                    return "both"
+                named = side
+        return named
 
     def swap(self, text: str, source: Side | Literal["both"], key: str) -> Swap:
         """`text`, with the words of side `source` replaced by their counterparts. `both` replaces the words of both
