@@ -123,7 +123,8 @@ def _same(workspace: Path, study: AnyStudy, entry: str, rows: Rows) -> bool:
 
 
 def _as_kept(rows: Rows) -> Rows:
-    return pa.Table.from_pylist(rows).to_pylist()
+    """The rows as `rows_at` returns them: with the columns of the first row."""
+    return [{name: row.get(name) for name in rows[0]} for row in rows]
 
 
 def entries(workspace: Path, study: AnyStudy) -> list[str]:

@@ -81,7 +81,9 @@ def audits_of(
     for key in part.expected():
         card = lake.card(study.table, key)
         if card or requested(key):
-            rows = [{**row, **study.older, **row} for row in lake.read(study.table, key).to_pylist()] if card else []
+            rows = (
+                [{**row, **study.older, **row} for row in lake.read_small(study.table, key).to_pylist()] if card else []
+            )
             degenerate = study.degenerate(part, key, lake) if rows else None
             if degenerate:
                 rows = [{**row, "verdict": NOTHING_TO_JUDGE} for row in rows]

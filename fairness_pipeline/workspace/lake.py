@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -52,8 +52,39 @@ class Format(NamedTuple):
     partitions: int
 
 
-_as_written: dict[tuple[tuple[Path, int, int, int], ...], bool] = {}
+FileState = tuple[Path, int, int, int]
+"""A file's path, its times of change and its size."""
+_as_written: dict[tuple[FileState, ...], bool] = {}
 """Whether files of the format before seals are as they were written. They are read whole for it, once per process."""
+R = TypeVar("R")
+
+
+def _state(path: Path) -> FileState:
+    status = path.stat()
+    return path, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+class _Unchanged(Generic[R]):
+    """What was read of each file, until the file changes."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, tuple[FileState, R]] = {}
+
+    def get(self, path: Path, read: Callable[[], R]) -> R:
+        """The result of `read`, or what it returned for the file as it is.
+
+        Raises:
+            OSError: the file is missing.
+        """
+        state = _state(path)
+        known = self._read.get(path)
+        if known is None or known[0] != state:
+            self._read[path] = known = state, read()
+        return known[1]
+
+
+_cards = _Unchanged["tuple[Card, str]"]()
+_small_tables = _Unchanged[pa.Table]()
 
 
 @dataclass(frozen=True)
@@ -77,8 +108,7 @@ class Card:
 
     def sealed(self) -> "Card":
         """The same card with its seal."""
-        fields = {name: value for name, value in asdict(self).items() if name != "seal"}
-        return replace(self, seal=fingerprint(fields))
+        return replace(self, seal=fingerprint({name: value for name, value in vars(self).items() if name != "seal"}))
 
     def is_about(self, asset: str, key: Key) -> bool:
         """Whether the card is complete and belongs to this partition."""
@@ -193,6 +223,16 @@ class Lake:
         except (pa.ArrowInvalid, OSError) as error:
             raise FairnessError(f"{path}: damaged ({error}); delete it and run again") from None
 
+    def read_small(self, table: str, key: Key) -> pa.Table:
+        """`read`, from memory if this process has read the file as it is: for verdicts, which many pages show.
+
+        Raises:
+            FairnessError: as `read`.
+        """
+        with suppress(OSError):
+            return _small_tables.get(self.table_path(table, key), lambda: self.read(table, key))
+        return self.read(table, key)
+
     @contextmanager
     def writing(self, table: str, key: Key, data: pa.Table, schema: pa.Schema, card: Card) -> Iterator[pa.Table]:
         """Writes a partition of a table to a temporary file. It takes effect when the block (with its checks) succeeds.
@@ -274,29 +314,25 @@ class Lake:
         return card.figures if card else {}
 
     def _card_of_table(self, path: Path) -> Card | None:
-        card = Card(**parse_json(pq.read_metadata(path).metadata[_METADATA]))
+        card, seal = _cards.get(path, lambda: _card_and_seal(path))
         if not card.seal:
             return card if self._is_as_written([path], card, lambda: _content_of_table(path, card)) else None
-        with path.open("rb") as stream:
-            _, footer = _footer(stream)
-        unsealed = footer.replace(card.seal.encode(), _NO_SEAL.encode())
-        return card if card.seal == sha256(unsealed).hexdigest() else None
+        return card if card.seal == seal else None
 
     def _is_as_written(self, files: list[Path], card: Card, content: Callable[[], str]) -> bool:
         """Whether a card without a seal has the format before seals, and its files have the content that it names."""
         if self.format.partitions != UNSEALED or card.fingerprint != fingerprint(card.inputs):
             return False
-        states = [(path, path.stat()) for path in files]
-        key = tuple((path, state.st_mtime_ns, state.st_ctime_ns, state.st_size) for path, state in states)
+        key = tuple(map(_state, files))
         if key not in _as_written:
             _as_written[key] = content() == card.content
         return _as_written[key]
 
     def _card_of_files(self, asset: str, key: Key) -> Card | None:
         path = self._card_path(asset, key)
+        card = Card(**parse_json(path.read_bytes()))
         if not self._is_inside(path):
             return None
-        card = Card(**parse_json(path.read_bytes()))
         listed = [(self.root / name, size) for name, size in card.files.items()]
         if not listed or not all(self._is_inside(file) for file, _ in listed):
             return None
@@ -410,6 +446,16 @@ class Lake:
             return document.parent, [document]
         folder = self.folder(asset, key, fingerprint)
         return folder, sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _card_and_seal(path: Path) -> tuple[Card, str]:
+    """The card in a table's footer, and the seal that the footer should have if the card has one."""
+    card = Card(**parse_json(pq.read_metadata(path).metadata[_METADATA]))
+    if not card.seal:
+        return card, ""
+    with path.open("rb") as stream:
+        _, footer = _footer(stream)
+    return card, sha256(footer.replace(card.seal.encode(), _NO_SEAL.encode())).hexdigest()
 
 
 def _footer(stream: IO[bytes]) -> tuple[int, bytes]:
