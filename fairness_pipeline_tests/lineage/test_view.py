@@ -353,8 +353,8 @@ def _declared_fields_are_read(watched: Watched) -> None:
 
 
 def _libraries_that_decide_numbers_are_named(watched: Watched) -> None:
-    # Its interval is a closed formula; naming the library would ask endpoints again.
-    closed = {"classifier_predictions": {"scipy"}}
+    # An interval that is a closed formula, and a matrix that holds counts; naming the library would ask and score again.
+    closed = {"classifier_predictions": {"scipy"}, "politeness": {"scipy"}}
     missing = {
         name: lacking
         for name, used in watched.used.items()
