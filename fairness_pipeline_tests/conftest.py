@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,12 +29,14 @@ from fairness_pipeline.project.project import Project
 from fairness_pipeline_tests.commands import run
 from fairness_pipeline_tests.local_server import TOLD_AT, hearing
 
+os.fsync = lambda descriptor: None  # what a test writes need not survive a power cut
+_frozen = 0
 gc.set_threshold(100_000, 50, 50)  # torch and Dagster hold a million objects; frequent collections take 4% of the time
 
 
 @event.listens_for(Engine, "connect")
 def _do_not_wait_for_the_disk(connection: Any, _record: object) -> None:
-    """Turns off SQLite's syncs: what a test writes need not survive a power cut."""
+    """Turns off SQLite's syncs too."""
     if isinstance(connection, sqlite3.Connection):
         connection.execute("PRAGMA synchronous = OFF")
 
@@ -42,6 +45,15 @@ def _do_not_wait_for_the_disk(connection: Any, _record: object) -> None:
 def _no_file_stays_open() -> Iterator[None]:
     yield
     forget_connections()
+    _skip_what_stays()
+
+
+def _skip_what_stays() -> None:
+    """Freezes the objects of libraries that were imported since the last time, so that the collector skips them."""
+    global _frozen
+    if len(sys.modules) > _frozen + 50:
+        _frozen = len(sys.modules)
+        gc.freeze()
 
 
 TINY = {
@@ -72,8 +84,8 @@ _RECORDS = {"event_log_storage": "EventsInOneFile", "run_storage": "RunsInOneFil
 
 
 def pytest_collection_finish() -> None:
-    """Freezes all imported objects, which live as long as the process, so that the collector skips them."""
-    gc.freeze()
+    """Freezes what was imported, which lives as long as the process."""
+    _skip_what_stays()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

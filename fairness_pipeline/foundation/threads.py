@@ -4,6 +4,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -16,12 +21,18 @@ def one_thread() -> Iterator[None]:
     threads than on one (37 s against 69 s), so partitions are made in parallel instead. A model whose file names
     `threads` gets them through `use_threads`.
     """
-    from threadpoolctl import threadpool_limits
-
     os.environ.update(dict.fromkeys(_VARIABLES, "1"))
     use_threads(1)
-    with threadpool_limits(1):
+    with linear_algebra().limit(limits=1):
         yield
+
+
+@cache
+def linear_algebra() -> "ThreadpoolController":
+    """The libraries of linear algebra that are loaded at the first call: looking for them takes 10 ms."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def use_threads(count: int) -> None:

@@ -1,10 +1,12 @@
 """Reads the YAML files of `data/` strictly and safely; errors name the file, the line and the key."""
 
+import pickle
 import re
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
@@ -174,6 +176,12 @@ def _read(read: Callable[..., Any], text: str) -> Any:
     return read(text, Loader=_Loader)
 
 
+@lru_cache(256)
+def _pickled(text: str) -> bytes:
+    """What a text means; a project's files are read several times by one process."""
+    return pickle.dumps(_read(yaml.load, text))
+
+
 _LARGEST = 100_000
 """The most values in a file, each counted as often as aliases repeat it."""
 
@@ -215,7 +223,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         FairnessError: the file is missing, not UTF-8, not YAML, not a mapping, or gives a key twice.
     """
     try:
-        content = _read(yaml.load, path.read_text(encoding="utf-8"))
+        content = pickle.loads(_pickled(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise FairnessError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
