@@ -122,8 +122,8 @@ class _Shared:
 
     def __init__(self, owners: np.ndarray, counts: np.ndarray) -> None:
         few = np.minimum(counts, _FEW)
-        begins = np.cumsum(counts) - counts
-        first = np.arange(len(owners)) - np.repeat(begins, counts) < _FEW
+        begins = (np.cumsum(counts) - counts).astype(np.int32)
+        first = np.arange(len(owners), dtype=np.int32) < np.repeat(begins + _FEW, counts)
         self._few, self._few_begins = owners[first], np.cumsum(few) - few
         self._rest, rest = owners[~first], counts - few
         self._long = np.flatnonzero(rest)
@@ -173,7 +173,7 @@ class _Incidence:
         if order == 2:
             starts[ends[words.lengths > 0] - 1] = False
         drawn = np.random.default_rng(0).permutation(responses).astype(np.int32)  # an n-gram's responses in this order
-        places = np.argsort(drawn)
+        places = np.argsort(drawn).astype(np.int32)
         self._alone = np.zeros(responses)
         self._shared: list[_Shared] = []
         parts = 1 << (len(words.codes) // _PART).bit_length()

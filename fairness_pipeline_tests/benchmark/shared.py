@@ -46,9 +46,12 @@ def rate(items: int, work: Callable[[], object], repeats: int = 1) -> float:
     return items / best
 
 
-def dialogues() -> tuple[pa.Table, str]:
+REAL = bool(os.environ.get("FAIRNESS_CORPORA"))
+"""Whether real tweets are available."""
+
+
+def dialogues(real: bool = REAL) -> tuple[pa.Table, str]:
     """The dialogues that texts are taken from: real tweets where they are available, else the generated sample."""
-    real = bool(os.environ.get("FAIRNESS_CORPORA"))
     key = "twitter_real" if real else "twitter_sample"
     part = Project("real" if real else "sample").parts["dialogue_fairness"]
     table = read_dialogues(key, *part.corpora[key], part.settings.splits.model_dump(), 1).table
@@ -87,9 +90,9 @@ LONG = 400
 """Words of a long answer."""
 
 
-def long_responses(count: int) -> pa.Table:
-    """`count` different responses of `LONG` words: real ones, one after another in a random order."""
-    texts = dialogues()[0]["response"].to_pylist()
+def long_responses(count: int, real: bool = REAL) -> pa.Table:
+    """`count` different responses of `LONG` words: those of the dialogues, one after another in a random order."""
+    texts = dialogues(real)[0]["response"].to_pylist()
     random = np.random.default_rng(1)
     drawn = random.integers(0, len(texts), (count, LONG // 2))  # tweets have two words at least
     answers = [" ".join(" ".join(texts[i] for i in row).split()[:LONG]) for row in drawn.tolist()]
