@@ -23,13 +23,13 @@ def one_thread() -> Iterator[None]:
     """
     os.environ.update(dict.fromkeys(_VARIABLES, "1"))
     use_threads(1)
-    with linear_algebra().limit(limits=1):
+    with _loaded().limit(limits=1):
         yield
 
 
 @cache
-def linear_algebra() -> "ThreadpoolController":
-    """The libraries of linear algebra that are loaded at the first call: looking for them takes 10 ms."""
+def _loaded() -> "ThreadpoolController":
+    """The libraries that were loaded before the variables were set: looking for them takes 10 ms."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

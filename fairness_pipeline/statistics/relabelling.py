@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from fairness_pipeline.foundation.threads import linear_algebra
 from fairness_pipeline.statistics.groups import Errors, Fit, each_against_others, of_two, sum_by
 
 DRAWS = 999
@@ -75,7 +75,7 @@ def relabel(fit: Fit, first: np.ndarray, second: np.ndarray, seed: int, draws: i
     count, total = len(fit.groups), fit.scores.sum(axis=0)
     squares, largest, ranges, max_t_others, max_t_contrasts = (np.zeros(draws) for _ in range(5))
     done = 0
-    with linear_algebra().limit(limits=1):  # the products are small, and threads would wait for each other
+    with threadpool_limits(1):  # the products are small, and threads would wait for each other
         for drawn in _shuffled(scores, draws, random):
             effects, moments = drawn.sum(axis=1), np.swapaxes(drawn, 1, 2) @ drawn
             chunk = slice(done, done := done + len(drawn))

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -65,7 +66,8 @@ def _state(path: Path) -> FileState:
 
 
 class _Unchanged(Generic[R]):
-    """What was read of each file, until the file changes."""
+    """What was read of each file, until the file changes. A file that has just changed is read again: where times are
+    coarse, its next change may have the same time."""
 
     def __init__(self) -> None:
         self._read: dict[Path, tuple[FileState, R]] = {}
@@ -78,12 +80,21 @@ class _Unchanged(Generic[R]):
         """
         state = _state(path)
         known = self._read.get(path)
-        if known is None or known[0] != state:
-            self._read[path] = known = state, read()
-        return known[1]
+        if known and known[0] == state:
+            return known[1]
+        result = read()
+        if time.time_ns() - max(state[1:3]) > _COARSE:
+            self._read[path] = state, result
+        return result
+
+    def forget(self, path: Path) -> None:
+        """Reads the file again the next time."""
+        self._read.pop(path, None)
 
 
-_cards = _Unchanged["tuple[Card, str]"]()
+_COARSE = 2_000_000_000
+"""Nanoseconds within which two changes of a file may have the same time."""
+_cards = _Unchanged[tuple[bytes, str]]()
 _small_tables = _Unchanged[pa.Table]()
 
 
@@ -314,7 +325,8 @@ class Lake:
         return card.figures if card else {}
 
     def _card_of_table(self, path: Path) -> Card | None:
-        card, seal = _cards.get(path, lambda: _card_and_seal(path))
+        text, seal = _cards.get(path, lambda: _card_and_seal(path))
+        card = Card(**parse_json(text))
         if not card.seal:
             return card if self._is_as_written([path], card, lambda: _content_of_table(path, card)) else None
         return card if card.seal == seal else None
@@ -330,9 +342,9 @@ class Lake:
 
     def _card_of_files(self, asset: str, key: Key) -> Card | None:
         path = self._card_path(asset, key)
-        card = Card(**parse_json(path.read_bytes()))
-        if not self._is_inside(path):
+        if not path.exists() or not self._is_inside(path):
             return None
+        card = Card(**parse_json(path.read_bytes()))
         listed = [(self.root / name, size) for name, size in card.files.items()]
         if not listed or not all(self._is_inside(file) for file, _ in listed):
             return None
@@ -355,7 +367,9 @@ class Lake:
 
     def verify(self, asset: str, key: Key) -> str | None:
         """Reads all data of a partition; returns why they are not as they were written, or None."""
-        card, path = self.card(asset, key), self.table_path(asset, key)
+        path = self.table_path(asset, key)
+        _cards.forget(path)
+        card = self.card(asset, key)
         if card is None or card.fingerprint != fingerprint(card.inputs):
             return "its card is damaged or another partition's, or a file that it lists is missing or was changed"
         if path.exists() and not self._is_inside(path):
@@ -448,14 +462,15 @@ class Lake:
         return folder, sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _card_and_seal(path: Path) -> tuple[Card, str]:
+def _card_and_seal(path: Path) -> tuple[bytes, str]:
     """The card in a table's footer, and the seal that the footer should have if the card has one."""
-    card = Card(**parse_json(pq.read_metadata(path).metadata[_METADATA]))
-    if not card.seal:
-        return card, ""
+    text: bytes = pq.read_metadata(path).metadata[_METADATA]
+    noted = parse_json(text).get("seal", "").encode()
+    if not noted:
+        return text, ""
     with path.open("rb") as stream:
         _, footer = _footer(stream)
-    return card, sha256(footer.replace(card.seal.encode(), _NO_SEAL.encode())).hexdigest()
+    return text, sha256(footer.replace(noted, _NO_SEAL.encode())).hexdigest()
 
 
 def _footer(stream: IO[bytes]) -> tuple[int, bytes]:

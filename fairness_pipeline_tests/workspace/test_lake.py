@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 
 from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import replacing
+from fairness_pipeline.workspace import lake as lake_module
 from fairness_pipeline.workspace.lake import Card, Lake, fingerprint
 from fairness_pipeline.workspace.sql import connect
 
@@ -58,6 +59,31 @@ def test_a_table_and_its_card(tmp_path: Path) -> None:
     assert card == about({"x": 1}, {"rows": 2}, card.content, seal=card.seal)
     assert len(card.seal) == 64
     assert lake.verify("things", KEY) is None
+
+
+def test_what_was_read_is_read_again_once_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a file system's times are so coarse that a second change has the time of the first."""
+    lake, more = Lake(tmp_path), pa.table({"side": ["a", "b"], "n": [1, 3]}, schema=SCHEMA)
+    path = lake.table_path("things", KEY)
+
+    def shown() -> tuple[int, str]:
+        return lake.read_small("things", KEY)["n"][1].as_py(), lake.card("things", KEY).content
+
+    monkeypatch.setattr(lake_module, "_state", lambda path: (path, *(round(path.stat().st_mtime_ns, -9),) * 2, 0))
+    write(lake)
+    first = shown()
+    write(lake, more)
+    assert shown()[0] == 3 and shown()[1] != first[1]
+
+    monkeypatch.undo()
+    os.utime(path, (time.time() - 10,) * 2)
+    monkeypatch.setattr(lake_module, "_COARSE", 0)
+    second, reads = shown(), list[Path]()
+    monkeypatch.setattr(lake_module.pq, "ParquetFile", lambda path, **named: reads.append(path))
+    monkeypatch.setattr(lake_module.pq, "read_metadata", lambda path: reads.append(path))
+    assert shown() == second and not reads
+    lake.card("things", KEY).figures["rows"] = 3  # whoever changes a card changes its own
+    assert lake.card("things", KEY).figures == {"rows": 2}
 
 
 def test_the_content_is_what_was_made_and_nothing_else(tmp_path: Path) -> None:

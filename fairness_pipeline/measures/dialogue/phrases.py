@@ -68,17 +68,8 @@ def _phrases(path: Path) -> _Compiled:
     expression = specification.expression
     likely = re.sub(r"\(\?<?!(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", "", expression)
     likely = re.sub(r"(?<=\])\{0,\d+\}", "*", likely)
-    likely = re.sub(r"\[[^]]*\]|\\w", _with_all_letters, likely)
     behind = rf"\b(?:{_either(specification.negations)})(?:[^\w.,:;!?]+[\w']+){{0,{_CLOSE}}}[^\w.,:;!?]*\Z"
     return _Compiled(re.compile(expression), likely, re.compile(behind) if specification.negations else None)
-
-
-def _with_all_letters(part: re.Match[str]) -> str:
-    r"""A class of characters, or `\w`, whose letters are not ASCII's alone, as RE2's are."""
-    if part[0].startswith("[^"):
-        return part[0]
-    letters = part[0].replace(r"\w", r"\w\x{80}-\x{10ffff}")
-    return letters if part[0].startswith("[") else f"[{letters}]"
 
 
 _BEFORE, _CLOSE = 60, 3
@@ -93,9 +84,12 @@ def holds_phrase(texts: pa.Array | pa.ChunkedArray, name: str) -> pa.Array:
     plain = pc.replace_substring_regex(pc.utf8_lower(texts), "[“”]", '"')
     plain = pc.replace_substring_regex(pc.replace_substring(plain, "’", "'"), f"{WHITE_SPACE}+", " ")
     plain = pc.replace_substring_regex(plain, _QUOTED, " ")
-    begins = np.asarray(pc.find_substring_regex(plain, compiled.likely))
+    # RE2's words are of ASCII letters. With a byte for each character, its places are those of the characters, too.
+    in_ascii = pc.replace_substring_regex(plain, r"[^\x00-\x7f\pL\pN]", "~")
+    in_ascii = pc.replace_substring_regex(in_ascii, r"[^\x00-\x7f]", "x")
+    begins = np.asarray(pc.find_substring_regex(in_ascii, compiled.likely).fill_null(-1))
     held = begins >= 0
     likely = np.flatnonzero(held)
     for index, begin, text in zip(likely, begins[likely].tolist(), plain.take(likely).to_pylist(), strict=True):
-        held[index] = compiled.held_by(text, len(text.encode()[:begin].decode()))
+        held[index] = compiled.held_by(text, begin)
     return pa.array(held)
