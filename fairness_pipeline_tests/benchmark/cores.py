@@ -67,8 +67,8 @@ def long_answers() -> Iterator[Ratio]:
             "responses", slow, fast, 7.4,
             f"{len(answers) / fast:.0f} s on one core (asked: 45), {len(answers) / two:.0f} s on two, for all measures, "
             "their masked readings, verdicts, controls and report",
-            "each token is new to VADER and to the word lists more often in real texts, and everything is read twice, as "
-            "it is and masked",
+            "VADER, the offence classifier and the word lists cut words each in their own way, and read all answers twice, "
+            "as they are and masked",
         )  # fmt: skip
 
 

@@ -101,8 +101,8 @@ class PolitenessScorer(FieldsOnly):
 
 
 def _profanity_check(texts: list[str]) -> np.ndarray:
-    """The probabilities of the linear model, which its package loads once. The words are counted here, three times as
-    fast as its vectorizer does; the weights are the vectorizer's."""
+    """The probabilities of the linear model, which its package loads once. Its vectorizer would read every word of
+    every text; here each distinct one is read once. The weights are the vectorizer's."""
     from profanity_check import profanity_check
 
     vectorizer = profanity_check.vectorizer
