@@ -20,7 +20,7 @@ from fairness_pipeline.foundation.thoughts import without_thoughts
 from fairness_pipeline.foundation.turns import asking
 from fairness_pipeline.foundation.yaml_files import validate
 from fairness_pipeline.models import usage
-from fairness_pipeline.models.in_flight import InFlight
+from fairness_pipeline.models.in_flight import in_flight_to
 from fairness_pipeline.models.replies import ANSWER, EMPTY, FAILED, FILTERED, KINDS, Reply
 from fairness_pipeline.models.servers import LONGEST_PAUSE, Response, Server
 from fairness_pipeline.models.specification import Decoding, EndpointSource
@@ -87,7 +87,7 @@ class Chat:
         self._in_a_row = 0
         self._answered = False
         self._server = Server(source)
-        self._in_flight = InFlight(source.concurrency)
+        self._in_flight = in_flight_to(source.base_url, source.model, source.concurrency)
         self._report: Callable[[int], None] | None = None
         self._answers: dict[str, Reply] = dict(_journal(folder / _JOURNAL))
 

@@ -71,3 +71,18 @@ class InFlight:
         self.size = max(1, self.size // 2)
         self._grows = False
         self.begins(now)
+
+
+_adapted: dict[tuple[str, str], InFlight] = {}
+
+
+def in_flight_to(server: str, model: str, fixed: int | None) -> InFlight:
+    """The number of requests to a model of a server. What one partition has found out holds for the next ones of the
+    process.
+
+    Args:
+        server: The server's address.
+        model: The model's name there.
+        fixed: The number, if a file sets it.
+    """
+    return InFlight(fixed) if fixed else _adapted.setdefault((server, model), InFlight(None))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fairness_pipeline.models.in_flight import FIRST, MOST, InFlight
+from fairness_pipeline.models.in_flight import FIRST, MOST, InFlight, in_flight_to
 
 
 def served(slots: int, limit: int, flight: InFlight, count: int = 6000, seed: int = 0) -> list[int]:
@@ -59,3 +59,10 @@ def test_a_number_from_a_file_stays(event: Callable[[InFlight, float], None]) ->
     for second in range(500):
         event(flight, float(second))
     assert flight.size == 12
+
+
+def test_the_next_partition_goes_on_where_the_last_one_ended() -> None:
+    sizes = served(10_000, 10_000, in_flight_to("http://grown", "bot", None))
+    assert in_flight_to("http://grown", "bot", None).size == sizes[-1] == MOST
+    assert in_flight_to("http://grown", "other", None).size == in_flight_to("http://other", "bot", None).size == FIRST
+    assert in_flight_to("http://grown", "bot", 12).size == 12

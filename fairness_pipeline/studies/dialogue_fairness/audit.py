@@ -85,7 +85,8 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
     document = specification(part, given, arguments)
     path = part.given_model(name)
     put(path, document, ModelSpecification, name, part.project.name)
-    return f"'{name}' ({document['architecture']}), {_prompt(document)}: {path}"
+    longest = ModelSpecification.model_validate(document).decoding.max_tokens
+    return f"'{name}' ({document['architecture']}), {_prompt(document)}, answers of at most {longest} tokens: {path}"
 
 
 def _prompt(document: dict[str, Any]) -> str:

@@ -264,8 +264,9 @@ def more(part: DialoguePart, rows: Sequence[Judged]) -> str:
         source = model.huggingface.name if model.huggingface else model.endpoint.base_url if model.endpoint else name
         next_step = f"fairness-pipeline audit {source} --name {name} --dimension {key['dimension']} --pairs {number}"
     elif model.architecture == "imported":
-        export = f"fairness-pipeline export pairs --profile {profile} --pairs {number} --output more.csv"
-        next_step = f"{export}, and answer these (they replace the pairs of every model of the profile)"
+        chosen = f"--profile {profile} --dimension {key['dimension']} --pairs {number}"
+        replaced = "they replace the pairs of every model of the profile"
+        next_step = f"fairness-pipeline export pairs {chosen} --output more.csv, and answer these ({replaced})"
     else:
         most = available if number == "all" else number
         next_step = f"pairs: {{maximum: {most}}} under dialogue_fairness in {part.project.path.name}, then run again"
