@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 
@@ -15,6 +15,8 @@ from fairness_pipeline.foundation.errors import FairnessError
 from fairness_pipeline.foundation.files import write_text
 from fairness_pipeline.foundation.yaml_files import Specification, read_yaml, validate
 from fairness_pipeline.models.specification import CONTEXT
+
+S = TypeVar("S", bound=Specification)
 
 _KEY = "OPENAI_API_KEY"
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
@@ -115,19 +117,21 @@ def name_of(location: str) -> str:
     return re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).lstrip("_.-0123456789") or "model"
 
 
-def put(path: Path, document: dict[str, Any], schema: type[Specification], name: str, profile: str) -> None:
-    """Writes the file of the input into the workspace; a name that is in use is not given to anything else.
+def put(path: Path, document: dict[str, Any], schema: type[S], name: str, profile: str) -> S:
+    """Writes the file of the input into the workspace, and returns what it says; a name that is in use is not given to
+    anything else.
 
     Raises:
         FairnessError: the file would be wrong, or a file of that name exists with another content.
     """
-    validate(schema, document, path)
+    specification = validate(schema, document, path)
     if path.exists() and read_yaml(path) != json.loads(json.dumps(document)):
         raise FairnessError(
             f"--name: '{name}' already names something from another location or with other options ({path}); "
             f"choose another name, or remove the first: fairness-pipeline forget {name} --profile {profile}"
         )
     write_text(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+    return specification
 
 
 def check_free(file: Path, taken: Collection[str], profile: str, name: str | None = None) -> None:

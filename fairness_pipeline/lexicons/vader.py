@@ -122,7 +122,8 @@ class Vader:
         words = tokens != self._tokens.gap  # no white space at either end
         tokens, owners = tokens[words], owners[words]
         lengths = np.bincount(owners, minlength=len(texts))
-        codes = np.full(len(tokens) + _BEFORE * (len(texts) + 1), self._tokens.gap, np.int32)  # no rule looks beyond
+        # Between texts is a gap beyond which no rule looks.
+        codes = np.full(len(tokens) + _BEFORE * (len(texts) + 1), self._tokens.gap, np.int32)
         codes[np.arange(len(tokens)) + _BEFORE * (owners + 1)] = tokens
         owners = np.concatenate([[0] * _BEFORE, np.repeat(np.arange(len(texts)), lengths + _BEFORE)])
         marks = np.array(self._tokens.marks, dtype=np.uint8)[codes]

@@ -53,14 +53,14 @@ class Format(NamedTuple):
     partitions: int
 
 
-FileState = tuple[Path, int, int, int]
+_FileState = tuple[Path, int, int, int]
 """A file's path, its times of change and its size."""
-_as_written: dict[tuple[FileState, ...], bool] = {}
+_as_written: dict[tuple[_FileState, ...], bool] = {}
 """Whether files of the format before seals are as they were written. They are read whole for it, once per process."""
 R = TypeVar("R")
 
 
-def _state(path: Path) -> FileState:
+def _state(path: Path) -> _FileState:
     status = path.stat()
     return path, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
@@ -70,7 +70,7 @@ class _Unchanged(Generic[R]):
     coarse, its next change may have the same time."""
 
     def __init__(self) -> None:
-        self._read: dict[Path, tuple[FileState, R]] = {}
+        self._read: dict[Path, tuple[_FileState, R]] = {}
 
     def get(self, path: Path, read: Callable[[], R]) -> R:
         """The result of `read`, or what it returned for the file as it is.

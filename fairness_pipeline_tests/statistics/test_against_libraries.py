@@ -132,6 +132,27 @@ def test_ngrams_are_counted_as_sets_hold_them(part: int, first_code: int, monkey
         assert measured[:3] == (words, len(singles) / words, len(doubles) / words)
 
 
+@pytest.mark.parametrize("few", [1, 2, 12])
+def test_what_few_answers_do_not_settle_is_read_in_the_others(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sides of few or many of the answers, in few or many blocks and draws, beside sets and loops."""
+    monkeypatch.setattr(resampling, "_FEW", few)
+    random = np.random.default_rng(few)
+    texts = [[str(word) for word in random.integers(0, 6, random.integers(0, 5))] for _ in range(60)]
+    counted = NGrams(texts)
+
+    def distinct(chosen: np.ndarray) -> list[float]:
+        kinds = {word for i in chosen for word in texts[i]}, {pair for i in chosen for pair in pairwise(texts[i])}
+        words = sum(len(texts[i]) for i in chosen)
+        shares = [len(kind) / words if words else 0.0 for kind in kinds]
+        return [*shares, sum(shares) / 2]
+
+    for pairs, answers, blocks in ((2, 60, 2), (8, 5, 3), (40, 60, 4), (200, 60, 150)):
+        side, block = random.integers(0, answers, pairs), random.integers(0, blocks, pairs)
+        plainly = [distinct(side[block != number]) for number in range(blocks)] + [distinct(side)]
+        assert counted.without_blocks(side, block, blocks) == pytest.approx(np.array(plainly))
+        assert list(counted.diversity(side)[1:]) == pytest.approx(distinct(side))
+
+
 def test_permutation_p_by_hand() -> None:
     """Two pairs have four exchanges; two of them (none and both) reach the observed difference."""
     counted = ngrams(["a b", "c d", "e e"])
@@ -169,8 +190,9 @@ def plain_p(
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_permutation_p_is_that_of_a_plain_loop(seed: int) -> None:
+def test_permutation_p_is_that_of_a_plain_loop(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty answers, few words, clusters, and numbers of draws that 64 does not divide."""
+    monkeypatch.setattr(resampling, "_FEW", 1 + seed % 12)
     random = np.random.default_rng(seed)
     count, pairs, draws = random.integers(1, (30, 60, 150))
     words = [f"w{i}" for i in range(random.integers(1, 40))]

@@ -84,8 +84,7 @@ def give(part: DialoguePart, given: Given, name: str, arguments: argparse.Namesp
         raise FairnessError(f"--name: profile '{part.project.name}' has a model '{name}' already; choose another name")
     document = specification(part, given, arguments)
     path = part.given_model(name)
-    put(path, document, ModelSpecification, name, part.project.name)
-    longest = ModelSpecification.model_validate(document).decoding.max_tokens
+    longest = put(path, document, ModelSpecification, name, part.project.name).decoding.max_tokens
     return f"'{name}' ({document['architecture']}), {_prompt(document)}, answers of at most {longest} tokens: {path}"
 
 
